@@ -221,7 +221,7 @@ class App:
             preparation = _preparation()
             preparation.prepare(services := self.services())
             if not self.keeping.is_private:
-                preparation.clear_up(self.paths, services)
+                preparation.clear_up(self.paths, services, self.keeping.is_alive)
             # The loop may be closed by now.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self.connect)

@@ -12,7 +12,7 @@ from chorus_cli.app import App, Frontend, Options, opened
 from chorus_cli.core.errors import ChorusError, CommandError, StorageError
 from chorus_cli.core.text.command_signs import begins_private
 from chorus_cli.core.text.surrogates import cleaned_input
-from chorus_cli.services.editing.drafts import UnsentInput
+from chorus_cli.services.editing.unsent import UnsentInput
 from chorus_cli.storage.sqlite.log import input_rows
 from chorus_cli.terminal.backend import Backend, Privacy
 from chorus_cli.terminal.prompt.history import InputHistories

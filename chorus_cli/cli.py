@@ -14,6 +14,7 @@ from chorus_cli.adapters.machine import event_loop
 from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.core.errors import ChorusError, UsageError
 from chorus_cli.core.jobs.environment import with_umask
+from chorus_cli.storage.files.permissions import refused
 from chorus_cli.subcommands.command_line import parsed
 from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error
@@ -68,6 +69,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         # The reader has closed the pipe; the rest of the buffer must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except PermissionError as error:
+        return _say(refused(error), FAILED)
     except Exception as error:  # noqa: BLE001 - the last catcher
         return _say(_bug_sentence(error, chosen, environment), BUG)
 

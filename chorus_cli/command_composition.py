@@ -33,7 +33,8 @@ from chorus_cli.composition import places_of
 from chorus_cli.services.cards.cards import Cards
 from chorus_cli.services.context.window import ContextWindow
 from chorus_cli.services.editing.context import ContextEditing
-from chorus_cli.services.editing.drafts import Editing, UnsentDrafts
+from chorus_cli.services.editing.drafts import Editing
+from chorus_cli.services.editing.unsent import UnsentDrafts
 from chorus_cli.services.folding.summarizer import Summarizer
 from chorus_cli.services.imports.imports import Imports
 from chorus_cli.services.log.journal import Journal
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from chorus_cli.adapters.machine.paths import Paths
     from chorus_cli.composition import Turns
     from chorus_cli.ports import Editor
 
@@ -152,11 +154,16 @@ def _roster(turns: Turns) -> Roster:
     return Roster(opened.keeping.store, turns.machine.clock, opened.keeping.personas, opened.paths.deleted_personas)
 
 
+def purged_home(paths: Paths, is_alive: Callable[[str], bool]) -> PurgedHome:
+    """Return the folders that a purge looks into; ``is_alive`` tells of a run whether its process goes on."""
+    state = StateFolders(paths.drafts, paths.rescue, is_alive)
+    return PurgedHome(paths.personas, paths.deleted_personas, paths.attachments, state)
+
+
 def _upkeep(turns: Turns) -> UpkeepServices:
     keeping, clock, paths = turns.opened.keeping, turns.machine.clock, turns.opened.paths
     places = places_of(paths)
-    state = StateFolders(paths.drafts, paths.rescue, keeping.is_alive)
-    home = PurgedHome(paths.personas, paths.deleted_personas, paths.attachments, state)
+    home = purged_home(paths, keeping.is_alive)
     purging = Purging(keeping.store, clock, turns.search, _roster(turns), places, home)
     return UpkeepServices(Backups(places, clock), RescuedTexts(keeping.store, paths.rescue, clock), purging)
 

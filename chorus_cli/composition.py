@@ -206,7 +206,9 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     folding = Folding(context, Summarizer(providers.client, context, clock), clock)
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
-    attachments = Attachments(opened.keeping.attachments, providers.counter, providers.accepted_by)
+    attachments = Attachments(
+        opened.keeping.attachments, providers.counter, providers.accepted_by, opened.notifier.progress
+    )
     rounds = Rounds(context, answering, folds, offers, memory, UnsentFiles(attachments.is_stored))
     conversation = Conversation(rounds, opened.keeping.run, clock.now(), jobs)
     return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)

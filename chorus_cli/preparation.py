@@ -15,6 +15,8 @@ from chorus_cli.storage.sqlite import persona_rows
 from chorus_cli.storage.sqlite.context import window_changes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chorus_cli.adapters.machine.paths import Paths
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.storage.sqlite.store import Connection
@@ -27,15 +29,15 @@ def prepare(services: Services) -> None:
     services.context.planner.limit_of(model)
 
 
-def clear_up(paths: Paths, services: Services) -> None:
-    """Renew the schema of the settings, and delete what crashes have left behind."""
+def clear_up(paths: Paths, services: Services, is_alive: Callable[[str], bool]) -> None:
+    """Renew the schema of the settings, and delete what crashes have left behind; not the drafts of living runs."""
     slug = services.focus.slug
     # The settings of personas name this file, for editors that complete and check by it.
     settings_file.renew_schema(paths.personas, schema_text())
     file_lock.sweep(paths.run)
     sweep_stale(paths.personas / slug)
     sweep_stale(session_files.folder(paths.personas, slug))
-    drafts.sweep(paths.drafts, services.machine.clock.now())
+    drafts.sweep(paths.drafts, services.machine.clock.now(), is_alive)
 
 
 def finish_restore(paths: Paths) -> None:
@@ -60,10 +62,12 @@ def settle_intents(connection: Connection, paths: Paths) -> list[str]:
 
 async def finish_purge(services: Services) -> list[str]:
     """Carry on a purge that was interrupted, before anything of it is sent; return sentences about it."""
+    told: list[str] = []
     try:
-        return ["A purge that was interrupted is complete now."] if await services.upkeep.purging.finish() else []
+        is_finished = await services.upkeep.purging.finish(told.append)
     except ChorusError as error:
-        return [str(error)]
+        return [*told, str(error)]
+    return ["A purge that was interrupted is complete now.", *told] if is_finished else []
 
 
 def load_the_rest(services: Services) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 UNHAPPY, ANSWER = "I am unhappy", "That sounds hard. What has made you unhappy?"
+NO_KEY = "There is no key for openai/gpt-4o. Set OPENAI_API_KEY, or choose another model with /model."
 FACTS = ["reply", "usage", "model", "thread", "seconds"]
 
 
@@ -112,6 +114,48 @@ def test_json_is_one_value_on_stdout_and_nothing_else(home: Home, where: Sequenc
     assert list(told) == FACTS
     assert (told["reply"], told["usage"], told["model"], told["thread"]) == (ANSWER, {}, "chorus/eliza", 1)
     assert 0 < told["seconds"] < PATIENCE_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ((), "Your message is kept; chorus ask /retry asks again."),
+        (("--json",), "Your message is kept; chorus ask /retry asks again."),
+        (("--new",), "Your message is kept in the log."),
+        (("--private",), ""),
+    ],
+)
+def test_a_question_without_a_reply_says_how_it_is_asked_again_by_the_shell(
+    home: Home, monkeypatch: pytest.MonkeyPatch, options: Sequence[str], advice: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    outcome = home.run("--model", "openai/gpt-4o", "ask", *options, "Hello")
+    assert outcome.code == 1
+    assert outcome.errors.endswith(f" {advice}\n" if advice else f"{NO_KEY}\n")
+    assert ("/retry" in outcome.errors) == ("/retry" in advice)
+
+
+@pytest.mark.parametrize("where", [("--thread", "1"), ("--persona", "frodo"), ("--persona", "chorus", "--thread", "1")])
+def test_the_command_that_asks_again_reaches_the_thread_asked_in(
+    home: Home, monkeypatch: pytest.MonkeyPatch, where: Sequence[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert home.run("ask", "/thread new other").code == 0
+    errors = home.run("--model", "openai/gpt-4o", "ask", *where, UNHAPPY).errors
+    command = errors.partition("Your message is kept; ")[2].partition(" asks again.")[0]
+    assert command == shlex.join(["chorus", "ask", *where, "/retry"])
+    assert home.run("ask", "--persona", "chorus", "--thread", "2", "Aside").code == 0
+    assert home.shell(command).output == f"{ANSWER}\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--thread", "1")])
+def test_the_retry_of_the_shell_says_how_it_is_asked_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch, options: Sequence[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    outcome = home.run("--model", "openai/gpt-4o", "ask", *options, "/retry")
+    command = shlex.join(["chorus", "ask", *options, "/retry"])
+    assert outcome.errors.endswith(f" Your message is kept; {command} asks again.\n")
 
 
 def test_json_tells_the_thread_of_its_own(home: Home) -> None:

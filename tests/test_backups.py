@@ -162,6 +162,13 @@ def test_a_restore_refuses_while_another_chorus_runs(home: Home, tmp_path: Path)
         assert f"Another Chorus runs (process {terminal.pid})" in outcome.errors
 
 
+def test_a_backup_that_is_not_there_is_told_of_before_another_chorus_is(home: Home, tmp_path: Path) -> None:
+    with home.chat():
+        outcome = home.run("restore", "--yes", str(tmp_path / "none.zip"))
+    assert (outcome.code, outcome.output) == (1, "")
+    assert outcome.errors == f"{tmp_path}/none.zip cannot be read: No such file or directory. Nothing was changed.\n"
+
+
 def damaged_archive(path: Path) -> None:
     content = bytearray(path.read_bytes())
     for position in range(2_000, len(content) - 2_000, 500):
@@ -169,16 +176,34 @@ def damaged_archive(path: Path) -> None:
     path.write_bytes(content)
 
 
+def damaged_database(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\0" + b"Dear diary, " * 1_000)
+
+
+def other_database(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE diary (line)")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
         (damaged_archive, "is damaged, or is no backup of Chorus"),
         (lambda path: path.write_bytes(path.read_bytes()[:3_000]), "is damaged, or is no backup of Chorus"),
-        (lambda path: path.write_bytes(b""), "is no database of Chorus"),
-        (lambda path: path.write_bytes(b"Dear diary, " * 1_000), "is damaged or is no database"),
+        (lambda path: path.write_bytes(b""), "is no backup of Chorus. Nothing was changed."),
+        (lambda path: path.write_bytes(b"Dear diary, " * 1_000), "is no backup of Chorus. Nothing was changed."),
+        (damaged_database, "is damaged, or is no backup of Chorus. Choose another one; nothing was changed."),
+        (other_database, "is damaged, or is no backup of Chorus. Choose another one; nothing was changed."),
+        (pipe, "is not a regular file, so it is no backup of Chorus. Nothing was changed."),
         (lambda path: path.unlink(), "cannot be read: No such file or directory"),
     ],
-    ids=["bits", "cut short", "empty", "another file", "none"],
+    ids=["bits", "cut short", "empty", "another file", "damaged log", "another program's", "pipe", "none"],
 )
 def test_a_damaged_backup_is_refused_and_nothing_changes(
     home: Home, tmp_path: Path, damage: Callable[[Path], object], sentence: str
@@ -189,6 +214,8 @@ def test_a_damaged_backup_is_refused_and_nothing_changes(
     outcome = home.run("restore", "--yes", str(tmp_path / "all.zip"))
     assert outcome.code == 1, outcome
     assert sentence in outcome.errors
+    assert outcome.errors.startswith(f"{tmp_path / 'all.zip'} ")
+    assert ".restoring" not in outcome.errors
     assert state(home.path) == before
     assert list(home.path.glob(".restoring*")) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import unicodedata
 from datetime import timedelta
@@ -78,6 +79,11 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
         ((), 1, "terminal"),
         (("--bogus",), 2, "usage: chorus"),
         (("bogus",), 2, "usage: chorus"),
+        (("import", ""), 2, "argument FILE: the path is empty; name a file or folder"),
+        (("backup", ""), 2, "argument FILE: the path is empty; name a file or folder"),
+        (("restore", ""), 2, "argument FILE: the path is empty; name a file or folder"),
+        (("export", "--all", ""), 2, "argument --all: the path is empty; name a file or folder"),
+        (("ask", "-a", "", "hi"), 2, "argument -a/--attach: the path is empty; name a file or folder"),
         (("log", "--thread", "one"), 2, "usage: chorus"),
         (("log", "-n", "0"), 2, "'0' is not a number from 1 upwards"),
     ],
@@ -89,6 +95,40 @@ def test_what_cannot_be_done_is_said_on_stderr(
     assert (outcome.code, outcome.output) == (code, "")
     assert sentence in outcome.errors
     assert "Traceback" not in outcome.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usage", "sentence"),
+    [
+        (("context", "extra"), "chorus context ", "chorus context: error: unrecognized arguments: extra"),
+        (("memory", "zzz"), "chorus memory ", "chorus memory: error: unrecognized arguments: zzz"),
+        (("doctor", "extra", "--json"), "chorus doctor ", "chorus doctor: error: unrecognized arguments: extra"),
+        (("personas", "x"), "chorus personas ", "chorus personas: error: unrecognized arguments: x"),
+        (("schema", "x y"), "chorus schema ", "chorus schema: error: unrecognized arguments: 'x y'"),
+        (("--home", "log", "paths", "x"), "chorus paths ", "chorus paths: error: unrecognized arguments: x"),
+        (("log", "--last", "-1"), "chorus log ", "chorus log: error: unrecognized arguments: --last -1"),
+        (("--bogus", "log"), "chorus [-h]", "chorus: error: unrecognized arguments: --bogus"),
+        (("--bogus",), "chorus [-h]", "chorus: error: unrecognized arguments: --bogus"),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_usage_of_its_command(
+    archive: Home, arguments: Sequence[str], usage: str, sentence: str
+) -> None:
+    outcome = archive.run(*arguments)
+    assert (outcome.code, outcome.output) == (2, "")
+    assert outcome.errors.startswith(f"usage: {usage}")
+    assert outcome.errors.count("usage:") == 1
+    assert outcome.errors.endswith(f"\n{sentence}\n")
+
+
+def test_usage_choices_and_help_of_a_purge_name_the_same_subjects(archive: Home) -> None:
+    refused, helped = archive.run("purge", "nonsense").errors, archive.run("purge", "--help").output
+    chosen = re.findall(r"'(\w+)'", refused.rpartition("(choose from ")[2])
+    usage = "".join(refused.partition("message N...")[1:]).partition("\nchorus purge: error")[0]
+    forms = [" ".join(form.split()) for form in usage.split("|")]
+    assert [form.split()[0] for form in forms] == chosen
+    assert f"  SUBJECT      {', '.join(chosen[:-1])} or {chosen[-1]}\n" in helped
+    assert f"SUBJECT and WORDS are {', '.join(forms[:-1])}, or {forms[-1]}," in " ".join(helped.split())
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_lost_files_that_no_backup_has_are_told_after_the_others_were_brought(ho
     path.unlink()
     told, code = answered(home, ["y"])
     assert (code, path.read_bytes()) == (1, BYTES)
-    assert "1 file was brought from no backup; chorus doctor tells of the lost ones." in told
+    assert "1 file is in no backup; chorus doctor names what is lost." in told
 
 
 def test_a_repair_that_the_disk_refuses_ends_with_a_sentence(home: Home) -> None:
@@ -172,11 +172,12 @@ def test_a_repair_that_the_disk_refuses_ends_with_a_sentence(home: Home) -> None
     path = stored(home)
     assert home.run("backup").code == 0
     path.unlink()
-    path.mkdir()
+    path.parent.rmdir()
+    path.parent.touch()
     told, code = answered(home, ["y"])
     assert code == 1
     # The terminal breaks the long path.
-    sentence = f"The repair stopped at {path}: Is a directory. Mend that and run chorus doctor again"
+    sentence = f"The repair stopped at {path.parent}: File exists. Mend that and run chorus doctor again"
     assert sentence.replace(" ", "") in told.replace(" ", "")
 
 
@@ -217,6 +218,48 @@ def test_rows_that_are_gone_or_damaged_are_mended_by_a_salvage(home: Home, gone:
     assert code == 0, told
     assert home.sql("SELECT id, content, thread_id FROM messages ORDER BY id") == before
     assert findings(home, "wrong") == {}
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [("DELETE FROM threads",), (DAMAGED_CHANGE,), ("UPDATE messages SET usage = 'x'",)],
+    ids=["a thread", "a change of a file", "a value"],
+)
+def test_rows_that_need_no_backup_are_mended_without_one(home: Home, statements: Sequence[str]) -> None:
+    before = home.sql("SELECT id, content, thread_id FROM messages ORDER BY id")
+    for statement in statements:
+        home.sql(statement)
+    assert list((home.path / "backups").glob("*.zip")) == []
+    assert findings(home, "wrong") == {"rows": "salvage"}
+    told, code = answered(home, ["y", "y"])
+    assert (code, home.sql("SELECT id, content, thread_id FROM messages ORDER BY id")) == (0, before), told
+    assert findings(home, "wrong") == {}
+
+
+def test_the_room_of_attachments_that_backups_keep_is_told(home: Home) -> None:
+    first, second = stored(home), home.path / "attachments" / "ab" / ("ab" * 32)
+    second.parent.mkdir()
+    second.write_bytes(b"other bytes")
+    kept = home.path / "backups" / "attachments" / first.relative_to(home.path / "attachments")
+    kept.parent.mkdir(parents=True)
+    kept.hardlink_to(first)
+    told, _ = answered(home, ["y"])
+    assert "Deleted 2 attachments (20 bytes, 9 bytes of which backups keep)." in told
+    first.hardlink_to(kept)
+    told, _ = answered(home, ["y"])
+    assert "Deleted 1 attachment (9 bytes, which backups keep)." in told
+
+
+def test_a_link_that_another_program_made_is_not_called_a_backup(home: Home, tmp_path: Path) -> None:
+    left = home.path / LEFT[-1]
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"left")
+    os.utime(left, (time.time() - 7200, time.time() - 7200))
+    for number, path in enumerate([left, stored(home)]):
+        (tmp_path / f"mirror{number}").hardlink_to(path)
+    told, _ = answered(home, ["y", "y"])
+    assert "Deleted 1 attachment (9 bytes)." in told
+    assert "Deleted 1 temporary file or folder (4 bytes)." in told
 
 
 def test_a_change_of_a_file_that_cannot_be_read_keeps_nobody_from_the_log(home: Home) -> None:

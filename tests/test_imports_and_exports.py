@@ -38,12 +38,32 @@ def test_conversations_move_from_one_home_to_another(home: Home, tmp_path: Path)
     assert json.loads(other.run("log", "--json").output)[0]["timestamp"] == "2025-01-01T10:00:00.000000Z"
 
 
+def test_an_export_that_fails_says_how_much_was_written(home: Home, tmp_path: Path) -> None:
+    home.run("import", str(written(tmp_path, ROME, WHERE, LATIUM, OSLO, OFTEN)))
+    folder = tmp_path / "out"
+    outcome = home.run("export", "--all", "/proc/nope")
+    assert (outcome.code, outcome.output) == (1, "")
+    assert outcome.errors.endswith("cannot be written: No such file or directory. Nothing was written.\n")
+    home.run("export", "--all", str(folder))
+    *_, last = sorted(folder.glob("*/*.md"), key=lambda path: path.stat().st_mtime_ns)
+    last.unlink()
+    last.mkdir()
+    outcome = home.run("export", "--all", str(folder))
+    assert outcome.errors == (
+        f"{last} cannot be written: Is a directory. 1 conversation had been written. Once that is mended, the same "
+        "export writes them all.\n"
+    )
+    last.rmdir()
+    assert home.run("export", "--all", str(folder)).output.startswith("Exported 2 conversations")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
         (("import", "/nowhere"), 1, "/nowhere cannot be read: No such file or directory."),
         (("import", "/dev/null"), 1, "/dev/null is neither a file nor a folder."),
         (("import", __file__), 1, "is of no known format. Known are another Chorus, our own JSONL"),
+        (("import", __file__), 1, "docs/programs.md where programs keep them."),
         (("import", __file__, "--timezone", "Mars/Phobos"), 1, "There is no time zone 'Mars/Phobos'."),
         (("import", __file__, "--persona", "nobody"), 1, "There is no persona called 'nobody'."),
         (("import",), 2, "the following arguments are required: FILE"),

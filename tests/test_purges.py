@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.core.upkeep.purging import WantedPurge
 from tests.calling_provider import calling
 from tests.killed_program import killed_at_each_step
 from tests.services.upkeep.canary_talk import CANARY, holding
 from tests.terminal.driver import PROMPT, Home
+from tests.test_doctor_orphans import answered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +89,14 @@ def test_a_purge_that_cannot_be_done_says_why(home: Home, arguments: tuple[str, 
     assert sentence in done.errors
 
 
+def test_a_purge_of_nothing_says_what_can_be_given(home: Home) -> None:
+    done = home.run("purge")
+    assert (done.code, done.output) == (2, "")
+    for given in ("message N...", "thread N", "persona NAME", "since T [until T]", "search WORDS...", "backups"):
+        assert given in " ".join(done.errors.split())
+    assert "WORDS..." not in done.errors.partition("required:")[2]
+
+
 def test_backups_that_still_have_it_are_named_and_rewritten_on_demand(home: Home) -> None:
     assert home.run("backup").code == 0
     shutil.copyfile(home.path / "chorus.db", home.path / "backups" / "old.db")
@@ -116,8 +126,27 @@ def test_a_restore_says_first_how_many_messages_of_the_backup_were_purged_since(
 
 def test_a_purge_with_its_backups_leaves_the_word_nowhere(home: Home) -> None:
     assert home.run("backup").code == 0
+    (backup,) = (path.name for path in (home.path / "backups").glob("*.zip"))
+    shown = home.run("purge", "search", CANARY, "--dry-run", "--backups").output
+    assert f"The backup {backup} has it too and would be rewritten.\nNothing was purged.\n" in shown
     done = home.run("purge", "search", CANARY, "--yes", "--backups")
+    assert f"The backup {backup} has it too and is rewritten." in done.errors
+    assert "would still have it" not in shown + done.errors
     assert (done.code, done.output.splitlines()[-1]) == (0, "Rewrote 1 backup.")
+    assert_purged(home)
+
+
+@pytest.mark.parametrize("answer", ["n", "y"])
+def test_the_doctor_offers_to_carry_a_purge_on(home: Home, answer: str) -> None:
+    wanted = WantedPurge(messages=frozenset({3}), words=CANARY).as_json()
+    home.sql("INSERT INTO meta(key, value) VALUES ('purge', ?)", json.dumps({"stage": "rows", "wanted": wanted}))
+    told, code = answered(home, [answer])
+    assert "A purge is not complete. The next start of Chorus carries it on." in told
+    if answer == "n":
+        assert (code, home.said()) == (1, [OTHERS[0], SECRET, OTHERS[1]])
+        return
+    assert (code, "The purge is complete." in told) == (0, True)
+    assert home.sql("SELECT 1 FROM meta WHERE key = 'purge'") == []
     assert_purged(home)
 
 
@@ -129,6 +158,23 @@ def test_a_purge_that_is_killed_is_carried_on_by_the_next_start_or_was_not_begun
     killed = killed_at_each_step(template.path, tmp_path, "purge", "search", CANARY, "--yes", "--home", "HOME")
     assert sum(is_carried_on(Home(path)) for path in killed.homes)
     assert_purged(Home(killed.ended))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS_FOR_ALL)
+def test_a_purge_with_its_backups_that_is_killed_leaves_the_word_nowhere_once_it_is_carried_on(
+    home: Home, tmp_path: Path
+) -> None:
+    assert home.run("backup").code == 0
+    command = ("purge", "search", CANARY, "--yes", "--backups")
+    killed = killed_at_each_step(home.path, tmp_path, *command, "--home", "HOME", since=".chorus-", every=40)
+    carried_on = 0
+    for each in map(Home, killed.homes):
+        is_decided = bool(each.sql("SELECT 1 FROM meta WHERE key = 'purge'"))
+        told = each.run("log").errors if is_decided else each.run(*command).output
+        carried_on += told == "A purge that was interrupted is complete now.\nRewrote 1 backup.\n"
+        assert_purged(each)
+    assert carried_on
 
 
 @pytest.mark.slow

@@ -54,8 +54,8 @@ def test_a_start_loads_nothing_of_the_memory_but_its_acts() -> None:
 
 
 def others(modules: set[str]) -> set[str]:
-    """Return the packages that are neither of Python nor of Chorus."""
-    packages = {name.partition(".")[0] for name in modules}
+    """Return the packages that are neither of Python, nor of the machine that runs it, nor of Chorus."""
+    packages = {name.partition(".")[0] for name in modules} - {"sitecustomize", "usercustomize"}
     return {name for name in packages - sys.stdlib_module_names if not name.startswith(("_", "chorus_cli"))}
 
 

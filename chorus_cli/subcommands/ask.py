@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from chorus_cli.services.attachments.attachments import Attachments, Prepared
 
 _PIPED_NAME = "standard input"
+_WHERE = {"--home": "home", "--persona": "persona", "--thread": "ask_thread"}
+"""Options that lead to the thread that is asked in, with their names in the parsed command line."""
 
 
 def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
@@ -53,7 +56,9 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
         await _turn_to_thread(app, chosen)
         from chorus_cli.terminal.one_command import carry_out  # noqa: PLC0415 - a message needs no commands
 
-        code = await carry_out(line, app.services(), standard_output(), asides := standard_error())
+        asides = standard_error()
+        with app.notifier.heard_by(asides.notice, _dropped):
+            code = await carry_out(line, app.services(), standard_output(), asides, _again(chosen))
         for stopped in await app.break_off():
             asides.notice(stopped)
         return code
@@ -74,11 +79,28 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
         ask = one_shot.ask_as_json if "ask_json" in chosen else one_shot.ask
-        message = await _prepared(
-            asked, target.choice.model, app.turns().attachments, vars(chosen).get("ask_attach", ())
-        )
+        with app.notifier.heard_by(standard_error().notice, _dropped):
+            message = await _prepared(
+                asked, target.choice.model, app.turns().attachments, vars(chosen).get("ask_attach", ())
+            )
         async with app.services().threads.aside() if "ask_new" in chosen else nullcontext(target) as addressed:
-            return await ask(message, addressed, app.turns().conversation, standard_output(), standard_error())
+            sent = one_shot.Asked(message, addressed, _again(chosen))
+            return await ask(sent, app.turns().conversation, standard_output(), standard_error())
+
+
+def _again(chosen: argparse.Namespace) -> str:
+    """Tell how a message is asked again that got no reply: it is not if nothing is kept, or its thread is closed."""
+    if "private" in chosen:
+        return ""
+    if "ask_new" in chosen:
+        return "Your message is kept in the log."
+    given = ((option, vars(chosen).get(name)) for option, name in _WHERE.items())
+    options = [word for option, value in given if value is not None for word in (option, str(value))]
+    return f"Your message is kept; {shlex.join(['chorus', 'ask', *options, '/retry'])} asks again."
+
+
+def _dropped(_sentence: str) -> None:
+    """Drop a sentence that is for the prompt of a chat."""
 
 
 async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: Sequence[str]) -> Prepared:

@@ -49,6 +49,7 @@ async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Put the contents of a backup in place of the present ones, which are backed up before."""
+    restoring.require_readable(chosen.file)
     home = paths(environment, vars(chosen).get("home"))
     home.make()
     clock, places = SystemClock(), places_of(home)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from chorus_cli import __version__
-from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
-from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
+from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.subcommands.argument_parser import Parser, Version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,21 @@ SHELLS = ("bash", "fish", "zsh")
 # One option of ask is long; the help of the others stands beside them all the same.
 _HELP_COLUMN = 15
 _LARGEST_ID = 2**63 - 1
+
+
+_PURGED = (
+    "message N...",
+    "thread N",
+    "persona NAME",
+    "since T [until T]",
+    "search WORDS...",
+    "backups",
+)
+"""The subjects of a purge, each with its words."""
+_PURGE_USAGE = f"""%(prog)s [-h] [--persona P] [--home DIR] [--dry-run] [--backups]
+                    [--json] [--yes]
+                    {" | ".join(_PURGED[:4])}
+                    | {" | ".join(_PURGED[4:])}"""
 
 
 class _Told(NamedTuple):
@@ -61,43 +76,18 @@ _ABOUT_PERSONAS = {
         "overwrite messages for good",
         "only what was said to this persona, or whose thread it is",
         "Show messages, with all that repeats them or was made of them, and overwrite them if you agree: "
-        "no undo brings them back. SUBJECT and WORDS are message N..., thread N, persona NAME, since T [until T], "
-        "search WORDS..., or backups, which rewrites those that hold texts purged before.",
+        f"no undo brings them back. SUBJECT and WORDS are {', '.join(_PURGED[:-1])}, or {_PURGED[-1]}, which rewrites "
+        "those that hold texts purged before.",
     ),
 }
-
-
-class _Parser(argparse.ArgumentParser):
-    """Prints its help like an answer, because argparse ignores an output that fails."""
-
-    def print_help(self, file: object = None) -> None:
-        # The option -h never names a file.
-        del file
-        _answer(self.format_help())
-
-    def error(self, message: str) -> NoReturn:
-        """Print the mistake in the arguments, which are untrusted text, and exit with 2."""
-        standard_error().error(f"{self.format_usage()}{self.prog}: error: {message}")
-        self.exit(WRONG_ARGUMENTS)
-
-
-class _Version(argparse.Action):
-    """Prints the version and exits."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_parsed: object) -> None:
-        _answer(f"chorus {__version__}\n")
-        parser.exit()
-
-
-def _answer(text: str) -> None:
-    standard_output().write(text)
-    refuse_closed_output()
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; the options of ``ask`` stand before or after it, which argparse cannot tell apart."""
     known = parser()
-    chosen = known.parse_args(arguments)
+    chosen, unknown = known.parse_known_args(arguments)
+    if unknown:
+        _refuse_unknown(known, chosen.command, arguments, unknown)
     given = [f"--{name}" for name in ("new", "thread", "json", "attach") if f"ask_{name}" in chosen]
     if given and chosen.command != "ask":
         known.error(f"{given[0]} stands before ask only")
@@ -107,18 +97,24 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return chosen
 
 
-def parser() -> argparse.ArgumentParser:
+def _refuse_unknown(known: Parser, command: str | None, arguments: Sequence[str], unknown: Sequence[str]) -> NoReturn:
+    """Refuse unknown arguments with the usage of the subcommand that they stand behind, if they do."""
+    before = arguments[: arguments.index(command)] if command else arguments
+    refusing = known if command is None or not {*unknown}.isdisjoint(before) else known.subcommands[command]
+    refusing.error(f"unrecognized arguments: {shlex.join(unknown)}")
+
+
+def parser() -> Parser:
     """Return the parser of the outer command line."""
     common = _options(
         "the persona to talk to; otherwise the last one", "the model that answers, as litellm names it, for this run"
     )
     unused = _options()
-    parser = _Parser(
-        prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours."
-    )
+    parser = Parser(prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours.")
     _add_private(parser)
-    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
+    parser.add_argument("--version", action=Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
+    parser.subcommands = commands.choices
 
     _add_ask_options(parser, argparse.SUPPRESS)
     _add_ask(commands, common)
@@ -137,7 +133,7 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_ask(commands: argparse._SubParsersAction[_Parser], common: _Parser) -> None:
+def _add_ask(commands: argparse._SubParsersAction[Parser], common: Parser) -> None:
     ask = commands.add_parser(
         "ask",
         parents=[common],
@@ -189,13 +185,14 @@ def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:
         "--attach",
         dest="ask_attach",
         metavar="FILE",
+        type=_path,
         action="append",
         default=argparse.SUPPRESS,
         help=hidden or "attach a picture, a PDF or a text; may be given several times",
     )
 
 
-def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) -> None:
+def _add_upkeep(commands: argparse._SubParsersAction[Parser], unused: Parser) -> None:
     backup = commands.add_parser(
         "backup",
         parents=[unused],
@@ -204,7 +201,7 @@ def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) 
         "The chat makes one on each day by itself; seven daily and four weekly ones are kept.",
     )
     backup.add_argument(
-        "file", metavar="FILE", nargs="?", help="a new file or a folder; otherwise beside the daily ones"
+        "file", metavar="FILE", nargs="?", type=_path, help="a new file or a folder; otherwise beside the daily ones"
     )
     backup.add_argument("--json", action="store_true", help="as one JSON value")
     restore = commands.add_parser(
@@ -214,7 +211,7 @@ def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) 
         description="Show the contents of a backup and, if you agree, put it in place of the present log, personas, "
         "sessions and settings, which are backed up before. No other Chorus may run meanwhile.",
     )
-    restore.add_argument("file", metavar="FILE", help="a backup, or a copy of chorus.db")
+    restore.add_argument("file", metavar="FILE", type=_path, help="a backup, or a copy of chorus.db")
     restore.add_argument("--yes", action="store_true", help="do not ask")
     doctor = commands.add_parser(
         "doctor",
@@ -226,22 +223,21 @@ def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) 
     doctor.add_argument("--json", action="store_true", help="as one JSON value; nothing is repaired")
 
 
-def _add_purge(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_purge(commands: argparse._SubParsersAction[Parser]) -> None:
     purge = _about_personas(commands, "purge")
+    purge.usage = _PURGE_USAGE
+    subjects = [each.split()[0] for each in _PURGED]
+    purge.add_argument("subject", metavar="SUBJECT", choices=subjects, help=enumerated(subjects, "or"))
     purge.add_argument(
-        "subject",
-        metavar="SUBJECT",
-        choices=("message", "thread", "persona", "since", "search", "backups"),
-        help="message, thread, persona, since, search or backups",
+        "words", metavar="WORDS", nargs="*", default=[], help="numbers, a name, a time, or words to search for"
     )
-    purge.add_argument("words", metavar="WORDS", nargs="*", help="numbers, a name, a time, or words to search for")
     purge.add_argument("--dry-run", action="store_true", help="only show it; nothing is changed")
     purge.add_argument("--backups", action="store_true", help="rewrite the backups that still have it, too")
     purge.add_argument("--json", action="store_true", help="report as one JSON value")
     purge.add_argument("--yes", action="store_true", help="do not ask")
 
 
-def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_readers(commands: argparse._SubParsersAction[Parser]) -> None:
     log = _about_personas(commands, "log")
     log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
     log.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
@@ -259,30 +255,39 @@ def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
     memory.add_argument("--json", action="store_true", help="as one JSON value")
 
 
-def _add_import(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_import(commands: argparse._SubParsersAction[Parser]) -> None:
     into = _about_personas(commands, "import")
-    into.add_argument("files", metavar="FILE", nargs="+", help="a file, an archive or a folder")
+    into.add_argument("files", metavar="FILE", nargs="+", type=_path, help="a file, an archive or a folder")
     into.add_argument("--dry-run", action="store_true", help="only say what is in it; nothing is changed")
     into.add_argument("--timezone", metavar="Z", help="the zone of times without one, such as Europe/Berlin")
     into.add_argument("--json", action="store_true", help="report as one JSON value")
     out = _about_personas(commands, "export")
-    out.add_argument("--all", metavar="DIR", required=True, help="the folder that gets a folder for each persona")
+    out.add_argument(
+        "--all", metavar="DIR", required=True, type=_path, help="the folder that gets a folder for each persona"
+    )
     out.add_argument("--format", choices=("md", "jsonl"), default="md", help="Markdown, or JSON line by line")
     out.add_argument("--json", action="store_true", help="report as one JSON value")
 
 
-def _about_personas(commands: argparse._SubParsersAction[_Parser], name: str) -> _Parser:
+def _about_personas(commands: argparse._SubParsersAction[Parser], name: str) -> Parser:
     told = _ABOUT_PERSONAS[name]
     return commands.add_parser(name, parents=[_options(told.persona)], help=told.line, description=told.description)
 
 
-def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:
+def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> Parser:
     """Return the options that every subcommand takes; ``--help`` leaves out those without effect on it."""
-    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    common = Parser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--persona", metavar="P", help=persona)
     common.add_argument("--model", metavar="M", help=model)
     common.add_argument("--home", metavar="DIR", help="keep everything in this folder")
     return common
+
+
+def _path(text: str) -> str:
+    """Return a path that is not empty, as a variable of a script is that was never set."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty; name a file or folder")
+    return text
 
 
 def _thread_number(text: str) -> int:

@@ -14,7 +14,7 @@ from chorus_cli.composition import places_of
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.upkeep.findings import Finding, State, fine, is_well, note
 from chorus_cli.services.personas.personas import Personas
-from chorus_cli.services.upkeep.home_checks import check_home
+from chorus_cli.services.upkeep.home_checks import check_home, unless_refused
 from chorus_cli.services.upkeep.leftovers import check_leftovers
 from chorus_cli.services.upkeep.log_checks import check_log
 from chorus_cli.subcommands.conventions import print_json
@@ -55,7 +55,7 @@ def _examined(home: Paths) -> list[Finding]:
     return [
         _versions(),
         *check_log(places, home.run),
-        *check_leftovers(places, folders, now),
+        *unless_refused("leftovers", check_leftovers(places, folders, now)),
         *check_home(places, folders, personas, now),
     ]
 

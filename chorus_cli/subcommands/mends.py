@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clock import SystemClock
+from chorus_cli.command_composition import purged_home
 from chorus_cli.composition import places_of
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.findings import Mend
 from chorus_cli.preparation import finish_restore, settle_intents
+from chorus_cli.services.log.search import Search
+from chorus_cli.services.personas.personas import Personas
+from chorus_cli.services.personas.roster import Roster
 from chorus_cli.services.upkeep import home_checks, leftovers, stored_files
 from chorus_cli.services.upkeep.home_checks import Folders
+from chorus_cli.services.upkeep.purging import Purging
 from chorus_cli.storage.backups import archive, restoring, salvaging
 from chorus_cli.storage.files import file_lock
+from chorus_cli.storage.purges import carrying_out
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.storage.sqlite.store import Store
 from chorus_cli.storage.sqlite.upkeep import checksums, copying, examination, true_texts
@@ -37,7 +43,7 @@ if TYPE_CHECKING:
 
 def folders_of(home: Paths) -> Folders:
     """Return the folders that belong to the user alone."""
-    return Folders(home.data, home.config, home.state, home.rescue, home.run)
+    return Folders(home.data, home.config, home.state, home.rescue, home.drafts, home.run)
 
 
 async def _narrow(home: Paths) -> bool:
@@ -77,9 +83,8 @@ async def _bring_texts(home: Paths) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
-        standard_output().paragraph(
-            f"{counted(len(changed) - len(remaining), 'text')} brought from {backup or 'no backup'}."
-        )
+        brought = f"{counted(len(changed) - len(remaining), 'text')} brought from {backup}."
+        standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
         if not remaining:
             return True
         question = f"No backup has the text of {counted(len(remaining), 'message')}. Take the present text for true?"
@@ -115,7 +120,7 @@ def _remaining(log: Path) -> list[str]:
     with copying.opened(log) as connection:
         unreadable = len(examination.unreadable(connection))
         told = [counted(unreadable, "message that cannot be read", "messages that cannot be read")]
-        return [*(told if unreadable else []), *examination.orphans(connection)]
+        return [*(told if unreadable else []), *examination.dangling_references(connection)]
 
 
 def _counts(counts: Counts, backup: Path | None) -> str:
@@ -134,6 +139,25 @@ async def _finish_restore(home: Paths) -> bool:
         finish_restore(home)
     standard_output().paragraph("The restore is complete.")
     return True
+
+
+async def _finish_purge(home: Paths) -> bool:
+    """Carry a purge on to its end, and return whether no other Chorus is at it."""
+    places, clock, store = places_of(home), SystemClock(), Store(home.database, home.backups)
+    restoring.require_none_pending(places)
+    told: list[str] = []
+    await store.open()
+    try:
+        roster = Roster(store, clock, Personas(home.personas, home.config_file), home.deleted_personas)
+        purged = purged_home(home, lambda run: file_lock.may_be_locked(home.run / run))
+        await Purging(store, clock, Search(store, clock), roster, places, purged).finish(told.append)
+        is_over = not await store.read(carrying_out.is_pending)
+    finally:
+        await store.close()
+    over = "The purge is complete." if is_over else "Another Chorus is carrying the purge on."
+    for sentence in (over, *told):
+        standard_output().paragraph(sentence)
+    return is_over
 
 
 async def _settle(home: Paths) -> bool:
@@ -174,8 +198,8 @@ def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[
     for backup, number in sources.items():
         standard_output().paragraph(f"{counted(number, 'file')} brought from {backup}.")
     if missing := len(lost) - sources.total():
-        told = counted(missing, "file was", "files were")
-        standard_output().paragraph(f"{told} brought from no backup; chorus doctor tells of the lost ones.")
+        told = counted(missing, "file is", "files are")
+        standard_output().paragraph(f"{told} in no backup; chorus doctor names what is lost.")
     return not missing
 
 
@@ -183,9 +207,10 @@ async def _delete_unnamed(home: Paths) -> bool:
     with _alone(home) as places, copying.opened(home.database) as connection:
         unnamed = stored_files.unnamed_attachments(connection, places)
     # The look into backups takes a while, in which another Chorus may have begun.
-    with _alone(home), copying.opened(home.database) as connection:
+    with _alone(home) as places, copying.opened(home.database) as connection:
         named = examination.digests(connection)
-        _deleted([] if unnamed.doubt else [each for each in unnamed.paths if each.name not in named], "attachment")
+        gone = [] if unnamed.doubt else [each for each in unnamed.paths if each.name not in named]
+        _deleted(gone, "attachment", still=_kept_by_backups(gone, places))
     return True
 
 
@@ -202,10 +227,20 @@ async def _delete_ended_runs(home: Paths) -> bool:
     return True
 
 
-def _deleted(paths: Sequence[Path], thing: str, things: str = "") -> None:
-    size = size_in_words(sum(map(leftovers.size_bytes, paths)))
+def _deleted(paths: Sequence[Path], thing: str, things: str = "", still: str = "") -> None:
+    """Delete files and folders, and say so; ``still`` is a clause about those of which another copy stays."""
+    size = size_in_words(leftovers.size_bytes(paths))
     leftovers.delete(paths)
-    standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}).")
+    standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}{still}).")
+
+
+def _kept_by_backups(paths: Sequence[Path], places: Places) -> str:
+    """Say how much of attachments backups keep, as a clause, empty if it is nothing."""
+    kept = [path for path in paths if (places.kept_attachments / path.relative_to(places.attachments)).is_file()]
+    if not kept:
+        return ""
+    part = "which" if len(kept) == len(paths) else f"{size_in_words(leftovers.size_bytes(kept))} of which"
+    return f", {part} backups keep"
 
 
 MENDS: Mapping[Mend, Callable[[Paths], Awaitable[bool]]] = {
@@ -214,6 +249,7 @@ MENDS: Mapping[Mend, Callable[[Paths], Awaitable[bool]]] = {
     Mend.CHECKSUMS: _bring_texts,
     Mend.SALVAGE: _salvage,
     Mend.RESTORE: _finish_restore,
+    Mend.PURGE: _finish_purge,
     Mend.INTERRUPTED: _settle,
     Mend.SESSIONS: _bring_sessions,
     Mend.ATTACHMENTS: _bring_attachments,

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
 from chorus_cli.core.errors import CommandError
+from chorus_cli.core.upkeep.purge_reports import BackupsFate
 from chorus_cli.core.upkeep.purging import NO_CRITERIA, WITH_BACKUPS, asked_purge
-from chorus_cli.services.upkeep.purging import NONE_HOLDS, still_there
+from chorus_cli.services.upkeep.purging import BACKUPS, NONE_HOLDS, REWRITES, still_there
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.terminal.consent import agreed, can_ask
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.upkeep.purging import WantedPurge
     from chorus_cli.services.upkeep.purging import Found, Purging
-
-BACKUPS = "backups"
 
 
 async def purge(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -44,7 +43,7 @@ async def purge(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
             return await _rewritten(purging, names, chosen, ({**report, "purged": False}, found.wanted))
         if not await _is_agreed(found, chosen):
             return FAILED
-        done = await purging.carry_out(found)
+        done = await purging.carry_out(found, with_backups=chosen.backups)
         if not chosen.json:
             standard_output().line(done.sentence)
         return await _rewritten(purging, done.backups, chosen, ({**report, "purged": True}, found.wanted))
@@ -56,13 +55,14 @@ def _shown(found: Found, chosen: argparse.Namespace) -> int:
     elif found.extent.is_empty and not found.extent.backups:
         standard_output().line(found.extent.text_of_none())
     else:
-        standard_output().line(f"{found.extent.text()}\nNothing was purged.")
+        fate = BackupsFate.of(with_backups=chosen.backups, is_dry=True)
+        standard_output().line(f"{found.extent.text(fate)}\nNothing was purged.")
     return DONE
 
 
 async def _is_agreed(found: Found, chosen: argparse.Namespace) -> bool:
     if not chosen.yes or not chosen.json:
-        standard_error().error(found.extent.text())
+        standard_error().error(found.extent.text(BackupsFate.of(with_backups=chosen.backups)))
     if chosen.yes or await agreed("Overwrite all of that for good? No undo brings it back.", standard_error()):
         return True
     standard_error().notice(
@@ -102,7 +102,7 @@ async def _rewritten(
 
 
 _AGAIN = f"The same purge with {WITH_BACKUPS} rewrites them."
-_LATER = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites them."
+_LATER = f"{REWRITES} them."
 
 
 def _phrase(word: str, subject: str) -> str:

@@ -14,6 +14,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import ELIZA, LOCAL, Naming, detected_model, missing_key
 from chorus_cli.core.upkeep.findings import Finding, fine, note, wrong
 from chorus_cli.services.personas.personas import Personas
+from chorus_cli.storage.files.permissions import is_there
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.upkeep import copying
 
@@ -64,7 +65,7 @@ def _through_litellm(answers: str) -> Finding:
 
 
 def _last_persona(home: Paths) -> str | None:
-    if home.database.exists():
+    if is_there(home.database):
         # A log that cannot be read has a finding of its own.
         with suppress(ChorusError), copying.opened(home.database) as connection:
             return meta_rows.value(connection, meta_rows.LAST_PERSONA)

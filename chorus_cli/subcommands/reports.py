@@ -53,8 +53,10 @@ def _item_as_json(item: Item) -> dict[str, JsonValue]:
 async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """List the personas."""
     async with opened(options(chosen, environment), environment) as app:
+        members = await app.services().personas.roster.members()
+        for warning in (each for member in members if member.persona.unreadable for each in member.persona.warnings):
+            standard_error().notice(warning)
         if not chosen.json:
             return await carry_out("/persona", app.services(), standard_output(), standard_error())
-        members = await app.services().personas.roster.members()
         print_json([member.as_json(active=member.persona.slug == app.focus.slug) for member in members])
     return DONE

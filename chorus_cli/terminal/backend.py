@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.target import Target
-    from chorus_cli.services.editing.drafts import UnsentInput
+    from chorus_cli.services.editing.unsent import UnsentInput
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.storage.sqlite.log.orphans import Place

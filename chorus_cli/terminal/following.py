@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseReadOnlyError, MessageNotStoredError, MessageRefusedError, SettingsError
+from chorus_cli.core.models.events import WaitBegun
 from chorus_cli.core.text.command_signs import is_command
 from chorus_cli.services.threads.wording import left_line, next_line
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import Arrival, show_events
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from prompt_toolkit.input import Input
 
     from chorus_cli.commands.framework.services import Services
-    from chorus_cli.services.editing.drafts import UnsentInput
+    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.services.editing.unsent import UnsentInput
     from chorus_cli.services.threads.running_turn import RunningTurn
     from chorus_cli.terminal.screen.output import Screen
 
 _STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
+_BEING_STORED = "Stopped; the part that arrived is being stored."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."
 _RETRY = "/retry"
+_SLOW_SECONDS = 0.03
+"""Seconds that storing may take before the user, who expects an answer to Ctrl-C at once, is told."""
+
+_LONG_REPLY = 1_000_000
+"""Characters of a reply that surely takes longer to store."""
 
 
 class Following:
@@ -33,7 +44,7 @@ class Following:
         self._services = services
         self._unsent = unsent
         self._screen = screen
-        self._keyboard = ReplyKeyboard(keyboard, screen, self._keep_waiting, self._leave)
+        self._keyboard = ReplyKeyboard(keyboard, screen, self._keep_waiting, self._keep_typed, self._leave)
         self._turn: RunningTurn | None = None
 
     async def follow(self, turn: RunningTurn) -> None:
@@ -57,10 +68,10 @@ class Following:
         arrival = Arrival()
         self._turn = turn
         try:
-            await show_events(arrival.seen_in(turn.followed()), self._screen, self._screen, self._keyboard)
+            events = arrival.seen_in(self._released(turn.followed()))
+            await show_events(events, self._screen, self._screen, self._keyboard)
         except asyncio.CancelledError:
-            await turn.stop()
-            self._tell_stopped(turn, has_words=arrival.has_words)
+            await self._stop(turn, arrival)
             raise
         except (DatabaseReadOnlyError, MessageNotStoredError, SettingsError, MessageRefusedError) as error:
             self._services.attachments.give_back(turn.attachments)
@@ -72,12 +83,33 @@ class Following:
         finally:
             self._turn = None
 
+    async def _released(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
+        """Pass on the events of a turn, whose message is stored with the first one that is no wait."""
+        async with aclosing(events):
+            async for event in events:
+                if not isinstance(event, WaitBegun):
+                    self._unsent.release()
+                yield event
+
+    async def _stop(self, turn: RunningTurn, arrival: Arrival) -> None:
+        """Break a turn off; storing megabytes, or in a locked log, takes a while, and that is told at once."""
+        seconds = 0 if arrival.characters > _LONG_REPLY else _SLOW_SECONDS
+        telling = asyncio.get_running_loop().call_later(seconds, self._screen.notice, _BEING_STORED)
+        if turn.is_over or not arrival.has_words:
+            telling.cancel()
+        try:
+            await turn.stop()
+        finally:
+            telling.cancel()
+        self._tell_stopped(turn, has_words=arrival.has_words)
+
     def _tell_stopped(self, turn: RunningTurn, *, has_words: bool) -> None:
         if turn.is_waiting:
             self._unsent.text = _typed(self._services.replies.give_back(turn))
             self._services.attachments.give_back(turn.attachments)
             self._screen.notice(_NOT_SENT)
-        else:
+        elif turn.error is None:
+            self._unsent.release()
             self._screen.notice(_STOPPED if has_words else _STOPPED_EARLY)
         if turn.next is not None:
             self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.target)}")
@@ -89,6 +121,9 @@ class Following:
 
     def _keep_waiting(self, typed: str) -> None:
         self._unsent.hold(self._services.focus.slug, typed)
+
+    def _keep_typed(self, typed: str) -> None:
+        self._unsent.hold_soon(self._services.focus.slug, typed)
 
 
 def _typed(text: str) -> str:

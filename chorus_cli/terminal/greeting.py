@@ -23,17 +23,26 @@ if TYPE_CHECKING:
 
 
 class Greeting:
-    """Greets above the first prompt; if Ollama must be asked for its model, after the prompt has appeared."""
+    """Greets above the first prompt; if Ollama must be asked for its model, after the prompt has appeared.
 
-    def __init__(self, focus: Focus, screen: Screen, prompt: Prompt, toolbar: Toolbar) -> None:
+    The terminal itself has shown the keys ``typed_early``.
+    """
+
+    def __init__(self, focus: Focus, screen: Screen, prompt: Prompt, toolbar: Toolbar, typed_early: str = "") -> None:
         self._focus = focus
         self._screen = screen
         self._prompt = prompt
         self._toolbar = toolbar
+        self._typed_early = typed_early
         self._pending: asyncio.Future[None] | None = None
+        self._is_to_come = False
+        self._late: list[str] = []
 
     async def begin(self, target: Target, notices: Sequence[str], drawn: Callable[[], None]) -> None:
         """Greet, with ``notices`` after the target's own; call ``drawn`` when prompt and greeting are on the screen."""
+        if self._typed_early and not self._typed_early.endswith("\r"):
+            # The greeting would continue the unfinished line.
+            self._screen.write("\n")
         notices = (*await self._focus.notices(), *notices)
         exchange = await self._focus.last_exchange()
         if self._focus.is_settled:
@@ -42,10 +51,19 @@ class Greeting:
             self._prompt.when_drawn(drawn)
             return
 
+        self._is_to_come = True
+
         def greet_later() -> None:
             self._pending = asyncio.ensure_future(self._greet_when_settled(notices, exchange, drawn))
 
         self._prompt.when_drawn(greet_later)
+
+    def tell(self, notice: str) -> None:
+        """Show a notice at once, or with the greeting if that is still to come."""
+        if self._is_to_come:
+            self._late.append(notice)
+        else:
+            self._screen.notice(notice)
 
     async def finish(self) -> bool:
         """Wait for the greeting, if it is still to come; return whether the caller was cancelled meanwhile."""
@@ -70,11 +88,12 @@ class Greeting:
             self._prompt.above(lambda: self._greet(self._focus.target(), notices, exchange))
             self._toolbar.names_model = True
             self._toolbar.show(self._focus.target())
+        self._is_to_come = False
         drawn()
 
     def _greet(self, target: Target, notices: Sequence[str], exchange: Exchange | None) -> None:
         self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
-        for notice in (self._focus.way_to_a_model(target.choice), *notices):
+        for notice in (self._focus.way_to_a_model(target.choice), *notices, *self._late):
             if notice:
                 self._screen.notice(notice)
         if exchange is not None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.target import Target
     from chorus_cli.services.attachments.attachments import Prepared
-    from chorus_cli.services.editing.drafts import UnsentInput
+    from chorus_cli.services.editing.unsent import UnsentInput
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.progress import Progress
@@ -100,6 +100,8 @@ class LineHandler:
         send = self._services.replies.send(target, prepared.text, attachments=prepared.attachments)
         turn = await self._uninterrupted(send)
         if turn is None:
+            # It is a draft of its own.
+            self._unsent.release()
             self._screen.notice(waiting_line(target))
         else:
             await self._following.follow(turn)

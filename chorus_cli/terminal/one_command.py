@@ -8,7 +8,7 @@ from chorus_cli.commands.catalogue import asks_model
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import PrivateChat, Question, Reply, plain
 from chorus_cli.core.errors import CommandError
-from chorus_cli.terminal.one_shot import refuse_overspent, shown
+from chorus_cli.terminal.one_shot import advised, refuse_overspent, shown
 from chorus_cli.terminal.screen.drawing import draw
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen.output import Screen
 
 
-async def carry_out(line: str, services: Services, answers: Screen, asides: Screen) -> int:
+async def carry_out(line: str, services: Services, answers: Screen, asides: Screen, again: str = "") -> int:
     """Carry out a command and show its answer; return the exit code.
+
+    ``again`` tells the user how to get a reply if the command asks for one and no word of it comes.
 
     Raises:
         ChorusError: the command is refused, or asks a model although the budget of the day is spent.
@@ -31,7 +33,7 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")
     if not isinstance(answer, Reply):
         at_rest = services.conversation.context.store.at_rest
-        return await shown(answer.followed(), answers, asides, at_rest)
+        return await shown(advised(answer.followed(), again), answers, asides, at_rest)
     await services.replies.settle()
     if isinstance(answer, Question):
         # There is no prompt to ask at, so nothing is done.

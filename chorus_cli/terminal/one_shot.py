@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.attachments.recognition import is_picture
-from chorus_cli.core.errors import MessageNotStoredError, MessageRefusedError
-from chorus_cli.core.models.events import TextDelta
+from chorus_cli.core.errors import DatabaseUnconfirmedError, MessageNotStoredError, MessageRefusedError
+from chorus_cli.core.models.events import IN_LOG, TextDelta, TurnDone
 from chorus_cli.terminal.prompt.keyboard import suspendable
 from chorus_cli.terminal.reply.record import TurnRecord
 from chorus_cli.terminal.reply.stream import PlainReply, show_events
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from chorus_cli.core.context.target import Target
-    from chorus_cli.core.models.events import TurnDone, TurnEvent
+    from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.attachments.attachments import Prepared
     from chorus_cli.services.log.costs import Costs
     from chorus_cli.services.turns.conversation import Conversation
@@ -29,21 +30,27 @@ if TYPE_CHECKING:
 _LONGEST_SIGN = 16
 
 
-async def ask(message: Prepared, target: Target, conversation: Conversation, answers: Screen, asides: Screen) -> int:
+class Asked(NamedTuple):
+    """A message to ``target``; ``again`` tells the user how to get a reply if no word of one comes."""
+
+    message: Prepared
+    target: Target
+    again: str
+
+
+async def ask(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    return await shown(_answered(message, target, conversation), answers, asides, conversation.context.store.at_rest)
+    return await shown(_answered(asked, conversation), answers, asides, conversation.context.store.at_rest)
 
 
-async def ask_as_json(
-    message: Prepared, target: Target, conversation: Conversation, answers: Screen, asides: Screen
-) -> int:
+async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered, and write the whole turn as one JSON value, also if it is stopped; return the exit code.
 
     Notices and the error of a reply that breaks off go to ``asides``.
     """
-    record, told = TurnRecord(target, conversation.answering.outside.clock.monotonic), PlainReply(asides, asides)
+    record, told = TurnRecord(asked.target, conversation.answering.outside.clock.monotonic), PlainReply(asides, asides)
     try:
-        async with aclosing(_answered(message, target, conversation)) as events:
+        async with aclosing(_answered(asked, conversation)) as events:
             async for event in events:
                 record.take(event)
                 if not isinstance(event, TextDelta):
@@ -54,14 +61,29 @@ async def ask_as_json(
     return _code(record.done)
 
 
-async def _answered(message: Prepared, target: Target, conversation: Conversation) -> AsyncGenerator[TurnEvent, None]:
+async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[TurnEvent, None]:
     """Yield the events of a turn; a message that is not stored is kept in a file, which the error then names."""
+    message, target, again = asked
     try:
-        async with aclosing(conversation.answer(target, *message)) as events:
+        async with aclosing(advised(conversation.answer(target, *message), again)) as events:
             async for event in events:
                 yield event
     except MessageNotStoredError as error:
         raise conversation.answering.rescued(error, target.persona.slug, "user", message.text) from error
+
+
+async def advised(events: AsyncGenerator[TurnEvent, None], again: str) -> AsyncGenerator[TurnEvent, None]:
+    """Yield the events of a turn, whose end has ``again`` in place of the advice for the chat.
+
+    Raises:
+        ChorusError: the turn could not be opened.
+    """
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield replace(event, again=again) if isinstance(event, TurnDone) else event
+    except DatabaseUnconfirmedError as error:
+        raise DatabaseUnconfirmedError(f"{error}".replace(IN_LOG, again).rstrip()) from error
 
 
 async def shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest) -> int:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.text.command_signs import begins_private
+from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.personas.greeting import drafts_notices, interrupted_elsewhere
 from chorus_cli.terminal.greeting import Greeting
@@ -18,7 +19,7 @@ from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
-from chorus_cli.terminal.prompt.waiting_keys import ctrl_c_taken
+from chorus_cli.terminal.prompt.waiting_keys import ctrl_c_taken, line_ahead
 from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
 _MAX_EQUAL_ERRORS = 3
 _RETURNED = "The text you had typed when the chat ended is at the prompt again."
+_PUT_OFF = "The text you had typed when the chat ended comes back to the prompt after the next line that you send."
 
 
 class Recurrence:
@@ -85,7 +87,7 @@ class Repl:
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
         self._toolbar.mark = backend.privacy.mark
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
-        self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
+        self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar, typed_early)
         self._prompt.feed(typed_early)
 
     async def run(self, drawn: Callable[[], None]) -> None:
@@ -108,6 +110,7 @@ class Repl:
         await self._greeting.cancel()
         await self._toolbar.close()
         await run_to_completion(self._backend.histories.settled())
+        await run_to_completion(self._unsent.written())
 
     def _line_handler(self) -> LineHandler:
         from chorus_cli.terminal.line_handling import LineHandler  # noqa: PLC0415 - the prompt does not wait for it
@@ -150,10 +153,10 @@ class Repl:
         target = self._focus.target()
         drafts = self._unsent.take_up(target.persona.slug)
         broken_off = interrupted_elsewhere(self._backend.interrupted, target.persona.slug, target.thread_number)
-        returned = (_RETURNED,) if self._unsent.text else ()
         private = tuple(filter(None, [self._backend.privacy.notice]))
-        await self._greeting.begin(target, (*private, *broken_off, *drafts_notices(drafts), *returned), drawn)
+        await self._greeting.begin(target, (*private, *broken_off, *drafts_notices(drafts)), drawn)
         self._own_terminal()
+        self._begin_with_draft(target.persona.slug)
         while True:
             try:
                 if await self._next(target):
@@ -177,6 +180,18 @@ class Repl:
                 self._errors.survive(error)
                 self._refuse(self._backend.report_bug(error))
 
+    def _begin_with_draft(self, slug: str) -> None:
+        """Begin the first prompt with the text that the last run left, or a later one if a line is typed ahead."""
+        self._unsent.put_off(slug)
+        if self._unsent.is_put_off(slug) and line_ahead(self._prompt.keyboard):
+            self._greeting.tell(_PUT_OFF)
+
+    def _bring_back(self, slug: str) -> None:
+        """Put the text that the last run left into the next prompt, unless a line is typed ahead of it."""
+        if self._unsent.is_put_off(slug) and not line_ahead(self._prompt.keyboard):
+            self._unsent.bring_back()
+            self._greeting.tell(_RETURNED)
+
     def _own_terminal(self) -> None:
         """Take the keyboard and its signals, at the start and again after a private chat."""
         self._prompt.tell_of_long_pastes(self._tell_aside)
@@ -198,28 +213,51 @@ class Repl:
             self._screen.notice(self._asides.pop(0))
         self._toolbar.show(target)
         self._notify = self._backend.privacy.notification(target.persona.settings.notify)
-        history, unsent = self._backend.histories.of(target.persona.slug), self._unsent
-        self._is_private = False
         try:
-            line = await self._prompt.read(target.persona, history, unsent.text, gives_way=unsent.gives_way)
-            self._is_private = begins_private(line)
-        except Leave:
-            # Leaving needs an empty line: the user has deleted the text.
-            unsent.settle()
-            raise
+            line = await self._read(target)
         except Compose as wanted:
             return await self._in_foreground(self._compose(wanted.typed))
-        finally:
-            # Of the lines that waited, one was sent.
-            held = unsent.hold(target.persona.slug, "" if self._is_private else self._prompt.typed_ahead)
-        await self._await_draft(held, line)
-        unsent.settle()
+        # Of the lines that waited, one was sent.
+        typed_ahead = "" if self._is_private else self._prompt.typed_ahead
+        sent = line if is_message(line) else ""
+        held = self._unsent.send(target.persona.slug, sent, typed_ahead)
+        if held is not None:
+            await self._await_draft(held, line)
+        self._unsent.settle()
         if await self._in_foreground(self._handle(line)):
             return True
         if self._line_handler().take_wish_for_privacy():
             await self._privately(target)
         self._screen.write("\n")
         return False
+
+    async def _read(self, target: Target) -> str:
+        """Return the line that is typed at the prompt and meanwhile kept as a draft; a signal leaves that as it is.
+
+        Raises:
+            Leave: the user wants to go.
+            Compose: the line goes to the editor.
+            EOFError: the terminal is closed.
+        """
+        slug, unsent = target.persona.slug, self._unsent
+        history = self._backend.histories.of(slug)
+        self._is_private = False
+        unsent.release()
+        self._bring_back(slug)
+        self._prompt.when_changed(partial(unsent.hold_soon, slug))
+        if unsent.text:
+            unsent.hold_soon(slug, unsent.text)
+        try:
+            line = await self._prompt.read(target.persona, history, unsent.text, gives_way=unsent.gives_way)
+        except (Leave, Compose) as wanted:
+            typed = wanted.typed if isinstance(wanted, Compose) else ""
+            unsent.send(slug, typed, self._prompt.typed_ahead)
+            if isinstance(wanted, Leave):
+                # Leaving needs an empty line: the user has deleted the text.
+                unsent.settle()
+            raise
+        self._is_private = begins_private(line)
+        return line
 
     async def _await_draft(self, held: Future[None], line: str) -> None:
         """Wait until the lines behind ``line`` are safe; a signal or an error meanwhile gives it back."""
@@ -247,7 +285,7 @@ class Repl:
             try:
                 return await self._foreground.carry_out(work)
             except asyncio.CancelledError:
-                self._given_back = self._unsent.text
+                self._given_back = self._unsent.text or self._unsent.sending
                 raise
 
     def _keep_unsent(self, target: Target) -> None:

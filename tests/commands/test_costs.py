@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands.framework.command_line import completions
+from chorus_cli.commands.framework.command_line import completions, resolve
+from chorus_cli.commands.framework.replies import Reply, plain
 from chorus_cli.core.models.costs import Prices, TokenUse
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.services.log.costs import Costs, Grouping
@@ -161,7 +162,28 @@ async def test_the_command_shows_a_table_and_today(world: World) -> None:
     assert "Persona" in told
     assert "chorus" in told
     assert "No price is known of openai/test." in told
-    assert "Today: unknown. /settings set budget 5 warns you" in told
+    assert told.endswith("Today: unknown. A budget counts only models whose price is known.")
+
+
+@pytest.mark.parametrize(("in_use", "is_advised"), [("openai/test", True), ("openai/mystery", False)])
+async def test_the_command_advises_a_budget_unless_prices_are_unknown(
+    world: World, costs: Costs, in_use: str, *, is_advised: bool
+) -> None:
+    services = replace(world.services, log=replace(world.services.log, costs=costs))
+
+    async def told() -> str:
+        answer = await resolve(services.registry, "/cost", world.clock.now()).run(services)
+        assert isinstance(answer, Reply)
+        return plain(answer)
+
+    world.focus.use_model(world.focus.slug, in_use)
+    for _ in ("before any reply", "after one"):
+        assert ("/settings set budget 5" in await told()) is is_advised
+        await answered(world)
+    world.focus.use_model(world.focus.slug, "openai/test")
+    await answered(world)
+    world.focus.use_model(world.focus.slug, in_use)
+    assert "/settings set budget 5" in await told()
 
 
 @pytest.mark.parametrize("line", ["/cost", "/cost since monday", "/cost by day", "/cost 3 days by thread"])

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
         ("/load", "/context restore"),
         ("/window", "/context"),
         ("/reset", "/context reset"),
+        ("/log", "/search"),
+        ("/context sessions", "/context history"),
+        ("/context load", "/context restore"),
     ],
 )
 async def test_a_word_that_others_expect_leads_to_the_command_that_is_meant(
@@ -28,7 +31,8 @@ async def test_a_word_that_others_expect_leads_to_the_command_that_is_meant(
 ) -> None:
     sentence = f"There is no command '{guess}'. Did you mean {meant}? /help lists all commands."
     assert await world.told(guess) == await world.told(f"{guess} 24h") == sentence
-    assert await world.told(f"/help {guess}") == sentence
+    if " " not in guess:
+        assert await world.told(f"/help {guess}") == sentence
 
 
 @pytest.mark.parametrize(

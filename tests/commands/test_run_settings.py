@@ -50,7 +50,7 @@ async def test_a_setting_of_this_run_is_of_one_persona(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("line", "refusal"),
     [
-        ("/set temperature 3", "temperature is 3; it must be a number from 0 to 2."),
+        ("/set temperature 3", "temperature cannot be 3: it must be a number from 0 to 2."),
         ("/set temperature", "/set temperature needs a value; it must be a number from 0 to 2."),
         ("/set temprature 1", 'There is no setting "temprature" (did you mean "temperature"?). /settings lists them.'),
         (

@@ -81,7 +81,7 @@ async def test_a_setting_is_changed_by_one_line_and_every_other_byte_stays(
     [
         ("set", CommandError, "/settings set needs <key>."),
         ("set temperature", CommandError, "/settings set needs <value>."),
-        ("set temperature hot", SettingsError, 'temperature is "hot"; it must be a number from 0 to 2.'),
+        ("set temperature hot", SettingsError, 'temperature cannot be "hot": it must be a number from 0 to 2.'),
         ("set temprature 1", SettingsError, 'There is no setting "temprature" (did you mean "temperature"?).'),
         ("temprature", SettingsError, 'There is no setting "temprature" (did you mean "temperature"?).'),
         ("unset", CommandError, "/settings unset needs <key>."),

@@ -104,7 +104,7 @@ def _left_behind(home: Paths) -> Iterator[str]:
 
 
 def _folders(home: Paths) -> Folders:
-    return Folders(home.data, home.config, home.state, home.rescue, home.run)
+    return Folders(home.data, home.config, home.state, home.rescue, home.drafts, home.run)
 
 
 def _examined(home: Paths) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from chorus_cli.services.editing.drafts import UnsentInput
+from chorus_cli.services.editing.unsent import UnsentInput
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.terminal import repl as repls
 from chorus_cli.terminal.backend import Backend

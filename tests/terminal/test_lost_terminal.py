@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from chorus_cli.core.errors import PersonaError
-from chorus_cli.services.editing.drafts import UnsentInput
+from chorus_cli.services.editing.unsent import UnsentInput
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.terminal.backend import Backend
 from chorus_cli.terminal.prompt.history import InputHistories

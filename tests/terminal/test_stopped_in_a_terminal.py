@@ -1,4 +1,7 @@
-"""Ctrl-Z in the middle of a commit: the program stops behind it, so that others can write while it is stopped."""
+"""Ctrl-Z and Ctrl-C in the middle of a commit.
+
+At Ctrl-Z the program stops behind it, so that others can write while it is stopped; Ctrl-C is answered before it.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +63,31 @@ def test_others_write_while_a_program_is_stopped(home: Home, ask: Callable[[Term
         shell.say("fg")
         shell.until(lambda: home.replies()[-1][1] == "complete", "the end of the reply")
     assert home.sql("SELECT value FROM meta WHERE key = 'written'") == ["while it is stopped"]
+
+
+def test_ctrl_c_is_answered_before_the_reply_is_stored(home: Home) -> None:
+    assert home.run("ask", "hello").code == 0
+    with home.shell_in_terminal() as shell:
+        ask_in_the_chat(shell)
+        with reading(home):
+            shell.until(lambda: is_committing(home), "a commit")
+            shell.press("ctrl-c")
+            shell.await_text("Stopped; the part that arrived is being stored.")
+        shell.await_text("Stopped. The part that arrived is kept; /retry asks again.")
+    assert home.replies()[-1][1] == "interrupted"
+
+
+def test_nothing_is_called_kept_that_could_not_be_stored(home: Home) -> None:
+    assert home.run("ask", "hello").code == 0
+    home.sql(
+        "CREATE TRIGGER refused BEFORE UPDATE ON messages WHEN NEW.status = 'interrupted' "
+        "BEGIN SELECT RAISE(ABORT, 'not today'); END"
+    )
+    with home.shell_in_terminal() as shell:
+        ask_in_the_chat(shell)
+        shell.press("ctrl-c")
+        shell.await_text("The text is kept in")
+        assert "is kept; /retry" not in shell.screen_text()
 
 
 @contextmanager

@@ -28,21 +28,29 @@ if TYPE_CHECKING:
     from chorus_cli.services.context.window import Preview
 
 _MOST_SLOTS, _FEWEST_SLOTS = 48, 8
-_COLUMNS_BESIDE_SLOTS = len("00:00  00:00")
+_DAYS_OF_A_WEEK = 7
 _BAR_WIDTH = 24
 
 
 def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns: int) -> str:
     """Draw the window as a line of blocks, which fits ``columns``, with a legend below it."""
-    slots = max(_FEWEST_SLOTS, min(_MOST_SLOTS, columns - _COLUMNS_BESIDE_SLOTS))
+    begin, end = _ends(view.cutoff.astimezone(), now.astimezone())
+    slots = max(_FEWEST_SLOTS, min(_MOST_SLOTS, columns - len(f"{begin}  {end}")))
     counts = counts_by_slot(moments, view.cutoff, now, slots)
     boundary = view.boundary
     slot = slot_of(boundary.created_at, view.cutoff, now, slots) if boundary else None
     length = gap(slot_length(view.cutoff, now, slots))
-    line = f"{view.cutoff.astimezone():%H:%M} {timeline(counts, slot)} {now.astimezone():%H:%M}"
+    line = f"{begin} {timeline(counts, slot)} {end}"
     meaning = [f"█ {counted(max(counts), 'message')} in {length}"] if any(counts) else []
     meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []
-    return "\n".join([line, *(["      " + "   ".join(meaning)] if meaning else [])])
+    return "\n".join([line, *([" " * (len(begin) + 1) + "   ".join(meaning)] if meaning else [])])
+
+
+def _ends(begin: datetime, end: datetime) -> tuple[str, str]:
+    """Write the ends of the window: clock times, with the days if they are on two, with the dates if a week apart."""
+    days = (end.date() - begin.date()).days
+    form = "%H:%M" if days == 0 else "%a %H:%M" if days < _DAYS_OF_A_WEEK else "%m-%d %H:%M"
+    return f"{begin:{form}}", f"{end:{form}}"
 
 
 def drawn_parts(report: RequestReport) -> Table:

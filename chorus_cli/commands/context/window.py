@@ -18,6 +18,7 @@ from chorus_cli.services.context.report import context_report, request_report
 GROUP: CommandGroup[Services] = CommandGroup("context", "The part of the conversation that the model sees.")
 
 _DEFAULT = ("reset", "default")
+_HOURS_OF_A_DAY = 24
 
 
 def _time_or_default(text: str, now: datetime) -> AskedTime | None:
@@ -26,8 +27,6 @@ def _time_or_default(text: str, now: datetime) -> AskedTime | None:
 
 
 WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, ASKED_TIME.complete)
-
-_EXAMPLES = "Try /context 24h, /context 24h?, /context edit, /context why, /context save, /new, /undo, /help context."
 
 
 @GROUP.command("", guesses=("window",))
@@ -51,9 +50,16 @@ async def show(services: Services) -> Report:
             *([pins] if (pins := drawn_pins(view, target.persona.name)) else []),
             Text(filled),
             *map(Text, target.persona.warnings),
-            Text(_EXAMPLES),
+            Text(_examples(hours)),
         )
     )
+
+
+def _examples(hours: int) -> str:
+    """Suggest other windows than the present one, and further commands."""
+    other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
+    also = "/context edit, /context why, /context save, /new, /undo, /help context"
+    return f"Try /context {other}, /context {other}?, {also}."
 
 
 @GROUP.command("why", aliases=("why",))

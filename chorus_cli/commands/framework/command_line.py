@@ -104,6 +104,8 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
     command = command or _named(word, group.words, lead)
     if command is None and not word and refusal is None:
         raise CommandError(f"{lead}needs one of: {', '.join(group.words)}.")
+    if command is None and word.casefold() in group.guesses:
+        raise CommandError(_unknown(lead + word, group.guesses[word.casefold()].path))
     if command is None:
         _refuse(word, group.words, lead, refusal)
     return Bound(command, command.values(rest, now, word, lead))

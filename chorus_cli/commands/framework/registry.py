@@ -143,6 +143,11 @@ class CommandGroup(Generic[C]):
         return proper | {name: command for command in self.commands for name in command.names[1:]}
 
     @property
+    def guesses(self) -> dict[str, Command[C]]:
+        """Commands by the words that are no names, but lead to them in a suggestion."""
+        return {guess: command for command in self.commands for guess in command.guesses}
+
+    @property
     def default(self) -> Command[C] | None:
         """The command that takes an argument right after the group's name, if there is one."""
         return next((command for command in self.commands if command.default), None)

@@ -104,8 +104,10 @@ def _row(line: CostLine) -> tuple[str, ...]:
 
 
 async def _today(services: Services) -> str:
-    today = await services.log.costs.today()
-    budget = services.focus.target().persona.settings.budget
-    if budget is None:
+    costs, target = services.log.costs, services.focus.target()
+    today, budget = await costs.today(), target.persona.settings.budget
+    if budget is not None:
+        return DaySpending.of(today, budget).sentence
+    if today.cost or await costs.is_priced(target.choice.model):
         return f"Today: {today.cost_text}. /settings set budget 5 warns you when a day has cost that much."
-    return DaySpending.of(today, budget).sentence
+    return f"Today: {today.cost_text}. A budget counts only models whose price is known."

@@ -10,6 +10,7 @@ from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Report, Text
 from chorus_cli.commands.framework.services import Services
+from chorus_cli.core.upkeep.purge_reports import BackupsFate
 from chorus_cli.core.upkeep.purging import NO_CRITERIA, AskedPurge, WantedPurge, asked_purge
 from chorus_cli.services.upkeep.purging import NONE_HOLDS, Found, still_there
 
@@ -107,8 +108,9 @@ async def _asked(services: Services, asked: AskedPurge) -> Text | Report | Quest
     found = await services.upkeep.purging.find(asked, services.focus.slug, services.machine.notifier.progress)
     if found.extent.is_empty and not found.extent.backups:
         return Text(found.extent.text_of_none())
+    extent = found.extent.text(BackupsFate.of(with_backups=asked.with_backups, is_dry=asked.is_dry))
     if asked.is_dry:
-        return Text(f"{found.extent.text()}\nNothing was purged.")
+        return Text(f"{extent}\nNothing was purged.")
     if found.extent.is_empty:
         if asked.with_backups:
             return Text(await _rewritten(services, found.wanted))
@@ -117,12 +119,12 @@ async def _asked(services: Services, asked: AskedPurge) -> Text | Report | Quest
     async def confirmed() -> Text | Question:
         return await _purged(services, found, with_backups=asked.with_backups)
 
-    question = f"{found.extent.text()}\nOverwrite all of that for good? No undo brings it back."
+    question = f"{extent}\nOverwrite all of that for good? No undo brings it back."
     return Question(question, confirmed, _NOTHING)
 
 
 async def _purged(services: Services, found: Found, *, with_backups: bool) -> Text | Question:
-    done = await services.upkeep.purging.carry_out(found)
+    done = await services.upkeep.purging.carry_out(found, with_backups=with_backups)
     if not done.backups:
         return Text(done.sentence)
     if with_backups:

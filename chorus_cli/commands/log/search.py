@@ -56,7 +56,7 @@ WORDS = Parameter(
 )
 
 
-@GROUP.command("search")
+@GROUP.command("search", guesses=("log",))
 async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Text:
     """Search all messages of all personas, and the titles of their threads, newest first.
 

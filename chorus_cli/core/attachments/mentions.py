@@ -24,6 +24,17 @@ _BEGUN = re.compile(rf'{_BEFORE}@(?:"(?P<double>[^"\n]*)|(?P<bare>(?:\\.|[^\s\\"
 _LONGEST, _MOST_CLOSING = 10_000, 16
 """The longest path without quotes, and the most signs after it that may belong to the sentence."""
 _CLOSING = ".,;:!?…)]}'\""
+_OF_CODE = frozenset("()[]{}<>=\"'`")
+"""Signs in a word that is code, such as a decorator, rather than the name of a file."""
+_ENDINGS = (
+    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif", ".svg", ".pdf"),
+    *(".txt", ".md", ".markdown", ".rst", ".tex", ".log", ".csv", ".tsv", ".docx", ".xlsx", ".pptx", ".odt", ".zip"),
+    *(".json", ".jsonl", ".jsonc", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".xml", ".html", ".css", ".sql", ".sh"),
+    *(".py", ".js", ".ts", ".go", ".rs", ".c", ".h", ".cpp", ".java", ".rb"),
+)
+"""Endings of names by which a word is taken for a file's name."""
+_BEGINNINGS = ("/", "./", "../", "~/")
+"""Beginnings of paths; a slash elsewhere is often in the name of a package or a team, such as ``@types/node``."""
 
 
 class Mentions(NamedTuple):
@@ -53,6 +64,19 @@ def mentions(text: str, is_file: Callable[[str], bool]) -> Mentions:
         found = next(filter(is_file, candidates), None)
         paths |= {found: None} if found is not None else {}
     return Mentions(_ESCAPED_AT.sub("@", text), tuple(paths))
+
+
+def missing_files(text: str, is_file: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return the paths after the at signs of ``text`` for which ``is_file`` does not hold, each once.
+
+    A word is taken for a path if it begins as one or has the ending of a common kind of file, and is not code.
+    """
+    missing: dict[str, None] = {}
+    for candidates in _candidates(text):
+        path = candidates[-1]
+        if _looks_like_path(path) and not any(map(is_file, candidates)):
+            missing[path] = None
+    return tuple(missing)
 
 
 def escaped(text: str, typed: Collection[int] = ()) -> str:
@@ -93,6 +117,11 @@ def dropped_path(pasted: str) -> str | None:
     if text.startswith("file://"):
         return unquote(urlsplit(text).path)
     return _ESCAPED.sub(r"\1", text) if text.startswith(("/", "~/")) else None
+
+
+def _looks_like_path(word: str) -> bool:
+    is_path = word.startswith(_BEGINNINGS) or word.casefold().endswith(_ENDINGS)
+    return is_path and _OF_CODE.isdisjoint(word)
 
 
 def _candidates(text: str) -> Iterator[list[str]]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
     from chorus_cli.core.context.summaries import Summary
+    from chorus_cli.core.context.view import View
     from chorus_cli.core.log.attachments import Attachment, Kind
 
 BROKEN_OFF = "[this reply broke off here]"
@@ -94,7 +95,7 @@ class RequestPlan:
         accounted = {row.id for row in (*self.sent, *self.too_large)}
         folded = {row.id for row in usable(view.messages[: view.folded_number])}
         for row in view.taken_back:
-            yield Reason.REPLACED if row.id in view.other_branches else Reason.TAKEN_BACK, row
+            yield _reason_taken_back(view, row), row
         for row in view.messages:
             if row.id not in accounted:
                 yield Reason.SUMMARISED if row.id in folded else _unsent_reason(row), row
@@ -253,6 +254,13 @@ def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
         )
 
     return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]
+
+
+def _reason_taken_back(view: View, row: Message) -> Reason:
+    """Return why a message is not sent that was taken back, or that is off the branch of its imported conversation."""
+    if row.id in view.hidden:
+        return Reason.HIDDEN
+    return Reason.REPLACED if row.id in view.other_branches else Reason.TAKEN_BACK
 
 
 def _unsent_reason(row: Message) -> Reason:

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     TAKEN_BACK = "taken back"
     WITHDRAWN = "put in by an undone operation"
     REPLACED = "replaced by another reply"
+    HIDDEN = "hidden in the program it came from"
     SUMMARISED = "summarised"
     NO_ROOM = "no room in the budget"
     RUNNING = "still being written"
@@ -62,7 +63,7 @@ class View:
     ``summary`` stands for the first ``folded_number`` messages in a request. ``kept`` are the ids of the messages that
     operations since the boundary keep in context, whatever their age; those of them that are ``pinned`` are sent word
     for word even if the summary stands for them. ``other_branches`` are the ids of those taken back because an imported
-    conversation ended with another branch.
+    conversation ended with another branch; of these the ``hidden`` ones were hidden from the model there.
     """
 
     messages: tuple[Message, ...]
@@ -74,6 +75,7 @@ class View:
     kept: frozenset[int] = frozenset()
     pinned: frozenset[int] = frozenset()
     other_branches: frozenset[int] = frozenset()
+    hidden: frozenset[int] = frozenset()
     verbatim: tuple[Message, ...] = field(init=False)
     """The messages that are sent word for word: those the summary does not stand for, and pinned ones."""
 
@@ -134,11 +136,8 @@ def view(
     taken_back = tuple(row for row in chosen if row.id in out or row.turn_id in journal.undone_turns)
     gone = {row.id for row in taken_back}
     seen = tuple(row for row in chosen if row.id not in gone)
-    summary, folded_number = (
-        standing(summaries, boundary.id if boundary else None, [row.id for row in seen], journal.pinned)
-        if summaries
-        else (None, 0)
-    )
+    begun, ids = boundary.id if boundary else None, [row.id for row in seen]
+    summary, folded_number = standing(summaries, begun, ids, journal.pinned) if summaries else (None, 0)
     return View(
         messages=seen,
         boundary=boundary,
@@ -149,6 +148,7 @@ def view(
         kept=kept,
         pinned=journal.pinned,
         other_branches=frozenset(elsewhere & gone),
+        hidden=journal.hidden & elsewhere & gone,
     )
 
 

@@ -33,7 +33,7 @@ class ForeignMessage:
 
     ``timestamp`` is aware UTC; ``None`` means that the program wrote none, and that of the message before it is taken.
     ``tool_calls`` is JSON text in the shape of the OpenAI API, ``tool_call_id`` names the call of a result.
-    ``reasoning`` is kept beside the message and never sent.
+    ``reasoning`` is kept beside the message and never sent. One that ``is_hidden`` was not sent to the model there.
     """
 
     key: str
@@ -47,6 +47,7 @@ class ForeignMessage:
     tool_call_id: str | None = None
     reasoning: str | None = None
     files: tuple[ForeignFile, ...] = ()
+    is_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

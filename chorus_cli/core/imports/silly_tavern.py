@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
@@ -114,6 +115,7 @@ class _Reader:
         """Yield the messages, each before those that follow it; one hidden from the model is a branch of its own."""
         for line in self._lines:
             *others, chosen = self._alternatives(line)
+            chosen = replace(chosen, is_hidden=line.get("is_system") is True)
             for message in [*others, chosen]:
                 yield Node(message.key, self.leaf, (message,) if message.content.strip() or message.files else ())
             if line.get("is_system") is not True:

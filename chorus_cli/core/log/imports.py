@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.runs import Runs
     from chorus_cli.core.settings.jsonc import JsonValue
 
-_MOVED = ("supersedes", "revives")
+_IDS = ("supersedes", "revives", "hidden")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Import(Act):
 
     The rows say which import put them in. A newer export may show that a conversation went on from another branch:
     ``supersedes`` are earlier rows that left the live branch, ``revives`` those that came back to it.
-    ``unfinished`` names the files of an import that has not come to its end.
+    ``hidden`` are rows off the live branch that the other program had hidden from the model. ``unfinished`` names the
+    files of an import that has not come to its end.
     """
 
     kind = "import"
@@ -33,18 +34,22 @@ class Import(Act):
     messages: int = 0
     supersedes: Runs = ()
     revives: Runs = ()
+    hidden: Runs = ()
     unfinished: str = ""
 
     @classmethod
     def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Import:
         """Read the counts and the ids."""
-        supersedes, revives = (tuple((int(first), int(last)) for first, last in detail.get(key, ())) for key in _MOVED)
+        supersedes, revives, hidden = (
+            tuple((int(first), int(last)) for first, last in detail.get(key, ())) for key in _IDS
+        )
         return cls(
             sources=tuple(detail.get("sources", ())),
             conversations=int(detail["conversations"]),
             messages=int(detail["messages"]),
             supersedes=supersedes,
             revives=revives,
+            hidden=hidden,
             unfinished=str(detail.get("unfinished", "")),
         )
 
@@ -55,10 +60,10 @@ class Import(Act):
             "conversations": self.conversations,
             "messages": self.messages,
         }
-        moved = zip(_MOVED, (self.supersedes, self.revives), strict=True)
+        lists = zip(_IDS, (self.supersedes, self.revives, self.hidden), strict=True)
         if self.unfinished:
             counts["unfinished"] = self.unfinished
-        return counts | {key: [[first, last] for first, last in ids] for key, ids in moved if ids}
+        return counts | {key: [[first, last] for first, last in ids] for key, ids in lists if ids}
 
     def describe(self) -> str:
         """Name the act with the numbers of conversations and messages."""

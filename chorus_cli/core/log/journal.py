@@ -32,7 +32,8 @@ class ThreadJournal:
     ``later`` are those in effect since the ``boundary``, oldest first. They keep the messages ``kept`` in context at
     any age, the ``pinned`` ones word for word; those ``brought`` may have been said in another thread. Retries took
     out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether imports moved
-    them off the live branch or back to it (``False``). ``newest_id`` is the newest operation that breaks the prefix
+    them off the live branch or back to it (``False``); of those off it, another program had hidden the ``hidden`` ones
+    from the model. ``newest_id`` is the newest operation that breaks the prefix
     of requests, on the context or a forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the
     newest fold was taken back.
     """
@@ -47,6 +48,7 @@ class ThreadJournal:
     replaced: frozenset[int] = frozenset()
     undone_turns: frozenset[int] = frozenset()
     moved_off: Mapping[int, bool] = field(default_factory=dict)
+    hidden: frozenset[int] = frozenset()
     newest_id: int = 0
     fold_is_undone: bool = False
 
@@ -75,6 +77,7 @@ def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: 
         replaced=frozenset(replaced(later)),
         undone_turns=frozenset(turn for (_, turn), undo in undos.items() if turn is not None and undo > after),
         moved_off=_moved_off_by(later),
+        hidden=hidden_by(later),
         newest_id=max(forgetting, *(each.id for each in operations if each.act.breaks_prefix), 0),
         fold_is_undone=fold_is_undone(operations),
     )
@@ -135,6 +138,19 @@ def _moved_off_by(counting: Iterable[Operation]) -> dict[int, bool]:
             moved |= dict.fromkeys(expanded(each.act.supersedes), True)
             moved |= dict.fromkeys(expanded(each.act.revives), False)
     return moved
+
+
+def hidden_by(counting: Iterable[Operation]) -> frozenset[int]:
+    """Return the messages that imports moved off the live branch last because another program had hidden them.
+
+    ``counting`` are operations, oldest first.
+    """
+    hidden: set[int] = set()
+    for each in counting:
+        if isinstance(each.act, Import):
+            hidden.difference_update(expanded(each.act.supersedes), expanded(each.act.revives))
+            hidden.update(expanded(each.act.hidden))
+    return frozenset(hidden)
 
 
 def boundary(operations: Sequence[Operation]) -> Operation | None:

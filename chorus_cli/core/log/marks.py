@@ -22,15 +22,17 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 class LogMarks:
     """The messages that operations took back or replaced.
 
-    ``undone_turns`` and ``undone_operations`` were taken back, and what such an operation put in with it; ``replaced``
-    are the messages that a retry which counts took out. ``moved_off`` says of messages whether newer imports moved them
-    off the live branch or back to it. With ``by_thread`` those of a thread hold for its messages.
+    ``undone_turns`` and ``undone_operations`` were taken back, and what such an operation put in with it;
+    ``replaced`` are the messages that a retry which counts took out. ``moved_off`` says of messages whether newer
+    imports moved them off the live branch or back to it; the ``hidden`` ones off it were hidden in the program they
+    came from. With ``by_thread`` those of a thread hold for its messages.
     """
 
     undone_turns: frozenset[int] = frozenset()
     replaced: frozenset[int] = frozenset()
     undone_operations: frozenset[int] = frozenset()
     moved_off: Mapping[int, bool] = field(default_factory=dict)
+    hidden: frozenset[int] = frozenset()
     by_thread: Mapping[int, LogMarks] = field(default_factory=dict)
 
     def is_undone(self, message: Message) -> bool:
@@ -48,8 +50,11 @@ class LogMarks:
     def words(self, message: Message) -> str:
         """Return the marks as they stand behind a message, empty if it has none."""
         undone = "[undone]" if self.is_undone(message) else ""
-        replaced = "[replaced by another reply]" if self.is_replaced(message) else ""
-        return " ".join(filter(None, (undone, replaced)))
+        replaced = "[hidden in the program it came from]" if self._is_hidden(message) else "[replaced by another reply]"
+        return " ".join(filter(None, (undone, replaced if self.is_replaced(message) else "")))
+
+    def _is_hidden(self, message: Message) -> bool:
+        return message.id in self.by_thread.get(message.thread_id, self).hidden
 
 
 NO_MARKS = LogMarks()
@@ -78,6 +83,7 @@ def _marks(operations: Sequence[Operation]) -> LogMarks:
         replaced=frozenset(journal.replaced(journal.effective(operations))),
         undone_operations=frozenset(subject.operation_id for subject in undone if subject.operation_id is not None),
         moved_off=journal.moved_off(operations),
+        hidden=journal.hidden_by(journal.effective(operations)),
     )
 
 

@@ -96,10 +96,12 @@ def _patterns() -> _Patterns:
             re.MULTILINE,
         ),
         line=re.compile(r"[^\n]*+(?:\n|$)"),
-        front_matter=re.compile(r"\A---[ \t\r]*\n(?:(?!---\s*$|\.{3}\s*$)[^\n]*+\n)*+(?:---|\.{3})", re.MULTILINE),
+        front_matter=re.compile(
+            r"\A---[ \t\r]*\n(?:(?!---\s*$|\.{3}\s*$)[^\n]*+\n)*(?:---|\.{3})(?=\s*$)", re.MULTILINE
+        ),
         atx=re.compile(r" {0,3}#{1,6}(?:\s|$)"),
         underline=re.compile(r" {0,3}(?:=++|-++)\s*$"),
-        no_paragraph=re.compile(r" {0,3}(?:[>|]|[-*+]\s|\d{1,9}[.)]\s|(?:[-*_][ \t]*+){3,}+\s*$)| {4}|\t"),
+        no_paragraph=re.compile(r" {0,3}(?:[>|]|[-*+]\s|\d{1,9}[.)]\s|(?:[-*_][ \t]*+){3,}\s*$)| {4}|\t"),
     )
 
 

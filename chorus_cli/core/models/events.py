@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from chorus_cli.core.errors import ChorusError
     from chorus_cli.core.tools.calls import ToolCall
 
-_ASK_AGAIN = "Your message is kept; /retry asks again."
+_ASKS_AGAIN = "/retry asks again."
+_KEPT = f"Your message is kept; {_ASKS_AGAIN}"
+IN_LOG = f"Your message is in the log; {_ASKS_AGAIN}"
+"""Advice for the chat after an error that leaves open whether anything was stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +97,20 @@ class ToolUsed:
 class TurnDone:
     """The turn is over and its rows are written.
 
-    ``error`` is why the reply broke off, if it did; ``message_id`` is the row of the reply.
+    ``error`` is why the reply broke off, if it did; ``message_id`` is the row of the reply. ``again`` tells the user
+    how to get a reply if no word of it came.
     """
 
     message_id: int
     status: Status
     usage: Mapping[str, int] = field(default_factory=dict)
     error: ChorusError | None = None
+    again: str = _KEPT
 
     @property
     def complaint(self) -> str:
         """Sentence for the user: why the reply broke off and, if no word of it came, how to get one."""
-        return f"{self.error} {_ASK_AGAIN}" if self.status is Status.FAILED else str(self.error)
+        return f"{self.error} {self.again}".rstrip() if self.status is Status.FAILED else str(self.error)
 
 
 ModelEvent = TextDelta | ReasoningDelta | Notice | ReplyEnd

@@ -27,10 +27,10 @@ DEEPEST_NESTING = 100
 BYTE_ORDER_MARK = "\ufeff"
 LINE_END = re.compile(r"\r\n|\r|\n")
 COMMENT = re.compile(r"//[^\r\n]*+|/\*.*?\*/", re.DOTALL)
-GAP = re.compile(rf"(?:[ \t\r\n]++|{COMMENT.pattern})*+", re.DOTALL)
+GAP = re.compile(rf"(?:[ \t\r\n]++|{COMMENT.pattern})*", re.DOTALL)
 """White space and comments, allowed between any two tokens."""
 
-_OPEN_STRING = re.compile(r'"(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+_OPEN_STRING = re.compile(r'"(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _WORD = re.compile(r'[^\s",:\[\]{}/]*+')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<fraction>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)")

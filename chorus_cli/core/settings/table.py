@@ -120,6 +120,12 @@ class Setting:
             return f"{self.key} has {_length(value):,} characters; it may have {self.longest:,}"
         return f"{self.key} is {redact(shown(value), ())}; it must be {self.range_text}"
 
+    def refusal(self, value: JsonValue) -> str:
+        """Refuse a value that the user asked for, without a full stop, and name the accepted ones."""
+        if _length(value) > self.longest:
+            return self.misfit(value)
+        return f"{self.key} cannot be {redact(shown(value), ())}: it must be {self.range_text}"
+
     def accepts(self, value: JsonValue) -> bool:
         """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
         match self.kind:

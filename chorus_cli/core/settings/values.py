@@ -38,7 +38,7 @@ def read_value(setting: Setting, text: str) -> JsonValue:
     """
     value = _read(setting, text)
     if not setting.accepts(value):
-        raise SettingsError(f"{setting.misfit(value)}.{_hint(setting, text.strip())}")
+        raise SettingsError(f"{setting.refusal(value)}.{_hint(setting, text.strip())}")
     return value
 
 

@@ -18,6 +18,12 @@ def is_shell_command(text: str) -> bool:
     return text.startswith("!") and not text.startswith("!!")
 
 
+def is_message(line: str) -> bool:
+    """Return whether a line of the chat is sent as a message: it is no command, or has several lines."""
+    text = line.strip()
+    return "\n" in text or not (is_command(text) or is_shell_command(text))
+
+
 def unescaped(text: str) -> str:
     """Return the message in a line: without the first of two slashes."""
     return text[1:] if text.startswith("//") else text

@@ -128,7 +128,7 @@ PRIVATE_KEY_SOURCE = "RFC 7468; " + _GITLEAKS + "private-key"
 
 # The whole of it, or all that there is if it was shortened.
 _PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----))*+"
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^-]*+(?:-(?!----)[^-]*+)*"
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
 )
 

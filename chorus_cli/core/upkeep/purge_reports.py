@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, enumerated, shortened, size_in_words
@@ -47,6 +48,25 @@ class Repetition(NamedTuple):
         return f"  {self.place} {self.name}{whose}: {shortened(self.text)}"
 
 
+class BackupsFate(Enum):
+    """The fate of backups that hold some of a purge: a phrase for one, and one for several."""
+
+    STAY = "would still have it", "would still have it"
+    REWRITTEN = "has it too and is rewritten", "have it too and are rewritten"
+    WOULD_BE_REWRITTEN = "has it too and would be rewritten", "have it too and would be rewritten"
+
+    def __init__(self, of_one: str, of_several: str) -> None:
+        self.of_one = of_one
+        self.of_several = of_several
+
+    @classmethod
+    def of(cls, *, with_backups: bool, is_dry: bool = False) -> BackupsFate:
+        """Return the fate of backups in a purge, or in one that is only shown."""
+        if not with_backups:
+            return cls.STAY
+        return cls.WOULD_BE_REWRITTEN if is_dry else cls.REWRITTEN
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """All that a purge overwrites or deletes.
@@ -82,11 +102,11 @@ class Extent:
         found = (self.messages, self.titles, self.summaries, self.preambles, self.items, self.inputs)
         return not any((*found, self.sessions, self.attachments, self.drafts))
 
-    def text(self) -> str:
+    def text(self, backups: BackupsFate = BackupsFate.STAY) -> str:
         """Return the lines that show it to the user."""
-        return "\n".join(self._lines())
+        return "\n".join(self._lines(backups))
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self, fate: BackupsFate) -> Iterator[str]:
         if self.messages and self.first and self.last:
             first, last = _local(self.first), _local(self.last)
             span = first if self.messages == 1 else f"{first} to {last}"
@@ -106,7 +126,7 @@ class Extent:
         yield from self._places()
         yield from filter(None, [self._unsearched()])
         if self.backups:
-            yield f"{_files(self.backups)} would still have it."
+            yield f"{_files(self.backups)} {fate.of_one if len(self.backups) == 1 else fate.of_several}."
 
     def text_of_none(self) -> str:
         """Return the answer if nothing is found."""

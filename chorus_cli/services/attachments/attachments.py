@@ -6,11 +6,11 @@ import asyncio
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.attachments.mentions import mentions
+from chorus_cli.core.attachments.mentions import mentions, missing_files
 from chorus_cli.core.attachments.recognition import recognised
 from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.log.attachments import Attachment, Kind
-from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.storage.files import document_files
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.ports import AttachmentStore, TokenCounter
 
 KIND_NAMES = {Kind.TEXT: "files", Kind.PICTURE: "pictures", Kind.PDF: "PDF files", Kind.OTHER: "such files"}
+_MOST_NAMED = 3
 
 
 class Prepared(NamedTuple):
@@ -32,15 +33,21 @@ class Prepared(NamedTuple):
 class Attachments:
     """Stores files in ``stored``; ``accepted_by`` returns the kinds of attachments that a model takes.
 
-    Those that wait go with the next message of this run, in whichever thread it is sent.
+    Those that wait go with the next message of this run, in whichever thread it is sent. ``tell`` takes a sentence
+    about files that a message names and that are not there.
     """
 
     def __init__(
-        self, stored: AttachmentStore, counter: TokenCounter, accepted_by: Callable[[str], frozenset[Kind]]
+        self,
+        stored: AttachmentStore,
+        counter: TokenCounter,
+        accepted_by: Callable[[str], frozenset[Kind]],
+        tell: Callable[[str], None],
     ) -> None:
         self._store = stored
         self._counter = counter
         self._accepted_by = accepted_by
+        self._tell = tell
         self._waiting: list[Attachment] = []
         self._given_back: tuple[Attachment, ...] = ()
 
@@ -100,6 +107,8 @@ class Attachments:
             await self.refuse_untaken(model, attachments)
         for _, data in files:
             await asyncio.to_thread(self._store.store, data)
+        if found and (missing := await asyncio.to_thread(missing_files, text, document_files.is_file)):
+            self._tell(await asyncio.to_thread(_unattached_notice, missing))
         self._waiting, self._given_back = [], ()
         return Prepared(found.text if found else text, tuple(attachments))
 
@@ -139,6 +148,33 @@ def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: froz
             f"{model} takes no {KIND_NAMES[untaken[0].kind]}. Choose a model that does with /model NAME, or leave out "
             f"{enumerated([each.name for each in untaken])}; nothing was sent."
         )
+
+
+def _unattached_notice(paths: Sequence[str]) -> str:
+    """Tell of the paths that were not found, and of those of folders and devices."""
+    odd = [path for path in paths if document_files.is_there(path)]
+    missing = [path for path in paths if path not in odd]
+    return " ".join([*([_missing_notice(missing)] if missing else []), *([_odd_notice(odd)] if odd else [])])
+
+
+def _odd_notice(paths: Sequence[str]) -> str:
+    if len(paths) == 1:
+        return f"{shortened(paths[0])} is not a regular file, so it is not attached."
+    return f"{enumerated(_first(paths))} are not regular files, so they are not attached."
+
+
+def _missing_notice(paths: Sequence[str]) -> str:
+    names = _first(paths)
+    if len(names) == 1:
+        return f"There is no file {names[0]}, so it is not attached."
+    return f"There are no files {enumerated(names)}, so they are not attached."
+
+
+def _first(paths: Sequence[str]) -> list[str]:
+    """Name the first of many paths, and count the others."""
+    names = [shortened(path) for path in paths[:_MOST_NAMED]]
+    names += [counted(len(paths) - _MOST_NAMED, "other")] if len(paths) > _MOST_NAMED else []
+    return names
 
 
 def _once(attachments: Iterable[Attachment]) -> list[Attachment]:

@@ -1,22 +1,17 @@
-"""Texts of the user that are not sent or stored yet, kept as drafts: in the editor, or typed at the prompt."""
+"""Texts that the user edits in an editor, as drafts until they are stored."""
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
-from chorus_cli.core.text.command_signs import before_private
-from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.files import drafts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
     from pathlib import Path
 
     from chorus_cli.ports import Clock, Editor
@@ -113,106 +108,6 @@ class Editing:
         return complaint, is_quick and not complaint and not self._editor.stays_in_terminal()
 
 
-class UnsentDrafts:
-    """Messages that are not sent yet, as drafts in ``folder`` that belong to the process ``run`` while it lives.
-
-    Without a folder they are in memory only.
-    """
-
-    def __init__(self, folder: Path | None, run: str) -> None:
-        self._folder = folder
-        self._run = run
-
-    def keep(self, slug: str, text: str) -> Path | None:
-        """Write a message to a persona into a draft, and return its path; ``None`` if it is not written."""
-        if self._folder is not None:
-            with suppress(EditorError):
-                return drafts.create(self._folder, _input_name(slug), cleaned_input(text)[0], self._run)
-        return None
-
-    def drop(self, draft: Path | None) -> None:
-        """Delete a draft, if there is one: its message was sent, or the user has it again."""
-        if draft is not None:
-            drafts.delete(draft)
-
-
-class UnsentInput:
-    """Text that was typed and not sent: ``text`` is put into the next prompt, also of the next run.
-
-    ``gives_way`` says that a command may replace it. Input that a signal interrupts is kept as a draft in ``folder``,
-    named for ``run``; without a folder it is not kept. Neither are the lines that are meant for a private chat.
-    """
-
-    def __init__(self, folder: Path | None, run: str, clock: Clock, is_alive: Callable[[str], bool]) -> None:
-        self.text = ""
-        self.gives_way = False
-        self.folder = folder
-        self._run = run
-        self._clock = clock
-        self._is_alive = is_alive
-        self._draft: Path | None = None
-        self._held: Path | None = None
-        self._held_text = ""
-        self._writing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="unsent")
-
-    def keep(self, slug: str, typed: str) -> None:
-        """Keep input to a persona for the next run, unless it is blank."""
-        text, _ = cleaned_input(before_private(typed))
-        if text.strip() and self.folder is not None:
-            # The terminal may be gone, so there is no place to report an error.
-            with suppress(EditorError):
-                drafts.create(self.folder, _input_name(slug), text, self._run)
-                self.settle()
-                # The loop may be about to end, so it is waited for.
-                self.hold(slug, "").result()
-
-    def hold(self, slug: str, typed: str) -> Future[None]:
-        """Keep input that waits to be sent as a draft, which replaces the one held before; blank input needs none.
-
-        The draft is written in a thread, one after the other; it is safe when the result is there.
-        """
-        return self._writing.submit(self._hold, slug, cleaned_input(before_private(typed))[0])
-
-    def _hold(self, slug: str, text: str) -> None:
-        if text == self._held_text or self.folder is None:
-            return
-        before = self._held
-        # Without a draft the input only fails to outlive a crash.
-        with suppress(EditorError):
-            self._held = drafts.create(self.folder, _input_name(slug), text, self._run) if text.strip() else None
-            self._held_text = text
-            if before is not None:
-                drafts.delete(before)
-
-    def take_up(self, slug: str) -> tuple[Path, ...]:
-        """Put the newest input that was kept for a persona into the prompt.
-
-        Return the other unused drafts of processes that have ended, the newest last.
-        """
-        if self.folder is None:
-            return ()
-        try:
-            kept = drafts.kept(self.folder, self._clock.now(), self._is_alive)
-        except OSError:
-            # A folder that cannot be read must not prevent the chat.
-            return ()
-        draft = next((path for path in reversed(kept) if path.name.endswith(f"-{_input_name(slug)}")), None)
-        if draft is not None:
-            try:
-                self.text = drafts.read(draft)
-            except EditorError:
-                return kept
-            self._draft = draft
-        return tuple(path for path in kept if path != draft)
-
-    def settle(self) -> None:
-        """Forget the input that was put into the prompt: the user has it, or it is kept anew."""
-        self.text, self.gives_way = "", False
-        if self._draft is not None:
-            drafts.delete(self._draft)
-            self._draft = None
-
-
 async def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
     text = await asyncio.to_thread(drafts.read, before.path)
     if not before.original.startswith(BYTE_ORDER_MARK):
@@ -221,7 +116,3 @@ async def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
     may_change = may_be_open and text == before.text
     doubt = complaint or (_RETURNED_AT_ONCE if may_change else "")
     return Edited(before.path, before.original, text, doubt, may_be_open=may_change)
-
-
-def _input_name(slug: str) -> str:
-    return f"unsent-{slug}.md"

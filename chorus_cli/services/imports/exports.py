@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.errors import DatabaseDamagedError, OutputError
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.storage.files.imports import own_export
 from chorus_cli.storage.sqlite.imports import whole_threads
 
@@ -49,9 +50,19 @@ class Exports:
         """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``, without damaged rows.
 
         Raises:
-            OutputError: a file cannot be written.
+            OutputError: a file cannot be written; the sentence says how many conversations were.
         """
-        exported, told = Exported(), self.clock.monotonic()
+        exported = Exported()
+        try:
+            await self._export(exported, folder, ending, persona, tell)
+        except OutputError as error:
+            raise OutputError(f"{error} {_written(exported)}") from error
+        return exported
+
+    async def _export(
+        self, exported: Exported, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]
+    ) -> None:
+        told = self.clock.monotonic()
         threads = await self.store.read(whole_threads.threads, persona)
         before = await asyncio.to_thread(own_export.files_of_before, folder, ending)
         for thread in threads:
@@ -62,13 +73,20 @@ class Exports:
                 continue
             exported.damaged += sum(dict(found.skipped).values())
             await asyncio.to_thread(own_export.write, folder, found, ending, before)
+            exported.conversations += 1
+            exported.messages += len(found.messages)
             for digest in {file.entry for message in found.messages for file in message.files}:
                 is_there = await asyncio.to_thread(own_export.copy_attachment, folder, self.attachments, digest)
                 exported.attachments += is_there
                 exported.missing += not is_there
-            exported.conversations += 1
-            exported.messages += len(found.messages)
             if self.clock.monotonic() - told >= _TELLING_SECONDS:
                 told = self.clock.monotonic()
                 tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
-        return exported
+
+
+def _written(exported: Exported) -> str:
+    """Say how far an export came that could not write a file."""
+    if not exported.conversations:
+        return "Nothing was written."
+    written = counted(exported.conversations, "conversation")
+    return f"{written} had been written. Once that is mended, the same export writes them all."

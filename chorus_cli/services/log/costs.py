@@ -94,6 +94,10 @@ class Costs:
         """Return the spending of today beside a budget of so many USD."""
         return DaySpending.of(await self.today(), budget)
 
+    async def is_priced(self, model: str) -> bool:
+        """Return whether the prices of a model are known."""
+        return await asyncio.to_thread(self.prices, model) is not None
+
     async def of_last_reply(self, thread_id: int) -> float | None:
         """Return the price of the newest answered turn of a thread; ``None`` where it is not known."""
         uses = await self.store.read(usage_rows.uses_of_last_turn, thread_id)

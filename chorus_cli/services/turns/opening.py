@@ -26,6 +26,7 @@ from chorus_cli.core.errors import (
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, last_question
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.models.events import IN_LOG
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.turns.notices import (
@@ -142,7 +143,7 @@ class Opening:
             raise MessageNotStoredError(str(error)) from error
         except (StorageError, ModelError) as error:
             if isinstance(error, DatabaseUnconfirmedError) and await self._given_up(target):
-                raise DatabaseUnconfirmedError(f"{error} Your message is in the log; /retry asks again.") from error
+                raise DatabaseUnconfirmedError(f"{error} {IN_LOG}") from error
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
         if files or altered:
             notices = notices_of_message(files, altered=altered)

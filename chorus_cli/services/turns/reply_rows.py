@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log.messages import Status
-from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.core.text.surrogates import has_surrogates, join_surrogates
 from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
@@ -95,16 +95,20 @@ class ReplyWriter:
     tokens: int | None = 0
     pieces: list[str] = field(default_factory=list)
     _counted_pieces: int = 0
+    _has_surrogates: bool = False
     _began_at: datetime | None = None
 
     @property
     def text(self) -> str:
         """All that has arrived; half a character that a model may send could not be stored."""
-        return join_surrogates("".join(self.pieces))
+        text = "".join(self.pieces)
+        # To look for them in megabytes takes longer than to join the pieces.
+        return join_surrogates(text) if self._has_surrogates else text
 
     def add(self, text: str) -> None:
         """Take the next piece."""
         self.pieces.append(text)
+        self._has_surrogates = self._has_surrogates or has_surrogates(text)
         if self._began_at is None:
             self._began_at = self.rows.clock.now()
         self.rows.grown(self)

@@ -14,6 +14,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
 from chorus_cli.storage.backups import daily
 from chorus_cli.storage.files import rescued_files
+from chorus_cli.storage.files.permissions import access_advice, is_refused, is_there, refused, refused_folders
 from chorus_cli.storage.sqlite.read_only import is_writable
 
 if TYPE_CHECKING:
@@ -29,24 +30,33 @@ _STALE_DAYS = 8
 
 
 class Folders(NamedTuple):
-    """The folders that belong to the user alone: data, settings, state, rescued texts, and lock files of runs."""
+    """The folders that belong to the user alone: data, settings, state, rescued texts, drafts, lock files of runs."""
 
     data: Path
     config: Path
     state: Path
     rescue: Path
+    drafts: Path
     run: Path
 
 
 def check_home(places: Places, folders: Folders, personas: Personas, now: datetime) -> Iterator[Finding]:
     """Yield the findings about everything but the log."""
-    if places.database.exists() and not is_writable(places.database):
-        yield wrong("home", f"{folders.data} cannot be written: everything can be read, and nothing can be stored.")
+    yield from unless_refused("home", _writable(places, folders))
+    yield from _accessible(folders)
     yield _permissions(folders)
-    yield _room(places, folders)
-    yield from _settings(personas)
-    yield _backups(places, now)
-    yield _rescued(folders.rescue)
+    yield from unless_refused("disk", _room(places, folders))
+    yield from unless_refused("settings", _settings(personas))
+    yield from unless_refused("backups", _backups(places, now))
+    yield from unless_refused("rescue", _rescued(folders.rescue))
+
+
+def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings, and one about the file or folder that permissions keep them from, if there is one."""
+    try:
+        yield from findings
+    except OSError as error:
+        yield wrong(subject, refused(error))
 
 
 def exposed(folders: Folders) -> list[Path]:
@@ -90,17 +100,40 @@ def _permissions(folders: Folders) -> Finding:
     return wrong("permissions", f"Other users of this machine can get at {found[0]}{others}.", Mend.PERMISSIONS)
 
 
-def _room(places: Places, folders: Folders) -> Finding:
+def _writable(places: Places, folders: Folders) -> Iterator[Finding]:
+    """Yield a finding about the file or folder that keeps the log from being written, if it can be read."""
+    path = places.database
+    if not is_there(path) or is_refused(path) or is_writable(path):
+        return
+    barrier = folders.data if os.access(path, os.W_OK) else path
+    told = f"{barrier} cannot be written: everything can be read, and nothing can be stored."
+    yield wrong("home", f"{told} {access_advice(barrier)}")
+
+
+def _accessible(folders: Folders) -> Iterator[Finding]:
+    """Yield a finding about the folders that the user may not look into."""
+    found = refused_folders(folders.data, folders.config, folders.state)
+    if found:
+        others = f", nor can {counted(len(found) - 1, 'other folder')}" if len(found) > 1 else ""
+        yield wrong("access", f"{found[0]} cannot be read{others}. {access_advice(found[0])}")
+
+
+def _room(places: Places, folders: Folders) -> Iterator[Finding]:
     place = next(path for path in (folders.data, *folders.data.parents) if path.exists())
     free = shutil.disk_usage(place).free
     size = places.database.stat().st_size if places.database.exists() else 0
     if free < max(_LEAST_FREE_BYTES, 2 * size):
-        return wrong("disk", f"Only {size_in_words(free)} are left on the disk of {folders.data}. Make room there.")
-    return fine("disk", f"{size_in_words(free)} are left on the disk of {folders.data}.")
+        yield wrong("disk", f"Only {size_in_words(free)} are left on the disk of {folders.data}. Make room there.")
+    else:
+        yield fine("disk", f"{size_in_words(free)} are left on the disk of {folders.data}.")
 
 
 def _settings(personas: Personas) -> Iterator[Finding]:
-    known = personas.slugs()
+    try:
+        known = personas.slugs()
+    except ChorusError as error:
+        yield wrong("settings", str(error))
+        return
     warnings: list[str] = []
     for slug in known:
         try:
@@ -113,29 +146,36 @@ def _settings(personas: Personas) -> Iterator[Finding]:
         yield fine("settings", f"The settings of {counted(len(known), 'persona')} can be read.")
 
 
-def _backups(places: Places, now: datetime) -> Finding:
+def _backups(places: Places, now: datetime) -> Iterator[Finding]:
+    if is_refused(places.backups):
+        # Of a folder that the user may not look into there is a finding already.
+        return
     found = daily.listed(places)
     if not found:
-        return note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
+        yield note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
+        return
     newest = found[-1]
     age_days = int((now.timestamp() - newest.modified) // 86_400)
     total = size_in_words(sum(each.size_bytes for each in found))
     sentence = f"{counted(len(found), 'backup')} ({total}) in {places.backups}; the newest is {newest.path.name}"
     if age_days > _STALE_DAYS:
-        return note("backups", f"{sentence}, {age_days} days old. chorus backup makes one now.")
-    return fine("backups", f"{sentence}.")
+        yield note("backups", f"{sentence}, {age_days} days old. chorus backup makes one now.")
+    else:
+        yield fine("backups", f"{sentence}.")
 
 
-def _rescued(folder: Path) -> Finding:
+def _rescued(folder: Path) -> Iterator[Finding]:
+    if is_refused(folder):
+        return
     found = rescued_files.find(folder)
     if found.unreadable:
-        return wrong("rescue", f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole.")
-    if not found.texts:
-        return fine("rescue", "There is no text that could not be stored.")
-    since = f"{timestamps.local(found.texts[0].at):%Y-%m-%d %H:%M}"
-    return wrong(
-        "rescue", f"{_texts(found.texts)} that could not be stored since {since}: /rescue in the chat shows them."
-    )
+        yield wrong("rescue", f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole.")
+    elif not found.texts:
+        yield fine("rescue", "There is no text that could not be stored.")
+    else:
+        since = f"{timestamps.local(found.texts[0].at):%Y-%m-%d %H:%M}"
+        told = f"{_texts(found.texts)} that could not be stored since {since}"
+        yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
 
 
 def _texts(texts: Sequence[object]) -> str:

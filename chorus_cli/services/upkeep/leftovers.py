@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
-from chorus_cli.storage.backups import archive, daily, restoring
+from chorus_cli.storage.backups import archive, daily, restoring, working_folders
 from chorus_cli.storage.backups.restoring import STAGED, is_pending
 from chorus_cli.storage.files import file_lock, persona_files, session_files
 from chorus_cli.storage.files.durable_files import TEMPORARY, is_stale
-from chorus_cli.storage.purges import backups as purged_backups
 from chorus_cli.storage.sqlite import migrations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from chorus_cli.services.upkeep.home_checks import Folders
@@ -45,11 +44,14 @@ class _Place(NamedTuple):
 
 def _places(places: Places, folders: Folders) -> Iterator[_Place]:
     yield _Place(folders.data, _any_of(migrations.TEMPORARY, persona_files.TEMPORARY_SHIPPED, restoring.TEMPORARY))
-    yield from (_Place(each, TEMPORARY) for each in (folders.data, folders.config, folders.state, folders.rescue))
+    yield from (
+        _Place(each, TEMPORARY)
+        for each in (folders.data, folders.config, folders.state, folders.rescue, folders.drafts)
+    )
     yield _Place(places.personas, persona_files.TEMPORARY)
     yield _Place(places.personas, _any_of(TEMPORARY, session_files.TEMPORARY), is_deep=True)
     yield _Place(places.attachments, TEMPORARY, is_deep=True)
-    yield _Place(places.backups, _any_of(archive.TEMPORARY, purged_backups.TEMPORARY, migrations.TEMPORARY_COPY))
+    yield _Place(places.backups, _any_of(archive.TEMPORARY, working_folders.TEMPORARY, migrations.TEMPORARY_COPY))
     yield _Place(places.kept_attachments, daily.TEMPORARY, is_deep=True)
 
 
@@ -65,7 +67,7 @@ def check_leftovers(places: Places, folders: Folders, now: datetime) -> Iterator
     left = temporary_files(places, folders, now)
     if left:
         told = counted(len(left), "temporary file or folder", "temporary files and folders")
-        size = size_in_words(sum(map(size_bytes, left)))
+        size = size_in_words(size_bytes(left))
         others = ", such as" if len(left) > 1 else ":"
         yield note("leftovers", f"A killed Chorus has left {told} ({size}){others} {left[0]}.", Mend.LEFTOVERS)
     else:
@@ -79,22 +81,30 @@ def temporary_files(places: Places, folders: Folders, now: datetime) -> list[Pat
     """Return the temporary files and folders that no process uses.
 
     Neither they nor other temporary files beside them were changed within an hour. A folder that a backup was unpacked
-    in may wait for an answer for longer: it is left once no other Chorus runs.
+    in may wait for an answer for longer: it is left once no other Chorus runs. One with a lock is
+    left once that is free.
     """
     found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _places(places, folders))))
     outer = [path for path in found if not {*path.parents} & {*found}]
+    locked = {
+        path: working_folders.is_locked(path) for path in outer if re.fullmatch(working_folders.LOCKED, path.name)
+    }
     # Looked at after the list is made: the maker of a folder in it had its lock before.
     is_alone = not running(folders.run)
-    in_use = {path.parent for path in outer if not _is_stale(path, now)}
-    return [path for path in outer if (is_alone if path.name.startswith(STAGED) else path.parent not in in_use)]
+    in_use = {path.parent for path in outer if locked.get(path, not _is_stale(path, now))}
+    return [path for path in outer if _is_left(path, locked, in_use, is_alone=is_alone)]
+
+
+def _is_left(path: Path, locked: Mapping[Path, bool], in_use: Collection[Path], *, is_alone: bool) -> bool:
+    if path in locked:
+        return not locked[path]
+    return is_alone if path.name.startswith(STAGED) else path.parent not in in_use
 
 
 def running(run_folder: Path) -> tuple[str, ...]:
     """Return the runs whose processes are alive, by their lock files; one that cannot be opened counts as locked."""
-    if not run_folder.is_dir():
-        return ()
     try:
-        return file_lock.held_in(run_folder)
+        return file_lock.held_in(run_folder) if run_folder.is_dir() else ()
     except OSError as error:
         return (str(error),)
 
@@ -119,9 +129,10 @@ def delete(paths: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def size_bytes(path: Path) -> int:
-    """Return the size of a file, or of all files in a folder."""
-    return sum(status.st_size for status in _statuses(path) if stat.S_ISREG(status.st_mode))
+def size_bytes(paths: Iterable[Path]) -> int:
+    """Return the size of files, and of all files in folders."""
+    files = (status for path in paths for status in _statuses(path) if stat.S_ISREG(status.st_mode))
+    return sum(status.st_size for status in files)
 
 
 def _is_stale(path: Path, now: datetime) -> bool:

@@ -8,9 +8,12 @@ from chorus_cli.core.errors import DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.upkeep.findings import Finding, Mend, State, fine, is_well, note, wrong
 from chorus_cli.services.upkeep import leftovers, stored_files
+from chorus_cli.services.upkeep.home_checks import unless_refused
 from chorus_cli.storage.backups import restoring, salvaging
 from chorus_cli.storage.files import file_lock
+from chorus_cli.storage.files.permissions import access_advice, is_refused
 from chorus_cli.storage.purges import carrying_out
+from chorus_cli.storage.sqlite.errors import folder_in_the_way
 from chorus_cli.storage.sqlite.migrations import is_current, is_newer
 from chorus_cli.storage.sqlite.upkeep import checksums, copying, examination, soundness
 
@@ -30,10 +33,20 @@ def check_log(places: Places, run_folder: Path) -> Iterator[Finding]:
 
     There are none while a restore is not complete: its log and the files that it names are about to come.
     """
+    yield from unless_refused("log", _log(places, run_folder))
+
+
+def _log(places: Places, run_folder: Path) -> Iterator[Finding]:
     if restoring.is_pending(places):
         return
     if not places.database.exists():
         yield note("log", f"There is no log yet: {places.database} does not exist.")
+        return
+    if places.database.is_dir():
+        yield wrong("log", str(folder_in_the_way(places.database)))
+        return
+    if is_refused(places.database):
+        yield wrong("log", f"{places.database} cannot be read. {access_advice(places.database)}")
         return
     if places.database.stat().st_size == 0:
         yield wrong("log", f"{places.database} is empty (0 bytes), which Chorus never leaves behind.", Mend.SALVAGE)
@@ -79,19 +92,20 @@ def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterato
     else:
         added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
         yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as written{added}.")
-    yield from _damaged_rows(connection, places)
+    yield from unless_refused("backups", _damaged_rows(connection, places))
     yield from _cut_off(connection, run_folder)
     if carrying_out.is_pending(connection):
-        yield wrong("purge", "A purge is not complete. The next start of Chorus carries it on.")
+        told = "A purge is not complete. The next start of Chorus carries it on."
+        yield wrong("purge", told, Mend.PURGE if is_current(connection) else None)
     else:
-        yield from _unnamed(connection, places, run_folder)
+        yield from unless_refused("unnamed", _unnamed(connection, places, run_folder))
     yield from _index(connection)
-    yield from _sessions(connection, places)
-    yield from _attachments(connection, places)
+    yield from unless_refused("sessions", _sessions(connection, places))
+    yield from unless_refused("attachments", _attachments(connection, places))
 
 
 def _damaged_rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
-    unreadable, lost = examination.unreadable(connection), examination.orphans(connection)
+    unreadable, lost = examination.unreadable(connection), examination.dangling_references(connection)
     damaged = examination.changes_cut_off(connection).damaged
     told = [*unreadable[:_MOST_NAMED], *([f"The log has {enumerated(lost)}."] if lost else [])]
     if damaged:
@@ -110,7 +124,7 @@ def _damaged_rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]
 
 def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
     """Yield a finding about replies, calls and changes of files whose process was killed."""
-    rows = examination.in_progress(connection)
+    rows = examination.rows_in_progress(connection)
     dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.may_be_locked(run_folder / run)]
     # A process that is alive may be about to end its change.
     changes = 0 if leftovers.running(run_folder) else examination.changes_cut_off(connection).readable
@@ -156,6 +170,12 @@ def _lost(connection: OpenDatabase, places: Places, lost: Sequence[LostFile], fi
     """Return the finding about lost files with a sentence about the backups that have them; only those are offered."""
     found = [each.backup for each in stored_files.copies(connection, places, lost)]
     it = "it" if len(lost) == 1 else "them"
+    obstacles = [each.obstacle for each in lost if each.obstacle]
+    if obstacles:
+        told = f"{finding.sentence} {_some(obstacles, ' ')}"
+        finding = finding._replace(sentence=told)
+    if not found and len(obstacles) == len(lost):
+        return finding._replace(mend=None)
     if not found and not all(each.can_be_written for each in lost):
         return finding._replace(sentence=f"{finding.sentence} chorus restore brings a whole backup back.", mend=None)
     if not found and stored_files.are_withheld(connection, places, lost):
@@ -173,7 +193,7 @@ def _unnamed(connection: OpenDatabase, places: Places, run_folder: Path) -> Iter
     paths, doubt = stored_files.unnamed_attachments(connection, places)
     if not paths:
         return
-    size = size_in_words(sum(map(leftovers.size_bytes, paths)))
+    size = size_in_words(leftovers.size_bytes(paths))
     are, them = ("is", "it") if len(paths) == 1 else ("are", "them")
     told = f"{counted(len(paths), 'attachment')} ({size}) {are} named by"
     if leftovers.running(run_folder):

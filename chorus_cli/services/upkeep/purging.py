@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import BackupError, HomeError, PurgeError, SessionError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.purge_reports import backups_sentence
-from chorus_cli.core.upkeep.purging import NO_CRITERIA
+from chorus_cli.core.upkeep.purging import NO_CRITERIA, WITH_BACKUPS
 from chorus_cli.core.upkeep.traces import Watch
 from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.services.upkeep.purge_progress import Progress
 from chorus_cli.storage.backups import daily
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import backups, carrying_out
@@ -23,7 +24,6 @@ from chorus_cli.storage.purges.selection import selected
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
-    from typing import Self
 
     from chorus_cli.core.upkeep.purge_reports import Extent, ShownMessage
     from chorus_cli.core.upkeep.purging import AskedPurge, WantedPurge
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 _ROOM = 2
 """Times the size of the log that making it anew may take besides."""
 
+BACKUPS = "backups"
+REWRITES = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites"
 NONE_HOLDS = "No backup holds a purged message."
-_SILENCE_SECONDS = 2.0
 
 LOCK = ".purge.lock"
 """The file in the folder of the backups that is locked while a purge is carried out."""
@@ -92,7 +93,7 @@ class Purging:
         slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
         wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""), self.home.attachments)
         self._require_room()
-        with _Progress(self.clock, tell) as progress:
+        with Progress(self.clock, tell) as progress:
             extent, rows = await self.store.read(_extent_and_rows, self.home, wanted, Watch(progress.look))
         held = await self._holding(rows, wanted, is_certain=extent.is_empty) if _is_sought(extent, wanted) else ()
         return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
@@ -102,23 +103,30 @@ class Purging:
         names = {slug: (await self.roster.logged(None, slug))[1] for slug in {each.persona for each in extent.shown}}
         return tuple(each._replace(speaker=each.speaker or names[each.persona]) for each in extent.shown)
 
-    async def carry_out(self, found: Found) -> Purged:
+    async def carry_out(self, found: Found, *, with_backups: bool = False) -> Purged:
         """Purge; from the decision on, a purge that fails or is killed is carried on by `finish`.
+
+        ``with_backups`` says that `rewrite_backups` follows, if there are any that still hold it.
 
         Raises:
             PurgeError: another Chorus is at it, or it is not complete.
             StorageError: it could not be decided; nothing was purged.
         """
         async with self._alone(self.patience_seconds):
-            await self.store.write(carrying_out.decide, found.wanted)
+            await self.store.write(carrying_out.decide, found.wanted, with_backups=with_backups)
             await self._to_its_end()
         amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
         verb = "is" if found.extent.messages == 1 else "are"
         # A backup may have been made since the extent was shown.
-        return Purged(f"{amount} {verb} purged, for good.", await self._holding(found.rows, found.wanted))
+        names = await self._holding(found.rows, found.wanted)
+        if with_backups and not names:
+            await self.store.write(carrying_out.complete)
+        return Purged(f"{amount} {verb} purged, for good.", names)
 
-    async def finish(self) -> bool:
+    async def finish(self, tell: Callable[[str], None] = lambda _sentence: None) -> bool:
         """Carry on a purge that was interrupted, and return whether there was one; not if another Chorus is at it.
+
+        Backups are rewritten if the purge was to do so; ``tell`` gets sentences about them.
 
         Raises:
             PurgeError: it is not complete yet.
@@ -127,14 +135,21 @@ class Purging:
             return False
         try:
             async with self._alone(patience_seconds=0):
-                await self._to_its_end()
+                wanted = await self._to_its_end()
+                if wanted is not None:
+                    tell((await self._rewrite_all(wanted, tell)).sentence)
         except _BusyError:
             return False
+        if wanted is None and (names := await self.in_backups(is_certain=True)):
+            tell(f"{backups_sentence(names)} {REWRITES} {'it' if len(names) == 1 else 'them'}.")
         return True
 
-    async def in_backups(self, wanted: WantedPurge = NO_CRITERIA) -> tuple[str, ...]:
-        """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``."""
-        return await self._holding(await self.store.read(backups.rows_purged), wanted)
+    async def in_backups(self, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False) -> tuple[str, ...]:
+        """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``.
+
+        Unless that is to be certain, those that cannot be read are among them.
+        """
+        return await self._holding(await self.store.read(backups.rows_purged), wanted, is_certain=is_certain)
 
     async def rewrite_backups(self, tell: Callable[[str], None], wanted: WantedPurge = NO_CRITERIA) -> str:
         """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``; return a sentence.
@@ -144,14 +159,22 @@ class Purging:
         Raises:
             PurgeError: another Chorus is at it.
         """
-        sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
         async with self._alone(self.patience_seconds):
-            told, _ = await run_to_completion(asyncio.to_thread(self._rewrite, sought))
+            return (await self._rewrite_all(wanted, tell)).sentence
+
+    async def _rewrite_all(self, wanted: WantedPurge, tell: Callable[[str], None]) -> _Rewritten:
+        """Rewrite the backups, even if the caller is cancelled; with that a purge that was to do so is complete."""
+        sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
+        told, _ = await run_to_completion(self._rewritten(sought))
         for sentence in told.failures:
             tell(sentence)
-        if not told.rewritten and not told.failures:
-            return NONE_HOLDS
-        return f"Rewrote {counted(told.rewritten, 'backup')}."
+        return told
+
+    async def _rewritten(self, sought: Sought) -> _Rewritten:
+        told = await asyncio.to_thread(self._rewrite, sought)
+        if await self.store.read(carrying_out.is_compact):
+            await self.store.write(carrying_out.complete)
+        return told
 
     def _rewrite(self, sought: Sought) -> _Rewritten:
         held = backups.holding(self.places, *sought)
@@ -167,19 +190,21 @@ class Purging:
                 failures.append(f"{path} still has it. {error}")
         return _Rewritten(rewritten, tuple(failures))
 
-    async def _to_its_end(self) -> None:
-        """Carry the purge on to its end, even if the caller is cancelled."""
+    async def _to_its_end(self) -> WantedPurge | None:
+        """Carry the purge of the log on to its end, even if the caller is cancelled; return criteria for backups."""
         try:
-            _, is_stopped = await run_to_completion(self._steps())
+            wanted, is_stopped = await run_to_completion(self._steps())
         except (StorageError, PurgeError, SessionError) as error:
             raise PurgeError(f"The purge is not complete. {error} The next start of Chorus carries it on.") from error
         if is_stopped:
             raise asyncio.CancelledError
+        return wanted
 
-    async def _steps(self) -> None:
-        await self.store.write(carrying_out.overwrite, self.home, self.clock.now())
-        await self.store.compact()
-        await self.store.write(carrying_out.complete)
+    async def _steps(self) -> WantedPurge | None:
+        if not await self.store.read(carrying_out.is_compact):
+            await self.store.write(carrying_out.overwrite, self.home, self.clock.now())
+            await self.store.compact()
+        return await self.store.write(carrying_out.complete_log)
 
     async def _holding(
         self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
@@ -226,39 +251,6 @@ class Purging:
             )
 
 
-class _Progress:
-    """Tells every few seconds of texts that are compared on another thread, and ends that once it is left."""
-
-    def __init__(self, clock: Clock, tell: Callable[[str], None]) -> None:
-        self._clock = clock
-        self._tell = tell
-        self._loop = asyncio.get_running_loop()
-        self._compared = 0
-        self._told_at = clock.monotonic()
-        self._is_left = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._is_left = True
-
-    def look(self, number: int) -> None:
-        """Count texts that were compared.
-
-        Raises:
-            PurgeError: nobody waits for the end any more.
-        """
-        if self._is_left:
-            raise PurgeError("Nothing was purged.")
-        self._compared += number
-        now = self._clock.monotonic()
-        if now - self._told_at >= _SILENCE_SECONDS:
-            self._told_at = now
-            sentence = f"Looking for repetitions: {self._compared:,} texts compared so far."
-            self._loop.call_soon_threadsafe(self._tell, sentence)
-
-
 def _extent_and_rows(
     connection: Connection, home: PurgedHome, wanted: WantedPurge, watch: Watch
 ) -> tuple[Extent, PurgedRows]:
@@ -278,6 +270,11 @@ class _BusyError(PurgeError):
 class _Rewritten(NamedTuple):
     rewritten: int
     failures: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The result of rewriting backups, without the failures."""
+        return f"Rewrote {counted(self.rewritten, 'backup')}." if self.rewritten or self.failures else NONE_HOLDS
 
 
 def still_there(names: Sequence[str]) -> str:

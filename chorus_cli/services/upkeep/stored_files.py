@@ -18,6 +18,7 @@ from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.files import drafts, persona_files, session_files
 from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.durable_files import write_atomically
+from chorus_cli.storage.files.permissions import access_advice, is_refused
 from chorus_cli.storage.purges import backups as purged_backups
 from chorus_cli.storage.sqlite.upkeep import copying, examination
 
@@ -44,9 +45,19 @@ class LostFile(NamedTuple):
     is_right: Callable[[bytes], bool]
 
     @property
+    def obstacle(self) -> str:
+        """A sentence about a folder, or about permissions, that keep the file from being written; empty if none do."""
+        path = self.path
+        if is_refused(path.parent) or is_refused(path):
+            return access_advice(path.parent if is_refused(path.parent) else path)
+        if self.entry and path.is_dir():
+            return f"{path} is a folder: move it away, and run chorus doctor again."
+        return ""
+
+    @property
     def can_be_written(self) -> bool:
-        """Whether the file can be put in its place, where no link is."""
-        return bool(self.entry) and not self.path.is_symlink()
+        """Whether the file can be put in its place, where no link is and nothing else is in the way."""
+        return bool(self.entry) and not self.obstacle and not self.path.is_symlink()
 
     @property
     def may_be_purged(self) -> bool:
@@ -94,9 +105,12 @@ def lost_attachments(connection: OpenDatabase, places: Places) -> Iterator[LostF
     named = {each.sha256: each.message_id for each in examination.named_attachments(connection)}
     for digest, message_id in named.items():
         path = places.attachments / digest[:2] / digest
-        found = _digest(path) if path.is_file() else ""
-        if found != digest and is_sha256(digest):
-            state = f", {path}, has changed" if found else " is gone"
+        if not is_sha256(digest):
+            continue
+        refusal = is_refused(path.parent) or is_refused(path)
+        found = _digest(path) if not refusal and path.is_file() else ""
+        if found != digest:
+            state = f", {path}, cannot be read" if refusal else f", {path}, has changed" if found else " is gone"
             entry = f"{archive.ATTACHMENTS}/{digest[:2]}/{digest}"
             phrase = f"that of message #{message_id}{state}"
             yield LostFile(path, phrase, entry, partial(_has_digest, digest))
@@ -225,7 +239,9 @@ def _digest(path: Path) -> str:
 def _session_files(places: Places) -> Iterable[Path]:
     """Return the files of sessions, also of deleted personas."""
     pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
-    return [*places.personas.glob(pattern), *(places.backups / _DELETED).glob(pattern)]
+    deleted = places.backups / _DELETED
+    barriers = [path for path in (*places.personas.glob("*"), places.backups, deleted) if is_refused(path)]
+    return [*places.personas.glob(pattern), *(deleted.glob(pattern) if not barriers else ()), *barriers]
 
 
 def _in_session(_places: Places, path: Path) -> list[str]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files import durable_files
+from chorus_cli.storage.files.permissions import access_advice, refused_folders
 from chorus_cli.storage.files.session_files import SESSIONS_FOLDER
 from chorus_cli.storage.sqlite.upkeep import copying, soundness
 from chorus_cli.storage.sqlite.upkeep.copying import BackupStoppedError
@@ -82,9 +83,9 @@ def write(places: Places, request: Request) -> Manifest:
         StorageError: the log cannot be read, or is damaged.
     """
     target = request.target
-    if target.exists():
-        raise BackupError(f"{target} exists already. Choose another name; nothing was written.")
     try:
+        if target.exists():
+            raise BackupError(f"{target} exists already. Choose another name; nothing was written.")
         places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _temporary(places.backups) as copy, _temporary(target.parent) as draft:
             copying.copy_database(places.database, copy, request.is_stopped)
@@ -227,6 +228,8 @@ def _packed(places: Places, request: Request, copy: Path, draft: Path) -> Manife
 
 
 def _manifest(places: Places, request: Request, copy: Path) -> Manifest:
+    for folder in refused_folders(places.personas):
+        raise BackupError(f"No backup was made: {folder} cannot be read. {access_advice(folder)}")
     with copying.opened(copy) as connection:
         fault = soundness.quick_fault(connection)
         # The index of the search is made again from the log wherever the backup is restored.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import BackupError, DatabaseTooNewError, HomeError
+from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, HomeError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.backups import archive
 from chorus_cli.storage.backups.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
@@ -33,7 +34,7 @@ TEMPORARY = rf"\.restoring-{RANDOM}"
 """The names of folders that backups are unpacked in, as a regular expression."""
 
 _REPLACED = "replaced"
-_ZIP_BEGINNING = b"PK"
+_ZIP_BEGINNING, _DATABASE_BEGINNING = b"PK", b"SQLite format 3\0"
 
 
 class Staged(NamedTuple):
@@ -50,6 +51,15 @@ class Staged(NamedTuple):
     is_log_alone: bool
 
 
+def require_readable(typed: str | Path) -> None:
+    """Refuse a backup whose file cannot be opened.
+
+    Raises:
+        BackupError: it is not there, is no regular file, may not be read, or is neither an archive nor a database.
+    """
+    _is_archive(Path(typed).absolute())
+
+
 @contextmanager
 def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]:
     """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
@@ -61,8 +71,7 @@ def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]
     path, folder = Path(typed).absolute(), draft_folder(places)
     try:
         try:
-            manifest = _unpacked(path, folder, now)
-            changed = _checked(path, folder / DATABASE)
+            manifest, changed = _examined(path, folder, now)
             missing = _attachments_brought(places, path, folder, manifest)
         except OSError as error:
             reason = error.strerror or error
@@ -163,13 +172,41 @@ def _make_durable(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _unpacked(path: Path, folder: Path, now: datetime) -> Manifest:
+def _is_archive(path: Path) -> bool:
+    """Return whether a file begins as an archive; else it begins as a database."""
+    beginning = _beginning(path)
+    if beginning.startswith(_ZIP_BEGINNING):
+        return True
+    if beginning != _DATABASE_BEGINNING:
+        raise BackupError(f"{path} is no backup of Chorus. Nothing was changed.")
+    return False
+
+
+def _beginning(path: Path) -> bytes:
     try:
+        # Opening a pipe would wait for a writer, and a device may have no end.
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise BackupError(f"{path} is not a regular file, so it is no backup of Chorus. Nothing was changed.")
         with path.open("rb") as file:
-            is_archive = file.read(len(_ZIP_BEGINNING)) == _ZIP_BEGINNING
-    except OSError as error:
-        raise BackupError(f"{path} cannot be read: {error.strerror}. Nothing was changed.") from error
-    if is_archive:
+            return file.read(len(_DATABASE_BEGINNING))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BackupError(f"{path} cannot be read: {reason}. Nothing was changed.") from error
+
+
+def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[int, ...]]:
+    """Unpack a backup and return its contents and the ids of messages that are not as they were written."""
+    try:
+        return _unpacked(path, folder, now), _checked(path, folder / DATABASE)
+    except DatabaseDamagedError as error:
+        # Its sentence is about the copy, and is advice for the log in use.
+        raise BackupError(
+            f"{path} is damaged, or is no backup of Chorus. Choose another one; nothing was changed."
+        ) from error
+
+
+def _unpacked(path: Path, folder: Path, now: datetime) -> Manifest:
+    if _is_archive(path):
         manifest = archive.read_manifest(path)
         archive.unpack(path, folder)
         (folder / MANIFEST).unlink()

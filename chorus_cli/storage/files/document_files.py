@@ -44,6 +44,14 @@ def is_file(typed: str) -> bool:
         return False
 
 
+def is_there(typed: str) -> bool:
+    """Return whether a path, relative to the current folder, is that of a file, a folder or a device."""
+    try:
+        return Path(typed).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
 def read_bytes(typed: str) -> tuple[str, bytes]:
     """Return the name and the bytes of a file to be attached, its path relative to the current folder.
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
-from chorus_cli.storage.files.durable_files import sync_folder
+from chorus_cli.storage.files.durable_files import PREFIX, SUFFIX, sweep_stale, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
+_OWNER = re.compile(rf"^{_PREFIX}([0-9]+-[0-9a-f]+-)?")
 _BACKUP_SUFFIX = "~"
 _KEPT = timedelta(days=7)
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -48,12 +49,16 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
     path: Path | None = None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, made = tempfile.mkstemp(f"-{name}", f"{_PREFIX}{run}-" if run else _PREFIX, folder)
+        descriptor, made = tempfile.mkstemp(SUFFIX, PREFIX, folder)
         path = Path(made)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        # Only whole drafts have a name by which a start finds them.
+        random = path.name.removeprefix(PREFIX).removesuffix(SUFFIX)
+        path = path.rename(path.parent / f"{_PREFIX}{run}{'-' if run else ''}{random}-{name}")
+        sync_folder(folder)
     except OSError as error:
         if path is not None:
             delete(path)
@@ -75,6 +80,24 @@ def read(path: Path) -> str:
         reason = "it is a symbolic link now" if error.errno == errno.ELOOP else _reason(error)
         raise _unreadable(path, reason) from error
     return _decoded(path, data)
+
+
+def claimed(path: Path, run: str) -> Path:
+    """Return a draft under a name that says that ``run`` owns it, as changed now; unaltered if it cannot be renamed.
+
+    Raises:
+        FileNotFoundError: it is gone, for example claimed by another process.
+    """
+    owned = path.with_name(f"{_PREFIX}{run}-{_OWNER.sub('', path.name, count=1)}")
+    try:
+        path.rename(owned)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return path
+    with suppress(OSError):
+        os.utime(owned)
+    return owned
 
 
 def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
@@ -119,15 +142,21 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
 
 def is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
     """Return whether a draft belongs to a process that still runs."""
-    match = _OWNED.match(path.name)
+    match = _OWNED.search(path.name)
     return match is not None and is_alive(match[1])
 
 
-def sweep(folder: Path, now: datetime) -> None:
-    """Delete drafts unchanged for seven days, and files that editors left beside them, such as swap files."""
+def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
+    """Delete drafts unchanged for seven days, unfinished ones, and files that editors left, such as swap files.
+
+    Those of a process that ``is_alive`` stay.
+    """
+    sweep_stale(folder)
     oldest_kept = (now - _KEPT).timestamp()
     for path in folder.glob(f"*{_PREFIX}*"):
-        if not path.name.startswith(_DAMAGED) and 0 < _changed_at(path) < oldest_kept:
+        if path.name.startswith(_DAMAGED) or is_owned(path, is_alive):
+            continue
+        if 0 < _changed_at(path) < oldest_kept:
             # Another process may sweep the same folder.
             with suppress(OSError):
                 path.unlink()

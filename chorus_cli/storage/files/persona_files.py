@@ -20,6 +20,7 @@ from chorus_cli.core.personas.persona import Document
 from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.durable_files import RANDOM, write_atomically
 from chorus_cli.storage.files.file_lock import locked, unless_held
+from chorus_cli.storage.files.permissions import access_advice, is_refused, is_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,16 +47,22 @@ Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
-    """Return the names of the personas' folders, sorted: those in use, or the archived ones."""
-    if not personas.is_dir():
-        return ()
-    folders = (entry for entry in personas.iterdir() if _SLUG.fullmatch(entry.name) and entry.is_dir())
-    return tuple(sorted(folder.name for folder in folders if (folder / _ARCHIVED).exists() is archived))
+    """Return the names of the personas' folders, sorted: those in use, or the archived ones.
+
+    A folder that cannot be looked into counts as one in use, so that its persona is told of.
+
+    Raises:
+        PersonaError: the folder of all personas cannot be read.
+    """
+    with _sentence(f"The folder {personas} cannot be read", access_advice(personas)):
+        entries = [*personas.iterdir()] if personas.is_dir() else []
+        folders = [entry for entry in entries if _SLUG.fullmatch(entry.name) and entry.is_dir()]
+    return tuple(sorted(folder.name for folder in folders if is_there(folder / _ARCHIVED) is archived))
 
 
 def exists(personas: Path, slug: str) -> bool:
     """Return whether there is a persona of that name, in use or archived."""
-    return _SLUG.fullmatch(slug) is not None and (personas / slug).is_dir()
+    return _SLUG.fullmatch(slug) is not None and is_there(personas / slug) and (personas / slug).is_dir()
 
 
 def names_taken(personas: Path) -> frozenset[str]:
@@ -175,7 +182,7 @@ def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
 def was_moved_away(slug: str, deleted: Path) -> bool:
     """Return whether `move_away` has moved a persona of that name into ``deleted``."""
     name = re.compile(rf"{re.escape(slug)}-\d{{8}}-\d{{6}}-\d{{6}}")
-    return any(name.fullmatch(each.name) for each in deleted.glob("*"))
+    return is_there(deleted) and any(name.fullmatch(each.name) for each in deleted.glob("*"))
 
 
 def settings_path(personas: Path, slug: str) -> Path:
@@ -185,7 +192,8 @@ def settings_path(personas: Path, slug: str) -> Path:
 
 def has_card(personas: Path, slug: str) -> bool:
     """Return whether a persona was made of a character card."""
-    return (personas / slug / CARD_FILE).is_file()
+    path = personas / slug / CARD_FILE
+    return is_there(path) and path.is_file()
 
 
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
@@ -222,10 +230,9 @@ def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fi
     ``None`` if the persona's folder is gone, or a file has changed so recently, by the wall clock ``now_ns``, that
     another change might go unnoticed.
     """
-    own = personas / slug
-    if not own.is_dir():
+    if not exists(personas, slug):
         return None
-    folder = own / DOCUMENTS_FOLDER
+    own, folder = personas / slug, personas / slug / DOCUMENTS_FOLDER
     states = []
     for path in (config_file, own / SETTINGS_FILE, own / CARD_FILE, folder, *_document_paths(folder)):
         try:
@@ -264,7 +271,7 @@ def install(shipped: Path, personas: Path) -> None:
 
 
 def _document_paths(folder: Path) -> Iterator[Path]:
-    if folder.is_dir():
+    if not is_refused(folder):
         found = (path for path in folder.glob("*.md") if not path.name.startswith("."))
         yield from sorted(path for path in found if path.is_file())
 
@@ -286,8 +293,8 @@ def _move_in(draft: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _sentence(failure: str) -> Iterator[None]:
+def _sentence(failure: str, advice: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise PersonaError(f"{failure}: {error.strerror or error}.") from error
+        raise PersonaError(f"{failure}: {error.strerror or error}. {advice}".rstrip()) from error

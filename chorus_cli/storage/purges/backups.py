@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sqlite3
-import tempfile
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +14,8 @@ from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageErro
 from chorus_cli.core.log.purges import NO_IDS, Purge, PurgedIds
 from chorus_cli.core.upkeep.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.storage.backups import archive, daily
-from chorus_cli.storage.files.durable_files import PREFIX, RANDOM, sync_folder
+from chorus_cli.storage.backups.working_folders import delete_abandoned, working_folder
+from chorus_cli.storage.files.durable_files import sync_folder
 from chorus_cli.storage.purges import files, overwriting, sessions
 from chorus_cli.storage.purges.concerned import Concerned, concerned
 from chorus_cli.storage.purges.selection import AMONG, selected_by_words
@@ -25,12 +25,10 @@ from chorus_cli.storage.sqlite.upkeep import copying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from chorus_cli.storage.backups.places import Places
-
-TEMPORARY = rf"\.chorus-{RANDOM}"
-"""The names of folders in which a backup is written anew or looked through, as a regular expression."""
 
 _IDENTITIES = {
     "messages": ("messages", "id, persona, role, timestamp"),
@@ -80,7 +78,8 @@ def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
 
 
 def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
-    """Look into all backups in the folder of backups, oldest first."""
+    """Look into all backups in the folder of backups, oldest first, without those that killed purges have unpacked."""
+    delete_abandoned(places.backups)
     found, unreadable = [], []
     for each in daily.listed(places):
         if each.path.suffix not in {".zip", ".db"}:
@@ -100,8 +99,7 @@ def _has_rows(places: Places, path: Path, rows: PurgedRows) -> bool:
 
 def _has(places: Places, path: Path, criteria: WantedPurge) -> bool:
     """Return whether a purge of a backup with criteria would change something, by a copy of it."""
-    with _temporary_folder(places) as name:
-        folder = Path(name)
+    with _folder_for_copies(places) as folder:
         _unpack(path, folder)
         with _migrated(folder) as connection:
             return _traced(connection, places, folder, Sought(criteria=criteria)).is_any
@@ -127,8 +125,8 @@ def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> None:
     """
     status = path.stat()
     try:
-        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=places.backups) as name:
-            folder, draft = Path(name) / "content", Path(name) / "draft"
+        with working_folder(places.backups) as outer:
+            folder, draft = outer / "content", outer / "draft"
             folder.mkdir()
             _unpack(path, folder)
             dropped = _purge(places, folder, sought, now)
@@ -250,10 +248,10 @@ def _drop_kept_attachments(places: Places, dropped: frozenset[str]) -> None:
             path.unlink()
 
 
-def _temporary_folder(places: Places) -> tempfile.TemporaryDirectory[str]:
+def _folder_for_copies(places: Places) -> AbstractContextManager[Path]:
     """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
     is_writable = os.access(places.backups, os.W_OK)
-    return tempfile.TemporaryDirectory(prefix=PREFIX, dir=places.backups if is_writable else None)
+    return working_folder(places.backups if is_writable else None)
 
 
 @contextmanager
@@ -261,9 +259,9 @@ def _log_of(places: Places, path: Path) -> Iterator[Path]:
     if path.suffix == ".db":
         yield path
         return
-    with _temporary_folder(places) as folder:
-        archive.unpack_log(path, Path(folder) / archive.DATABASE)
-        yield Path(folder) / archive.DATABASE
+    with _folder_for_copies(places) as folder:
+        archive.unpack_log(path, folder / archive.DATABASE)
+        yield folder / archive.DATABASE
 
 
 def _held(connection: sqlite3.Connection, rows: PurgedRows) -> tuple[frozenset[int], ...]:

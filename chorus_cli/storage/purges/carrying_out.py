@@ -1,20 +1,20 @@
 """A purge from its decision to its end.
 
 The decision is stored first, so that a purge that is killed is carried on by the next start or the next purge. Then
-files and rows are overwritten, in one transaction as far as the log is concerned, and all of it can be done again. In
-the end the file of the log is made anew (`Store.compact`).
+files and rows are overwritten, in one transaction as far as the log is concerned, and all of it can be done again. Then
+the file of the log is made anew (`Store.compact`), and backups are rewritten if that was asked for.
 """
 
 from __future__ import annotations
 
 import json
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.editing.lines import HUMAN
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.upkeep.purge_reports import MOST_SHOWN, Extent, ShownMessage
-from chorus_cli.core.upkeep.purging import WantedPurge
+from chorus_cli.core.upkeep.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.storage.purges import files, overwriting, repetitions, sessions
 from chorus_cli.storage.purges.concerned import Concerned, concerned
 from chorus_cli.storage.sqlite import meta_rows
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.purges.files import StateFolders
     from chorus_cli.storage.purges.sessions import SessionChange
 
-_ROWS, _SPACE = "rows", "space"
+_ROWS, _SPACE, _BACKUPS = "rows", "space", "backups"
 
 
 class PurgedHome(NamedTuple):
@@ -91,9 +91,19 @@ def _elsewhere(
         yield from files.repetitions(connection, home.state, home.attachments, found)
 
 
-def decide(connection: sqlite3.Connection, wanted: WantedPurge) -> None:
-    """Store the decision."""
-    meta_rows.store(connection, meta_rows.PURGE, json.dumps({"stage": _ROWS, "wanted": wanted.as_json()}))
+def decide(connection: sqlite3.Connection, wanted: WantedPurge, *, with_backups: bool = False) -> None:
+    """Store the decision, and whether backups are to be rewritten too."""
+    _store(connection, _ROWS, wanted, with_backups=with_backups)
+
+
+def _store(connection: sqlite3.Connection, stage: str, wanted: WantedPurge, *, with_backups: bool) -> None:
+    stored = {"stage": stage, "wanted": wanted.as_json(), "with_backups": with_backups}
+    meta_rows.store(connection, meta_rows.PURGE, json.dumps(stored))
+
+
+def _stored(connection: sqlite3.Connection) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(meta_rows.value(connection, meta_rows.PURGE) or "{}")
+    return stored
 
 
 def is_pending(connection: sqlite3.Connection) -> bool:
@@ -108,19 +118,37 @@ def overwrite(connection: sqlite3.Connection, home: PurgedHome, now: datetime) -
         PurgeError: a file cannot be written, or one of the messages is being written again.
         SessionError: a session cannot be written.
     """
-    stored = json.loads(meta_rows.value(connection, meta_rows.PURGE) or "{}")
+    stored = _stored(connection)
     if stored.get("stage") != _ROWS:
         return None
-    found = concerned(connection, WantedPurge.from_json(stored["wanted"]))
+    wanted = WantedPurge.from_json(stored["wanted"])
+    found = concerned(connection, wanted)
     _overwrite_sessions(connection, home, found)
     for path in files.texts_in_files(home.state, found):
         files.take_out(path, found)
     attached = _attachments(connection, home, found)
     overwriting.overwrite(connection, found.ids, now)
     files.delete_attachments(home.attachments, attached)
-    # The words of a search are overwritten with the decision.
-    meta_rows.store(connection, meta_rows.PURGE, json.dumps({"stage": _SPACE}))
+    # The words of a search are overwritten with the decision, unless they are to be found in backups.
+    with_backups = bool(stored.get("with_backups"))
+    _store(connection, _SPACE, wanted.criteria() if with_backups else NO_CRITERIA, with_backups=with_backups)
     return found
+
+
+def is_compact(connection: sqlite3.Connection) -> bool:
+    """Return whether only backups are left to do."""
+    return _stored(connection).get("stage") == _BACKUPS
+
+
+def complete_log(connection: sqlite3.Connection) -> WantedPurge | None:
+    """Store that the log is done; return the criteria for the backups, ``None`` if none are to be rewritten."""
+    stored = _stored(connection)
+    if not stored.get("with_backups"):
+        complete(connection)
+        return None
+    wanted = WantedPurge.from_json(stored["wanted"])
+    _store(connection, _BACKUPS, wanted, with_backups=True)
+    return wanted
 
 
 def complete(connection: sqlite3.Connection) -> None:

@@ -53,6 +53,13 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> Stor
     return StorageError(f"The database {path} could not do that: {error}.")
 
 
+def folder_in_the_way(path: Path) -> StorageError:
+    """Return the error of a folder that stands where the database should be."""
+    return StorageError(
+        f"{path} cannot be opened: it is a folder. Move it away; then chorus restore FILE brings a backup of the log."
+    )
+
+
 def unconfirmed(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
     """Return the error of a change that is written, but whose last sync failed."""
     return DatabaseUnconfirmedError(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files.durable_files import sync_folder
-from chorus_cli.storage.sqlite.errors import unconfirmed
+from chorus_cli.storage.sqlite.errors import folder_in_the_way, unconfirmed
 from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
 from chorus_cli.storage.sqlite.schema_additions import (
     BRANCHES,
@@ -89,8 +89,10 @@ def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) ->
 
     Raises:
         DatabaseDamagedError: there is an empty file.
-        StorageError: it cannot be made.
+        StorageError: it cannot be made, or a folder is in the way.
     """
+    if path.is_dir():
+        raise folder_in_the_way(path)
     if not path.exists():
         _create(path, connect)
     elif path.stat().st_size == 0:

@@ -1,16 +1,13 @@
-"""The at signs of a line that were typed or completed at the prompt, for only they attach files; their completion."""
+"""The at signs of a line that were typed or completed at the prompt, for only they attach files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.completion import Completion
-
-from chorus_cli.core.attachments.mentions import begun_mention, escaped, mention_of
-from chorus_cli.storage.files import export_files
+from chorus_cli.core.attachments.mentions import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 
 class AtSigns:
@@ -56,12 +53,3 @@ class AtSigns:
     def escaped(self, line: str) -> str:
         """Return a line that was read, with a backslash before each at sign that would attach and was not typed."""
         return escaped(line, self._typed if line == self._text else ())
-
-
-def file_completions(before_cursor: str) -> Iterator[Completion]:
-    """Yield the completions of a file's name behind an at sign; that of a folder can be gone on with."""
-    begun = begun_mention(before_cursor) if "@" in before_cursor else None
-    for path in export_files.offered(begun.path, None) if begun else ():
-        is_quoted = begun is not None and (begun.is_quoted or " " in path)
-        written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
-        yield Completion(written, -begun.length if begun else 0, display=path)

@@ -95,6 +95,39 @@ class InputHistory(History):
         await self._write(line)
 
 
+class Browsing:
+    """Tells changes of the line being typed from steps through the history; lines are known by their position in it.
+
+    The line being typed is the newest. The history is loaded all at once, which raises its position, and before that
+    no step is possible: so it has the highest position at any key press.
+    """
+
+    def __init__(self) -> None:
+        self._newest = 0
+        self._before = 0
+        self._typed = ""
+
+    def begin(self, typed: str = "") -> None:
+        """Begin a line anew, with the text ``typed``, before the history is loaded."""
+        self._newest = self._before = 0
+        self._typed = typed
+
+    def before_key(self, position: int) -> None:
+        """Note the position of the line that is shown before each key press."""
+        self._before = position
+        self._newest = max(self._newest, position)
+
+    def is_typing(self, position: int, text: str) -> bool:
+        """Return whether a change to ``text`` is one of the line being typed.
+
+        It may be a line of the history that is edited, as long as nothing else was typed.
+        """
+        if position == self._newest:
+            self._typed = text
+            return True
+        return not self._typed and position == self._before
+
+
 class InputHistories:
     """The history of each persona, by its slug; ``read`` and ``write`` reach the lines that are stored.
 

@@ -29,6 +29,7 @@ from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_support
 from chorus_cli.core.attachments.mentions import dropped_path, mention_of
 from chorus_cli.storage.files.document_files import is_file
 from chorus_cli.terminal.prompt.at_signs import AtSigns
+from chorus_cli.terminal.prompt.history import Browsing
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.prompt.output import is_too_tall
 
@@ -70,8 +71,8 @@ class Line:
 
     ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since, so
     that a second one quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit
-    into the window. ``at_signs``: those that were typed. ``dropped``: a pasted text that is the path of a file, and
-    that path. ``at_rest`` is entered while the program is stopped.
+    into the window. ``at_signs``: those that were typed. ``browsing``: steps through the history. ``dropped``: a
+    pasted text that is the path of a file, and that path. ``at_rest`` is entered while the program is stopped.
     """
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS, at_rest: AtRest = nullcontext) -> None:
@@ -80,6 +81,7 @@ class Line:
         self.offered = ""
         self.is_too_tall = False
         self.at_signs = AtSigns()
+        self.browsing = Browsing()
         self.dropped: tuple[str, str] | None = None
         self._leaving_seconds = leaving_seconds
         self._timer: asyncio.TimerHandle | None = None
@@ -141,8 +143,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
         # A command replaces a refilled message: another /undo goes further back.
         buffer = event.current_buffer
         if line.offered and buffer.text == line.offered:
-            buffer.reset()
-            line.at_signs.clear()
+            _clear(buffer, line)
         buffer.insert_text("/")
 
     @bindings.add("@", filter=_TYPING & (emacs_mode | vi_insert_mode), save_before=lambda event: not event.is_repeat)
@@ -185,6 +186,15 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
             line.dropped = None
 
 
+def _clear(buffer: Buffer, line: Line) -> None:
+    """Begin the line anew."""
+    buffer.reset()
+    line.at_signs.clear()
+    line.browsing.begin()
+    # A reset is no change for prompt_toolkit.
+    buffer.on_text_changed.fire()
+
+
 def _insert_typed(buffer: Buffer, line: Line, text: str, at_signs: Iterable[int]) -> None:
     """Insert a text; the at signs at these positions of it were typed."""
     start = buffer.cursor_position
@@ -212,9 +222,7 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
     @bindings.add("c-c", filter=_TYPING)
     def _clear_or_leave(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
-            event.current_buffer.reset()
-            line.at_signs.clear()
-            line.go_on()
+            _clear(event.current_buffer, line)
         elif line.is_over:
             event.app.exit(exception=Leave)
         else:

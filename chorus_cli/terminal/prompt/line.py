@@ -8,7 +8,6 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import FormattedText
@@ -19,7 +18,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_line, safe_text
-from chorus_cli.terminal.prompt.at_signs import file_completions
+from chorus_cli.terminal.prompt.completion import LineCompleter
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
@@ -28,12 +27,10 @@ from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
 from chorus_cli.terminal.screen.terminal import knows_unicode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.completion import CompleteEvent
-    from prompt_toolkit.document import Document
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
 
@@ -70,30 +67,6 @@ STYLE = Style.from_dict(
 )
 
 
-class LineCompleter(Completer):
-    """Completes commands, and the paths of files that a message names.
-
-    ``services`` is called, and the commands are imported, when the first one is typed.
-    """
-
-    def __init__(self, services: Callable[[], Services]) -> None:
-        self._services = services
-
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield the completions of a line that begins with a slash, each with its description, or of a file's name."""
-        del complete_event
-        line = document.text_before_cursor
-        if not line.startswith("/") or "\n" in document.text:
-            yield from file_completions(line)
-            return
-        from chorus_cli.commands.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
-
-        services = self._services()
-        found = completions(services.registry, services, line)
-        for candidate in found.candidates:
-            yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
-
-
 class Prompt:
     """The input lines of the chat.
 
@@ -113,6 +86,7 @@ class Prompt:
         self._is_empty = True
         self._is_reading = False
         self._drawn: Callable[[], None] | None = None
+        self._changed: Callable[[str], None] = lambda _text: None
         self._line = Line(at_rest=at_rest)
         self._echo = Echo(create_output()) if is_dumb_terminal() else None
         self._session: PromptSession[str] = PromptSession(
@@ -129,6 +103,7 @@ class Prompt:
         )
         reveal_searches(self._session.layout)
         self._session.default_buffer.on_text_changed += self._typed
+        self._session.app.key_processor.before_key_press += self._before_key
         self._session.app.before_render += self._make_fit
         self._session.app.after_render += self._after_render
 
@@ -139,6 +114,10 @@ class Prompt:
     def when_drawn(self, drawn: Callable[[], None]) -> None:
         """Call ``drawn`` once, when the next prompt is on the screen."""
         self._drawn = drawn
+
+    def when_changed(self, changed: Callable[[str], None]) -> None:
+        """Call ``changed`` with the line being typed whenever that has changed; a step through the history is none."""
+        self._changed = changed
 
     def feed(self, keys: str) -> None:
         """Pass keys to the next prompt as if they were typed there."""
@@ -183,6 +162,7 @@ class Prompt:
         self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
         self._line.at_signs.begin(typed)
+        self._line.browsing.begin(typed)
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         self._use_keys_of(persona.settings.editing_mode)
@@ -283,6 +263,11 @@ class Prompt:
         was_empty, self._is_empty = self._is_empty, not buffer.text
         if was_empty and buffer.text:
             self._begun()
+        if self._line.browsing.is_typing(buffer.working_index, buffer.text):
+            self._changed(buffer.text)
+
+    def _before_key(self, _keys: object) -> None:
+        self._line.browsing.before_key(self._session.default_buffer.working_index)
 
     def _after_render(self, application: Application[str]) -> None:
         if self._echo:

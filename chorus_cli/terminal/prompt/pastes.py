@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.input import Input
 
-_END = "\x1b[201~"
+_BEGIN, _END = "\x1b[200~", "\x1b[201~"
 
 
 def bound_pastes(keyboard: Input, tell: Callable[[str], None]) -> None:
@@ -30,7 +30,11 @@ def bound_pastes(keyboard: Input, tell: Callable[[str], None]) -> None:
 
 
 class PasteParser(Vt100Parser):
-    """Takes keys as the library does, but pastes piece by piece; of one that is too long nothing is kept."""
+    """Takes keys as the library does, but pastes piece by piece; of one that is too long nothing is kept.
+
+    A copied text that brings a mark of the end, which most terminals take out, shall not go on as keys that send it: of
+    the marks that arrive at once, up to the beginning of another paste, the last one is the end.
+    """
 
     def __init__(self, pressed: Callable[[KeyPress], None], tell: Callable[[str], None]) -> None:
         super().__init__(pressed)
@@ -45,7 +49,7 @@ class PasteParser(Vt100Parser):
             super().feed(data)
             return
         arrived = self._tail + data
-        text, end, rest = arrived.partition(_END)
+        text, end, rest = _ended(arrived)
         if end:
             self._take(text)
             self._finish()
@@ -74,3 +78,13 @@ class PasteParser(Vt100Parser):
             f"The paste has {length:,} characters and was left out; at most {limits.PASTE.most:,} are taken. "
             "Put it in a file and name that with @FILE, or pipe it to chorus ask."
         )
+
+
+def _ended(arrived: str) -> tuple[str, str, str]:
+    """Return the text of a paste, the mark of its end, and the input behind it; only the text if it goes on."""
+    text, end, rest = arrived.partition(_END)
+    this_paste, _, _ = rest.partition(_BEGIN)
+    if _END in this_paste:
+        more, _, _ = this_paste.rpartition(_END)
+        return text + more.replace(_END, ""), end, rest[len(more) + len(_END) :]
+    return text, end, rest

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.keys import Keys
 
+from chorus_cli.terminal.prompt.keys import text_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,6 +43,17 @@ def ctrl_c_taken(source: Input) -> bool:
     typed = [*get_typeahead(source), *_waiting_presses(source)]
     store_typeahead(source, [press for press in typed if press.key is not Keys.ControlC])
     return any(press.key is Keys.ControlC for press in typed)
+
+
+def line_ahead(source: Input) -> bool:
+    """Return whether any line was typed ahead, finished or not; keys that make none are dropped.
+
+    Enter would send a text that the next prompt begins with.
+    """
+    typed = [*get_typeahead(source), *_waiting_presses(source)]
+    is_there = bool(text_of(typed).strip())
+    store_typeahead(source, typed if is_there else [])
+    return is_there
 
 
 def _waiting_presses(source: Input) -> list[KeyPress]:

@@ -88,6 +88,36 @@ async def test_the_line_of_the_window_fits_the_terminal(
     assert (line.count("·"), len(line)) == (slots, slots + len("00:00  00:00"))
 
 
+@pytest.mark.parametrize(
+    ("hours", "begin", "end"),
+    [
+        (8, "06:30", "14:30"),
+        (16, "Wed 22:30", "Thu 14:30"),
+        (24, "Wed 14:30", "Thu 14:30"),
+        (150, "Fri 08:30", "Thu 14:30"),
+        (168, "02-05 14:30", "02-12 14:30"),
+    ],
+)
+@pytest.mark.parametrize("columns", [200, 40])
+async def test_the_ends_of_the_window_are_told_apart(
+    world: World, monkeypatch: pytest.MonkeyPatch, hours: int, begin: str, end: str, columns: int
+) -> None:
+    await world.told(f"/context {hours}h")
+    await world.say("One")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = TerminalStream()
+    draw(await world.carry_out("/context"), Screen(stream, {"NO_COLOR": "1"}))
+    line, legend = [line for line in stream.getvalue().splitlines() if "█" in line][:2]
+    assert (line.startswith(f"{begin} "), line.endswith(f" {end}"), len(line) <= columns) == (True, True, True)
+    assert legend.startswith(" " * len(f"{begin} ") + "█")
+
+
+@pytest.mark.parametrize(("hours", "other"), [(8, "24h"), (24, "2 days"), (48, "24h")])
+async def test_another_window_than_the_present_one_is_suggested(world: World, hours: int, other: str) -> None:
+    await world.told(f"/context {hours}h")
+    assert f"Try /context {other}, /context {other}?, /context edit" in await world.told("/context")
+
+
 async def test_why_gives_the_reason_for_each_part_and_for_what_is_left_out(world: World) -> None:
     await world.say("One")
     assert "Nothing is left out." in await world.told("/why")

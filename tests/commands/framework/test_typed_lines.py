@@ -87,6 +87,10 @@ async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() ->
             "/Sessions of Frodo",
             "There is no command '/Sessions'. Did you mean /context history? /help lists all commands.",
         ),
+        (
+            "/context Sessions of Frodo",
+            "There is no command '/context Sessions'. Did you mean /context history? /help lists all commands.",
+        ),
         ("/xyzzy", "There is no command '/xyzzy'. /help lists all commands."),
         ("/", "There is no command '/'. /help lists all commands."),
         ("/memory xyzzy", "There is no command '/memory xyzzy'. /help memory lists its commands."),

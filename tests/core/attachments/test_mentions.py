@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.attachments.mentions import begun_mention, dropped_path, escaped, mention_of, mentions
+from chorus_cli.core.attachments.mentions import (
+    begun_mention,
+    dropped_path,
+    escaped,
+    mention_of,
+    mentions,
+    missing_files,
+)
 
 FILES = {"photo.png", "my photo.png", "a/b.txt", "what?", "it's.txt", "~/notes.md", 'a"b.txt', "e.g."}
 
@@ -52,6 +59,26 @@ def test_a_mention_stays_in_the_text_and_an_escaped_at_sign_loses_its_backslash(
 
 
 @pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("see @/nope.png, please", ("/nope.png",)),
+        ("(@nope.PDF)?", ("nope.PDF",)),
+        ("@./nope and @./a/b.txt and @./nope.", ("./nope", "./a/b.txt")),
+        ("@../nope, @~/nope and @a/nope.png", ("../nope", "~/nope", "a/nope.png")),
+        ("how do I install @angular/core and @types/node?", ()),
+        ("@org/team use @media/print", ()),
+        ("@\"my nope.txt\" or @'your nope.txt'", ("my nope.txt", "your nope.txt")),
+        ("@what? @photo.png!", ()),
+        ("@ada said so @3pm, @gmail.com", ()),
+        (r"\@/nope.png and ada@nope.png", ()),
+        ("@app.route('/nope') @Input({x:'/'})", ()),
+    ],
+)
+def test_a_word_that_looks_like_the_path_of_no_file_is_found(text: str, paths: tuple[str, ...]) -> None:
+    assert missing_files(text, FILES.__contains__) == paths
+
+
+@pytest.mark.parametrize(
     ("text", "typed", "paths"),
     [
         ("see @photo.png", [], ()),
@@ -81,6 +108,7 @@ def test_any_path_can_be_mentioned(path: str) -> None:
 @given(st.text())
 def test_no_text_is_too_odd(text: str) -> None:
     assert mentions(text, lambda _path: False).paths == ()
+    missing_files(text, lambda _path: False)
     begun_mention(text)
     dropped_path(text)
 

@@ -84,7 +84,7 @@ def test_a_message_that_is_hidden_from_the_model_is_not_live() -> None:
     found = conversation_of(HEADER, [GREETING, {**QUESTION, "is_system": True}, AFTER])
     check(found)
     assert [role for role, _ in said(found)] == ["assistant", "user"]
-    assert len(found.messages) == 3
+    assert [each.is_hidden for each in found.messages] == [False, True, False]
 
 
 def test_the_speakers_of_a_group_are_named() -> None:

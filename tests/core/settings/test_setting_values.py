@@ -58,42 +58,47 @@ PARTS = 'Separate them with commas, or write a JSON list such as ["one", "two"].
 @pytest.mark.parametrize(
     ("key", "text", "sentence"),
     [
-        ("context_hours", "24h", f'context_hours is "24h"; {HOURS} For a time with a unit, use /context 24h.'),
+        ("context_hours", "24h", f'context_hours cannot be "24h": {HOURS} For a time with a unit, use /context 24h.'),
         (
             "context_hours",
             "2 days",
-            f'context_hours is "2 days"; {HOURS} For a time with a unit, use /context 2 days.',
+            f'context_hours cannot be "2 days": {HOURS} For a time with a unit, use /context 2 days.',
         ),
-        ("context_hours", "1.5h", f'context_hours is "1.5h"; {HOURS} For a time with a unit, use /context 1.5h.'),
-        ("context_hours", "8.5", f'context_hours is "8.5"; {HOURS}'),
-        ("context_hours", "+8", f'context_hours is "+8"; {HOURS}'),
-        ("context_hours", "-8", f"context_hours is -8; {HOURS}"),
-        ("context_hours", "500", f"context_hours is 500; {HOURS}"),
-        ("context_hours", "banana", f'context_hours is "banana"; {HOURS}'),
-        ("context_hours", "٨", f'context_hours is "٨"; {HOURS}'),
+        (
+            "context_hours",
+            "1.5h",
+            f'context_hours cannot be "1.5h": {HOURS} For a time with a unit, use /context 1.5h.',
+        ),
+        ("context_hours", "8.5", f'context_hours cannot be "8.5": {HOURS}'),
+        ("context_hours", "+8", f'context_hours cannot be "+8": {HOURS}'),
+        ("context_hours", "-8", f"context_hours cannot be -8: {HOURS}"),
+        ("context_hours", "500", f"context_hours cannot be 500: {HOURS}"),
+        ("context_hours", "banana", f'context_hours cannot be "banana": {HOURS}'),
+        ("context_hours", "٨", f'context_hours cannot be "٨": {HOURS}'),
         (
             "context_hours",
             "default",
-            f'context_hours is "default"; {HOURS} /settings unset context_hours restores the default.',
+            f'context_hours cannot be "default": {HOURS} /settings unset context_hours restores the default.',
         ),
         (
             "context_token_limit",
             "128,000",
-            f'context_token_limit is "128,000"; it must be a whole number of at least 1000. {COMMA}',
+            f'context_token_limit cannot be "128,000": it must be a whole number of at least 1000. {COMMA}',
         ),
-        ("temperature", "5", "temperature is 5; it must be a number from 0 to 2."),
-        ("temperature", "nan", 'temperature is "nan"; it must be a number from 0 to 2.'),
-        ("temperature", "1e999", "temperature is Infinity; it must be a number from 0 to 2."),
+        ("budget", "0.0001", "budget cannot be 0.0001: it must be a number from 0.01 to 100000."),
+        ("temperature", "5", "temperature cannot be 5: it must be a number from 0 to 2."),
+        ("temperature", "nan", 'temperature cannot be "nan": it must be a number from 0 to 2.'),
+        ("temperature", "1e999", "temperature cannot be Infinity: it must be a number from 0 to 2."),
         (
             "temperature",
             "1,500",
-            f'temperature is "1,500"; it must be a number from 0 to 2. {COMMA}',
+            f'temperature cannot be "1,500": it must be a number from 0 to 2. {COMMA}',
         ),
-        ("clock", "maybe", 'clock is "maybe"; it must be true or false.'),
-        ("clock", "1", 'clock is "1"; it must be true or false.'),
-        ("on_idle", "never", 'on_idle is "never"; it must be "save", "save+clear" or "off".'),
-        ("aliases", '["a"', f'aliases is "[\\"a\\""; it must be a list of texts. {PARTS}'),
-        ("aliases", "[1]", f"aliases is [1]; it must be a list of texts. {PARTS}"),
+        ("clock", "maybe", 'clock cannot be "maybe": it must be true or false.'),
+        ("clock", "1", 'clock cannot be "1": it must be true or false.'),
+        ("on_idle", "never", 'on_idle cannot be "never": it must be "save", "save+clear" or "off".'),
+        ("aliases", '["a"', f'aliases cannot be "[\\"a\\"": it must be a list of texts. {PARTS}'),
+        ("aliases", "[1]", f"aliases cannot be [1]: it must be a list of texts. {PARTS}"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_what_would(key: str, text: str, sentence: str) -> None:
@@ -107,7 +112,7 @@ def test_any_text_is_read_or_refused_with_a_sentence_that_names_the_key(setting:
     try:
         value = read_value(setting, text)
     except SettingsError as refusal:
-        assert str(refusal).startswith(f"{setting.key} is ")  # noqa: PT017 - most texts are refused, some are not
+        assert str(refusal).startswith(f"{setting.key} cannot be ")  # noqa: PT017 - most texts are refused, some are not
     else:
         assert setting.accepts(value)
 

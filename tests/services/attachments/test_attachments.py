@@ -102,6 +102,35 @@ async def test_a_file_of_no_use_is_told_of_and_nothing_is_sent(world: World, fol
     assert (await world.log(), world.model.requests) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("see @/nope.png", "There is no file /nope.png, so it is not attached."),
+        ("see @a.png and @./b/c?", "There are no files a.png and ./b/c, so they are not attached."),
+        (
+            "@1.md @2.md @3.md @4.md @photo.png",
+            "There are no files 1.md, 2.md, 3.md and 1 other, so they are not attached.",
+        ),
+        ("see @./folder/", "./folder/ is not a regular file, so it is not attached."),
+        ("see @/dev/zero.", "/dev/zero is not a regular file, so it is not attached."),
+        ("see @/dev/null and @./folder/", "/dev/null and ./folder/ are not regular files, so they are not attached."),
+        (
+            "see @/no.md and @/dev/null",
+            "There is no file /no.md, so it is not attached. /dev/null is not a regular file, so it is not attached.",
+        ),
+        ("see @photo.png, @ada", ""),
+    ],
+)
+async def test_a_path_of_no_file_is_told_of_and_the_message_is_sent(
+    world: World, folder: Path, text: str, told: str
+) -> None:
+    (folder / "folder").mkdir()
+    heard: list[str] = []
+    with world.services.machine.notifier.heard_by(heard.append, heard.append):
+        await say(world, text)
+    assert (heard, (await world.log())[0].content) == ([told] if told else [], text)
+
+
 async def test_a_text_called_png_is_sent_as_text(world: World, folder: Path) -> None:
     (folder / "words.png").write_text("only words")
     await say(world, "read @words.png")

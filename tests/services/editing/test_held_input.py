@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.services.editing.drafts import UnsentInput
+from chorus_cli.services.editing.unsent import UnsentInput
+from chorus_cli.storage.files import drafts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +32,10 @@ class SlowFolder:
 
     def __fspath__(self) -> str:
         return str(self.path)
+
+
+def files(folder: Path) -> list[Path]:
+    return [*folder.iterdir()]
 
 
 def kept(folder: Path) -> list[str]:
@@ -61,3 +67,148 @@ def test_input_that_a_signal_interrupts_is_kept_before_the_end(slow: SlowFolder,
     unsent.hold("frodo", "typed ahead")
     unsent.keep("frodo", "typed ahead and more")
     assert kept(slow.path) == ["typed ahead and more"]
+
+
+@pytest.fixture
+def typing(tmp_path: Path, clock: FakeClock) -> UnsentInput:
+    """Input of which the line being typed is kept at once."""
+    return run_of(tmp_path, clock, "1-ab")
+
+
+def run_of(folder: Path, clock: FakeClock, run: str, *alive: str) -> UnsentInput:
+    return UnsentInput(folder, run, clock, lambda each: each in alive, held_seconds=0.01)
+
+
+async def held(typing: UnsentInput) -> None:
+    """Wait until the line is kept."""
+    await asyncio.sleep(0.05)
+    await typing.written()
+
+
+async def test_the_line_being_typed_is_kept_with_its_changes_and_without_a_change_nothing_is_written(
+    tmp_path: Path, typing: UnsentInput
+) -> None:
+    typing.hold_soon("frodo", "on")
+    typing.hold_soon("frodo", "on we")
+    assert kept(tmp_path) == []
+    await held(typing)
+    assert kept(tmp_path) == ["on we"]
+    first = files(tmp_path)
+    typing.hold_soon("frodo", "on we go")
+    typing.hold_soon("frodo", "on we")
+    await held(typing)
+    assert files(tmp_path) == first
+    typing.hold_soon("frodo", "on we go")
+    await held(typing)
+    assert kept(tmp_path) == ["on we go"]
+
+
+@pytest.mark.parametrize("typed", ["", " \n", "/private a word"])
+async def test_a_line_that_was_deleted_or_is_private_is_no_draft(
+    tmp_path: Path, typing: UnsentInput, typed: str
+) -> None:
+    typing.hold_soon("frodo", "on we go")
+    await held(typing)
+    typing.hold_soon("frodo", typed)
+    await held(typing)
+    assert files(tmp_path) == []
+
+
+async def test_a_line_that_was_sent_in_time_is_never_written(tmp_path: Path, typing: UnsentInput) -> None:
+    typing.hold_soon("frodo", "on we go")
+    typing.hold("frodo", "")
+    await held(typing)
+    assert kept(tmp_path) == []
+
+
+async def test_a_line_that_came_back_belongs_to_the_chat_that_has_it(tmp_path: Path, clock: FakeClock) -> None:
+    killed = run_of(tmp_path, clock, "1-ab")
+    await asyncio.wrap_future(killed.hold("frodo", "on we go"))
+    first, second = run_of(tmp_path, clock, "2-ab"), run_of(tmp_path, clock, "3-ab", "2-ab")
+    assert (first.take_up("frodo"), first.text) == ((), "on we go")
+    assert (second.take_up("frodo"), second.text) == ((), "")
+    first.hold_soon("frodo", "on we go again")
+    await held(first)
+    assert kept(tmp_path) == ["on we go again"]
+    third = run_of(tmp_path, clock, "4-ab")
+    assert (third.take_up("frodo"), third.text) == ((), "on we go again")
+
+
+async def test_a_line_that_is_put_off_outlives_the_lines_before_it(tmp_path: Path, clock: FakeClock) -> None:
+    await asyncio.wrap_future(run_of(tmp_path, clock, "1-ab").hold("frodo", "on we go"))
+    unsent = run_of(tmp_path, clock, "2-ab")
+    unsent.take_up("frodo")
+    unsent.put_off("frodo")
+    assert (unsent.text, unsent.is_put_off("frodo"), unsent.is_put_off("sam")) == ("", True, False)
+    unsent.keep("frodo", "hello")
+    assert sorted(kept(tmp_path)) == ["hello", "on we go"]
+    unsent.bring_back()
+    assert (unsent.text, unsent.is_put_off("frodo")) == ("on we go", False)
+    await asyncio.wrap_future(unsent.hold("frodo", ""))
+    assert kept(tmp_path) == ["hello"]
+
+
+async def test_a_line_that_is_sent_is_kept_with_the_input_behind_it_until_it_is_stored(
+    tmp_path: Path, typing: UnsentInput
+) -> None:
+    typing.send("frodo", "on we go", "and on")
+    await typing.written()
+    assert kept(tmp_path) == ["on we go\nand on"]
+    typing.hold_soon("frodo", "and on we go")
+    await held(typing)
+    assert kept(tmp_path) == ["on we go\nand on we go"]
+    typing.release()
+    await typing.written()
+    assert kept(tmp_path) == ["and on we go"]
+
+
+async def test_a_line_that_was_refused_is_kept_for_the_next_prompt(tmp_path: Path, typing: UnsentInput) -> None:
+    typing.send("frodo", "on we go", "and on")
+    typing.text = "on we go"
+    typing.release()
+    await typing.written()
+    assert kept(tmp_path) == ["on we go\nand on"]
+
+
+async def test_a_line_that_is_sent_is_kept_once_if_a_signal_comes(tmp_path: Path, typing: UnsentInput) -> None:
+    typing.send("frodo", "on we go", "")
+    await held(typing)
+    typing.keep("frodo", "on we go")
+    assert kept(tmp_path) == ["on we go"]
+
+
+async def test_a_line_that_is_stored_at_once_is_never_written(tmp_path: Path, typing: UnsentInput) -> None:
+    typing.send("frodo", "on we go", "")
+    typing.release()
+    await held(typing)
+    assert files(tmp_path) == []
+
+
+async def test_the_same_line_to_another_persona_is_another_draft(tmp_path: Path, clock: FakeClock) -> None:
+    typing = run_of(tmp_path, clock, "1-ab")
+    typing.hold("frodo", "hello")
+    typing.hold("sam", "hello")
+    await typing.written()
+    assert [path.name.partition("-unsent-")[2] for path in files(tmp_path)] == ["sam.md"]
+    frodo, sam = run_of(tmp_path, clock, "2-ab"), run_of(tmp_path, clock, "3-ab")
+    assert (sam.take_up("sam"), sam.text) == ((), "hello")
+    assert (frodo.take_up("frodo"), frodo.text) == ((*files(tmp_path),), "")
+
+
+async def test_a_line_that_another_start_claims_meanwhile_is_left_to_it(tmp_path: Path, clock: FakeClock) -> None:
+    for killed in ("1-ab", "2-ab"):
+        await asyncio.wrap_future(run_of(tmp_path, clock, killed).hold("frodo", killed))
+    seen: list[str] = []
+
+    def claimed_meanwhile(run: str) -> bool:
+        seen.append(run)
+        [newest] = tmp_path.glob(f"draft-{seen[0]}-*")
+        if run == seen[0]:
+            os.utime(newest, (2e10, 2e10))
+        else:
+            drafts.claimed(newest, "3-ab")
+        return False
+
+    late = UnsentInput(tmp_path, "4-ab", clock, claimed_meanwhile)
+    [other] = late.take_up("frodo")
+    assert (other.read_text(), late.text) == (seen[1], "")

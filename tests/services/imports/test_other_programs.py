@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chorus_cli.services.context.report import context_report
 from chorus_cli.services.imports.imports import Imports, Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files import attachments
@@ -27,7 +30,7 @@ FIRST = chatgpt_node("b", "a", "assistant", "A pot.")
 SECOND = chatgpt_node("c", "a", "assistant", "A teapot.")
 LATER = chatgpt_node("d", "b", "user", "Why a pot?")
 EXPORT = chatgpt(QUESTION, FIRST, SECOND)
-TAVERN = [
+TAVERN: list[dict[str, Any]] = [
     {"user_name": "Ann", "character_name": "Mara", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}},
     {"name": "Mara", "send_date": "2024-07-12T01:31:00Z", "mes": "Hi.", "swipes": ["Hi.", "Ho."], "swipe_id": 0},
     {"name": "Ann", "is_user": True, "send_date": "2024-07-12T01:32:00Z", "mes": "Hello."},
@@ -114,6 +117,40 @@ async def test_claude_and_open_webui_move_in(world: World, export: dict[str, Any
     await taken_in(world, path)
     assert await rows(world) == [("user", "hello", False), ("assistant", "hi", False)]
     assert (await world.threads.all())[-1].title == expected
+
+
+async def test_a_message_that_silly_tavern_hid_is_called_hidden_unless_it_is_shown_again(world: World) -> None:
+    path = world.folder / "Mara.jsonl"
+    now = world.clock.now()
+
+    async def told(*more: object, hidden: bool) -> list[str]:
+        times = [f"{now - timedelta(minutes=number):%Y-%m-%dT%H:%M:%SZ}" for number in (3, 2, 1)]
+        lines = [{**each, "send_date": time} for each, time in zip(TAVERN, times, strict=True)]
+        path.write_text("\n".join(map(json.dumps, [*lines[:-1], {**lines[-1], "is_system": hidden}, *more])))
+        await taken_in(world, path)
+        await world.carry_out("/thread mara")
+        report = await context_report(world.context, world.focus.target(), now)
+        reasons = [each.reason for each in report.omissions]
+        marks = [line for line in (await world.told("/thread history")).splitlines() if "Hello." in line]
+        return [*reasons, *(re.findall(r"\[([a-z].*?)\]", marks[0]))]
+
+    replaced, hidden = "replaced by another reply", "hidden in the program it came from"
+    assert await told(hidden=True) == [replaced, hidden, hidden]
+    assert await told(hidden=False) == [replaced]
+    later = {**TAVERN[2], "mes": "Well?", "send_date": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+    assert await told(later, hidden=True) == [replaced, hidden, hidden]
+
+
+async def test_a_message_shown_again_and_then_replaced_by_a_swipe_is_no_longer_called_hidden(world: World) -> None:
+    path = world.folder / "Mara.jsonl"
+    marks: list[list[str]] = []
+    for hidden, said in ((True, "Hello."), (False, "Hello."), (False, "Hey.")):
+        last = {**TAVERN[-1], "swipes": ["Hello.", "Hey."], "swipe_id": ["Hello.", "Hey."].index(said)}
+        path.write_text("\n".join(map(json.dumps, [*TAVERN[:-1], {**last, "is_system": hidden, "mes": said}])))
+        await taken_in(world, path)
+        history = (await world.told(f"/thread history {(await world.threads.all())[-1].number}")).splitlines()
+        marks.append([mark for line in history if "Hello." in line for mark in re.findall(r"\[([a-z].*?)\]", line)])
+    assert marks == [["hidden in the program it came from"], [], ["replaced by another reply"]]
 
 
 async def test_a_chat_of_silly_tavern_moves_in_with_its_swipes(world: World) -> None:

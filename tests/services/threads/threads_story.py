@@ -19,7 +19,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.models.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest
-from chorus_cli.services.editing.drafts import UnsentInput
+from chorus_cli.services.editing.unsent import UnsentInput
 from chorus_cli.services.threads.running_turn import RunningTurn
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.storage.sqlite.store import Connection
@@ -122,7 +122,7 @@ class ThreadsStory:
         unsent = UnsentInput(self.world.folder / "drafts", "this-run", self.clock, lambda _run: False)
         others = unsent.take_up(self.world.focus.slug)
         offered = [each.read_text() for each in others] + ([unsent.text] if unsent.text else [])
-        unsent.settle()
+        unsent.hold(self.world.focus.slug, "").result()
         for each in others:
             each.unlink()
         return offered

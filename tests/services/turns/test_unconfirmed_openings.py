@@ -8,6 +8,7 @@ import pytest
 
 from chorus_cli.core.errors import DatabaseUnconfirmedError
 from chorus_cli.storage.sqlite.store import Store
+from chorus_cli.terminal.one_shot import advised
 from tests.services.world import World, built
 
 if TYPE_CHECKING:
@@ -60,6 +61,16 @@ async def test_a_stored_message_is_not_rescued_and_the_next_one_does_not_wait(un
     assert unconfirmed.rescued == []
     await unconfirmed.say("Third")
     assert await statuses(unconfirmed) == [*FIRST, ("Second", "complete"), ("", "interrupted"), *THIRD]
+
+
+@pytest.mark.parametrize(
+    "again", ["Your message is kept in the log.", "Your message is kept; chorus ask /retry asks again.", ""]
+)
+async def test_a_shell_is_told_its_own_way_to_ask_again(unconfirmed: World, again: str) -> None:
+    turn = unconfirmed.conversation.answer(unconfirmed.focus.target(), "Second")
+    with pytest.raises(DatabaseUnconfirmedError) as raised:
+        _ = [event async for event in advised(turn, again)]
+    assert str(raised.value) == f"{UNCONFIRMED} {again}".rstrip()
 
 
 async def test_one_that_is_not_stored_is_rescued(unconfirmed: World) -> None:

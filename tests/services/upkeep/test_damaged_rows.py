@@ -64,4 +64,4 @@ async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World,
     changed(world, statements)
     with salvaging.salvaged(places_of(world)) as found, copying.opened(found.folder / "chorus.db") as connection:
         assert found.backup is None
-        assert (examination.orphans(connection), examination.unreadable(connection)) == ([], [])
+        assert (examination.dangling_references(connection), examination.unreadable(connection)) == ([], [])

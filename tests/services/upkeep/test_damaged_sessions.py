@@ -51,7 +51,7 @@ def test_no_copy_is_replaced(tmp_path: Path) -> None:
 
 def test_the_sweep_of_old_drafts_passes_a_copy_over(tmp_path: Path) -> None:
     kept = replace(tmp_path, b"{")
-    drafts.sweep(kept.parent, datetime.now(UTC) + timedelta(days=30))
+    drafts.sweep(kept.parent, datetime.now(UTC) + timedelta(days=30), lambda _run: False)
     assert kept.exists()
 
 

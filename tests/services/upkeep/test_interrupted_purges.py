@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import PurgeError, StorageError
+from chorus_cli.core.upkeep.findings import Mend
 from chorus_cli.core.upkeep.purging import asked_purge
 from chorus_cli.services.upkeep.log_checks import check_log
 from chorus_cli.services.upkeep.purging import LOCK
@@ -57,13 +58,53 @@ async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps
                 await world.store.write(carrying_out.overwrite, purging(world).home, world.clock.now())
             case _:
                 await world.store.compact()
-    told = [each.sentence for each in check_log(purging(world).places, world.folder) if each.subject == "purge"]
-    assert told == (["A purge is not complete. The next start of Chorus carries it on."] if steps else [])
+    told = [each[2:] for each in check_log(purging(world).places, world.folder) if each.subject == "purge"]
+    assert told == ([("A purge is not complete. The next start of Chorus carries it on.", Mend.PURGE)] if steps else [])
     assert await purging(world).finish() is (steps > 0)
     assert await purging(world).finish() is False
     assert holding(world.folder) == ([] if steps else holding(world.folder))
     assert await operations(world) == (["purge"] if steps else [])
     assert [row.content for row in await world.log()][-2:] == [SAID[1], "ok"]
+
+
+async def decided(world: World, steps: int, *, with_backups: bool) -> str:
+    """Make a backup, do some steps of a purge as if it was killed then, and return the name of the backup."""
+    purge = await found(world)
+    await world.told("/backup")
+    await world.store.write(carrying_out.decide, purge.wanted, with_backups=with_backups)
+    if steps > 1:
+        await world.store.write(carrying_out.overwrite, purging(world).home, world.clock.now())
+    if steps > 2:
+        await world.store.compact()
+        await world.store.write(carrying_out.complete_log)
+    (backup,) = (world.folder / "backups").glob("*.zip")
+    return backup.name
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+async def test_a_purge_that_is_carried_on_rewrites_the_backups_if_it_was_to(world: World, steps: int) -> None:
+    await decided(world, steps, with_backups=True)
+    told: list[str] = []
+    assert await purging(world).finish(told.append) is True
+    assert told == ["Rewrote 1 backup."]
+    assert holding(world.folder) == []
+    assert await purging(world).finish(told.append) is False
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+async def test_a_purge_that_is_carried_on_names_the_backups_that_still_have_it(world: World, steps: int) -> None:
+    backup = await decided(world, steps, with_backups=False)
+    told: list[str] = []
+    assert await purging(world).finish(told.append) is True
+    assert told == [f"The backup {backup} still has it. chorus purge backups --backups rewrites it."]
+    assert holding(world.folder) == [f"backups/{backup}"]
+
+
+async def test_a_purge_with_backups_that_hold_nothing_is_complete(world: World) -> None:
+    purge = await found(world)
+    assert (await purging(world).carry_out(purge, with_backups=True)).backups == ()
+    assert await purging(world).finish() is False
+    assert holding(world.folder) == []
 
 
 async def test_a_file_that_cannot_be_deleted_leaves_the_log_as_it_was_until_it_is_carried_on(world: World) -> None:

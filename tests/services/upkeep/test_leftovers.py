@@ -19,7 +19,7 @@ from chorus_cli.services.upkeep.leftovers import check_leftovers, delete, ended_
 from chorus_cli.storage.backups import archive, daily, restoring
 from chorus_cli.storage.backups.archive import Request
 from chorus_cli.storage.backups.places import Places
-from chorus_cli.storage.files import attachments, file_lock, persona_files, session_files
+from chorus_cli.storage.files import attachments, drafts, file_lock, persona_files, session_files
 from chorus_cli.storage.files.durable_files import write_atomically
 from chorus_cli.storage.purges.backups import Sought, rewrite
 from chorus_cli.storage.sqlite import migrations
@@ -44,7 +44,9 @@ def places(tmp_path: Path) -> Places:
 
 def folders(places: Places) -> Folders:
     home = places.database.parent
-    return Folders(home, home, home / "state", home / "state" / "rescue", home / "state" / "run")
+    return Folders(
+        home, home, home / "state", home / "state" / "rescue", home / "state" / "drafts", home / "state" / "run"
+    )
 
 
 def left(places: Places) -> list[str]:
@@ -245,6 +247,7 @@ MAKERS: dict[str, tuple[str, Callable[[Places], object]]] = {
     "settings": ("os.rename", lambda places: write_atomically(places.config_file, "{}")),
     "session": ("os.link", lambda places: session_files.create(places.personas, SESSION, ["2026-11-22_x"])),
     "attachment": ("os.rename", lambda places: attachments.store(places.attachments, b"a picture")),
+    "draft": ("os.rename", lambda places: drafts.create(folders(places).drafts, "context.md", "a draft")),
     "new log": ("os.link", with_log),
     "new persona": ("os.rename", lambda places: persona_files.create(places.personas, "frodo", "{}")),
     "shipped personas": ("os.rename", lambda places: persona_files.install(places.personas, places.backups / "new")),

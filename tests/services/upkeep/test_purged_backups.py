@@ -41,6 +41,23 @@ async def test_a_search_leaves_its_words_nowhere_in_a_backup(world: World) -> No
     assert holding(world.folder) == []
 
 
+@pytest.mark.parametrize(
+    ("options", "fate"),
+    [
+        ("", " would still have it."),
+        (" --dry-run", " would still have it."),
+        (" --backups", " has it too and is rewritten."),
+        (" --backups --dry-run", " has it too and would be rewritten."),
+    ],
+)
+async def test_the_extent_tells_the_fate_of_a_backup(world: World, options: str, fate: str) -> None:
+    await world.say(f"The word is {CANARY}.")
+    await world.told("/backup")
+    line = f"/purge search {CANARY}{options}"
+    shown = await world.told(line) if "--dry" in line else (await world.asked_back(line)).text
+    assert [each.partition(".zip")[2] for each in shown.splitlines() if each.startswith("The backup ")] == [fate]
+
+
 async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(world: World) -> None:
     upkeep = world.services.upkeep
     await world.say(f"The word is {CANARY}.")

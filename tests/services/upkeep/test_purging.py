@@ -88,7 +88,7 @@ def problems(connection: Connection) -> tuple[object, ...]:
         checksums.checked(connection).changed,
         [*soundness.faults(connection)],
         examination.unreadable(connection),
-        examination.orphans(connection),
+        examination.dangling_references(connection),
     )
 
 

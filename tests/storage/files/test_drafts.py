@@ -84,6 +84,19 @@ def test_a_draft_that_the_disk_has_no_room_for_is_refused_and_leaves_nothing(tmp
     assert names(tmp_path) == set()
 
 
+def test_a_draft_is_found_only_when_all_of_it_is_written(tmp_path: Path) -> None:
+    """A process is killed while the disk takes it."""
+    create = "drafts.create(Path(sys.argv[1]), 'unsent-frodo.md', 'half')"
+    imports = "import os, sys; from pathlib import Path; from chorus_cli.storage.files import drafts"
+    killed = f"{imports}; os.fsync = lambda _: os.kill(os.getpid(), 9); {create}"
+    assert subprocess.run([sys.executable, "-c", killed, str(tmp_path)], check=False).returncode == -9
+    [left] = tmp_path.iterdir()
+    assert drafts.kept(tmp_path, datetime.now(UTC), lambda _run: False) == ()
+    aged(left, timedelta(days=8))
+    drafts.sweep(tmp_path, NOW, lambda _run: False)
+    assert names(tmp_path) == set()
+
+
 def replaced_by_a_link(path: Path) -> None:
     path.unlink()
     path.symlink_to("/dev/null")
@@ -195,10 +208,36 @@ def test_only_drafts_older_than_a_week_are_swept_with_what_editors_left_beside_t
         aged(tmp_path / old, week + timedelta(seconds=1))
     aged(tmp_path / "draft-b-x.md", week - timedelta(seconds=1))
     (tmp_path / "draft-folder").mkdir()
-    drafts.sweep(tmp_path, NOW)
+    drafts.sweep(tmp_path, NOW, lambda _run: False)
     assert names(tmp_path) == {"draft-b-x.md", "draft-folder", "notes.md"}
 
 
 def test_a_folder_that_was_never_made_has_no_drafts(tmp_path: Path) -> None:
-    drafts.sweep(tmp_path / "missing", NOW)
+    drafts.sweep(tmp_path / "missing", NOW, lambda _run: False)
     assert drafts.kept(tmp_path / "missing", NOW, lambda _run: False) == ()
+
+
+def test_an_old_draft_of_a_living_process_is_not_swept(tmp_path: Path) -> None:
+    drafts.create(tmp_path, "text.md", "text", "12-0a1b2c3d")
+    swap = tmp_path / ".draft-12-0a1b2c3d-a-text.md.swp"
+    swap.write_text("")
+    for path in tmp_path.iterdir():
+        aged(path, timedelta(days=8))
+    drafts.sweep(tmp_path, NOW, lambda run: run == "12-0a1b2c3d")
+    assert len(names(tmp_path)) == 2
+    drafts.sweep(tmp_path, NOW, lambda _run: False)
+    assert names(tmp_path) == set()
+
+
+def test_a_draft_that_is_claimed_is_as_good_as_new(tmp_path: Path) -> None:
+    draft = aged(tmp_path / "draft-1-ab-x-unsent-frodo.md", timedelta(days=6))
+    claimed = drafts.claimed(draft, "2-ab")
+    assert names(tmp_path) == {"draft-2-ab-x-unsent-frodo.md"}
+    assert drafts.kept(tmp_path, datetime.now(UTC) + timedelta(days=6), lambda _run: False) == (claimed,)
+
+
+def test_a_draft_that_another_process_has_claimed_is_gone(tmp_path: Path) -> None:
+    draft = drafts.create(tmp_path, "unsent-frodo.md", "text", "1-ab")
+    drafts.claimed(draft, "2-ab")
+    with pytest.raises(FileNotFoundError):
+        drafts.claimed(draft, "3-ab")

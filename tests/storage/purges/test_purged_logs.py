@@ -163,4 +163,5 @@ def assert_nothing_is_left(
     dump = "\n".join(connection.iterdump())
     assert not [text for text in texts if text in dump]
     assert checksums.checked(connection).changed == ()
-    assert [*soundness.faults(connection), *examination.unreadable(connection), *examination.orphans(connection)] == []
+    rows = [*examination.unreadable(connection), *examination.dangling_references(connection)]
+    assert [*soundness.faults(connection), *rows] == []

@@ -39,18 +39,33 @@ HUGE = (
 )
 
 
+_ATTEMPTS = 3
+"""Times that a reply is shown until nothing took long: other work on the machine can only add to a time."""
+
+
 def complaints(chat: WatchedChat, names: Iterable[str], seconds: float) -> list[str]:
     """Have replies shown and return what was wrong with each."""
     found: list[str] = []
     for name in names:
-        chat.begin_thread()
-        taken = chat.shown(name, seconds)
-        # On a crowded machine the drawing that was given up has processor time while the loop waits for its own.
-        is_crowded = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
-        if taken is not None and taken > STOP_SECONDS * (1 + is_crowded):
-            found.append(f"{name}: Ctrl-C took {taken:.3f} s")
-        found += [f"{name}: {step}" for step in chat.long_steps() if step.seconds > HEARTBEAT_SECONDS]
-        found += [f"{name}: the terminal was sent {sign!r}" for sign in set(chat.obeyed())]
+        slow: list[str] = []
+        for _ in range(_ATTEMPTS):
+            slow = delays(chat, name, seconds)
+            found += [f"{name}: the terminal was sent {sign!r}" for sign in set(chat.obeyed())]
+            if not slow:
+                break
+        found += slow
+    return found
+
+
+def delays(chat: WatchedChat, name: str, seconds: float) -> list[str]:
+    """Have a reply shown and return what took long."""
+    chat.begin_thread()
+    taken = chat.shown(name, seconds)
+    # On a crowded machine the drawing that was given up has processor time while the loop waits for its own.
+    is_crowded = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+    found = [f"{name}: {step}" for step in chat.long_steps() if step.seconds > HEARTBEAT_SECONDS]
+    if taken is not None and taken > STOP_SECONDS * (1 + is_crowded):
+        found.append(f"{name}: Ctrl-C took {taken:.3f} s")
     return found
 
 
@@ -61,9 +76,11 @@ def test_hostile_replies_hold_up_neither_ctrl_c_nor_the_heartbeat(home: Home) ->
         assert complaints(chat, ["signs", "mixed"], 2) == []
         chat.terminal.type("the keyboard is alive")
         assert chat.seen("alive")
-    stored = [content for content, _ in home.replies()]
-    assert stored[1] == f"{texts['all controls']}\n\n{END}\n"
-    assert mixed.startswith(stored[2]) or stored[2] == f"{mixed}\n\n{END}\n"
+    whole = {"signs": f"{texts['all controls']}\n\n{END}\n", "mixed": f"{mixed}\n\n{END}\n"}
+    stored = list(zip(home.said()[1:], home.replies()[1:], strict=True))
+    assert {name for name, _ in stored} == set(whole)
+    assert whole["signs"] in [content for _, (content, _) in stored]
+    assert [name for name, (content, _) in stored if not whole[name].startswith(content)] == []
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.terminal.prompt.history import InputHistories, InputHistory
+from chorus_cli.terminal.prompt.history import Browsing, InputHistories, InputHistory
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -165,3 +165,24 @@ def marked(log: SlowLog, marks: Marks) -> Callable[[str], Awaitable[tuple[list[s
 async def shown(history: InputHistory) -> list[str]:
     """Return the lines, newest first, as a prompt shows them."""
     return [line async for line in history.load()]
+
+
+def test_steps_through_the_history_are_no_changes_of_the_line_being_typed() -> None:
+    browsing = Browsing()
+    browsing.begin()
+    assert browsing.is_typing(0, "I am")
+    browsing.before_key(2)
+    assert not browsing.is_typing(1, "the last line")
+    browsing.before_key(1)
+    assert not browsing.is_typing(1, "the last line, edited")
+    assert browsing.is_typing(2, "I am")
+
+
+def test_a_line_of_the_history_that_is_edited_is_the_line_being_typed_if_there_is_no_other() -> None:
+    browsing = Browsing()
+    browsing.begin()
+    browsing.before_key(2)
+    assert not browsing.is_typing(1, "the last line")
+    browsing.before_key(1)
+    assert browsing.is_typing(1, "the last line, edited")
+    assert browsing.is_typing(2, "")

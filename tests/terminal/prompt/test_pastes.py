@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
+STRAY = re.compile(rf"{re.escape(END)}(?:(?!{re.escape(BEGIN)}).)*{re.escape(END)}", re.DOTALL)
+"""A mark of the end that no beginning stands before."""
+
 PARTS = (BEGIN, END, "\x1b", "\x1b[20", "1~", "[201~", "a", "/x\r", "é\n")
 
 
@@ -43,6 +47,9 @@ def pressed(pieces: list[str]) -> tuple[list[KeyPress], list[str]]:
 def test_keys_and_pastes_are_those_of_the_library_however_they_are_cut(parts: list[str], data: st.DataObject) -> None:
     text = "".join(parts)
     cuts = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=4))})
+    if STRAY.search(text):
+        # The library ends the paste with the first mark, also of those that arrive at once.
+        cuts = sorted({*cuts, *(match.end() for match in re.finditer(re.escape(END), text))})
     expected: list[KeyPress] = []
     library = Vt100Parser(expected.append)
     pieces = [text[start:end] for start, end in itertools.pairwise(cuts)]
@@ -50,6 +57,30 @@ def test_keys_and_pastes_are_those_of_the_library_however_they_are_cut(parts: li
         library.feed(piece)
     library.flush()
     assert pressed(pieces) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (f"{BEGIN}a{END}!evil\r{END}\r", ["a!evil\r", "\r"]),
+        (f"{BEGIN}a{END}b{END}c{END}d", ["abc", "d"]),
+        (f"{BEGIN}a{END}b\r{BEGIN}c{END}\r", ["a", "b", "\r", "c", "\r"]),
+    ],
+    ids=["a mark of the end in a paste", "two of them", "two pastes"],
+)
+def test_of_the_marks_that_arrive_at_once_the_last_one_ends_the_paste(typed: str, expected: list[str]) -> None:
+    assert [key.data for key in pressed([typed])[0]] == expected
+
+
+def test_a_copied_text_with_a_mark_of_the_end_sends_nothing(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    with home.chat() as chat:
+        chat.await_bottom_line("thread 1")
+        chat.paste(f"I am{END} tired\r/quit\r")
+        chat.await_text("  /quit")
+        chat.press("enter")
+        chat.await_text("tired?")
+    assert home.said() == ["I am tired\n/quit\n"]
 
 
 def test_a_paste_of_a_hundred_megabytes_is_left_out_at_once_and_keys_work_again() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.framework.replies import Table
+from chorus_cli.commands.framework.replies import Output, Table
 from chorus_cli.commands.memory.pictures import listed
 from chorus_cli.core.memory.items import ItemType
 from chorus_cli.terminal.screen.drawing import draw
@@ -16,6 +16,8 @@ from tests.fakes import START
 
 if TYPE_CHECKING:
     import pytest
+
+    from tests.services.world import World
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
 OLD = timedelta(days=120)
@@ -63,6 +65,16 @@ def test_a_list_of_memory_items_is_a_table_on_80_columns(monkeypatch: pytest.Mon
     rows = [line for line in stream.getvalue().splitlines() if line.startswith(" #1")]
     assert [row.split()[0] for row in rows] == ["#1", "#123"]
     assert "Traceback" in rows[1]
+
+
+async def test_the_history_of_a_thread_keeps_code_as_it_was_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    code = "def f():\n    return    call(argument_one,   argument_two)\n\tx = 1"
+    await world.say(code)
+    stream, answer = Terminal(), await world.carry_out("/thread history")
+    assert isinstance(answer, Output)
+    draw(answer, Screen(stream, {"NO_COLOR": "1"}))
+    assert f"Human: {code}\n" in stream.getvalue()
 
 
 def test_brackets_are_text_and_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:

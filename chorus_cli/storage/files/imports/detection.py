@@ -39,6 +39,7 @@ FORMATS: tuple[Format, ...] = (
 
 _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of no known format"
+_PAGE = "docs/moving.md tells which files of each are taken, and docs/programs.md where programs keep them."
 _OF_THE_KERNEL = (Path("/proc"), Path("/sys"))
 """Folders whose files are made up when they are read; those of open files lead to files of other programs."""
 _EMPTY = frozenset({b"", b"[]", b"{}"})
@@ -79,7 +80,7 @@ def _unknown(path: Path, beginning: bytes, formats: Sequence[Format]) -> ImportF
             f"{path} is empty: it holds no conversations. Export them again, or name another file."
         )
     known = enumerated([format_.title for format_ in formats])
-    return ImportFormatError(f"{path} is of no known format. Known are {known}.")
+    return ImportFormatError(f"{path} is of no known format. Known are {known}; {_PAGE}")
 
 
 def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:

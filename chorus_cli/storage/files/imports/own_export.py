@@ -97,4 +97,4 @@ def _write(path: Path, data: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(path, data)
     except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}. Other files are whole.") from error
+        raise OutputError(f"{path} cannot be written: {error.strerror}.") from error

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.core.imports.conversation import ForeignMessage
+    from chorus_cli.core.imports.conversation import ForeignConversation, ForeignMessage
     from chorus_cli.core.log.imports import Import
+    from chorus_cli.core.log.runs import Runs
     from chorus_cli.storage.sqlite.imports.import_operations import Operations
 
 _INSTANT = timedelta(microseconds=1)
@@ -120,14 +121,21 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
         added.switched += not fresh
         if not known.id:
             known = known._replace(id=known_conversations.name(connection, incoming, known.thread_id, operation_id))
-        act = _with_moves(act, moves)
-    _insert(connection, incoming, known, fresh, operation_id)
+        act = replace(_with_moves(act, moves), hidden=(*act.hidden, *_newly_hidden(conversation, known, moves)))
+    act = replace(act, hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id)))
     added.messages += len(fresh)
     added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
     sources = act.sources if conversation.source in act.sources else (*act.sources, conversation.source)
     operations.acts[persona] = replace(
         act, sources=sources, conversations=act.conversations + 1, messages=act.messages + len(fresh)
     )
+
+
+def _newly_hidden(conversation: ForeignConversation, known: Known, moves: Moves) -> Runs:
+    """Return the known messages that leave the live branch and are hidden in their program."""
+    hidden = {each.key for each in conversation.messages if each.is_hidden}
+    ids = {known.messages[key] for key in hidden if key in known.messages}
+    return runs(sorted(ids.intersection(moves.supersedes)))
 
 
 def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known | None, *, is_newer: bool) -> Moves:
@@ -185,8 +193,8 @@ def _insert(
     known: Known,
     fresh: Sequence[ForeignMessage],
     operation_id: int,
-) -> None:
-    """Store the new messages of a conversation, each in the turn of the one before it on its branch."""
+) -> Runs:
+    """Store the new messages of a conversation, each in the turn of the one before it; return the hidden ones."""
     persona, conversation, attachments = incoming
     live, places = frozenset(conversation.live), _places(connection, known)
     first = _Place(0, conversation.created_at or _earliest(fresh) or timestamps.from_text("1970-01-01T00:00:00Z"))
@@ -207,6 +215,8 @@ def _insert(
     connection.executemany(
         "INSERT INTO imported_messages(conversation_id, message, message_id, parent) VALUES (?, ?, ?, ?)", keys
     )
+    hidden = {each.key for each in fresh if each.is_hidden}
+    return runs(id_ for _, key, id_, _ in keys if key in hidden)
 
 
 def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> MessageContent:

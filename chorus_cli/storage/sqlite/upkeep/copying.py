@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
 from chorus_cli.storage.sqlite import read_only
-from chorus_cli.storage.sqlite.errors import storage_error
+from chorus_cli.storage.sqlite.errors import folder_in_the_way, storage_error
 from chorus_cli.storage.sqlite.migrations import APPLICATION_ID
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     Raises:
         StorageError: it cannot be opened or read.
     """
+    if path.is_dir():
+        raise folder_in_the_way(path)
     if not path.is_file():
         raise DatabaseDamagedError(f"There is no database {path}.")
     if not read_only.is_writable(path):

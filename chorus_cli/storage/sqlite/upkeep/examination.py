@@ -43,7 +43,7 @@ def unreadable(connection: sqlite3.Connection) -> list[str]:
     return found
 
 
-def orphans(connection: sqlite3.Connection) -> list[str]:
+def dangling_references(connection: sqlite3.Connection) -> list[str]:
     """Return phrases for rows that refer to rows that are gone."""
     references = (
         ("message of a thread that is gone", "messages of threads that are gone", "thread_id", "threads"),
@@ -121,7 +121,7 @@ class InProgress(NamedTuple):
     run: str | None
 
 
-def in_progress(connection: sqlite3.Connection) -> list[InProgress]:
+def rows_in_progress(connection: sqlite3.Connection) -> list[InProgress]:
     """Return the rows in progress, oldest first."""
     found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming' ORDER BY id").fetchall()
     return [InProgress(*row) for row in found]

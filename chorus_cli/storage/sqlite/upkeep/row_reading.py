@@ -39,10 +39,11 @@ class RowReader:
     ) -> Iterator[Row]:
         """Yield the rows of a table with row numbers: in their order, then those that only their number leads to.
 
-        A row that is not sound gives way to one that is and that its number leads to.
+        A row that is not sound gives way to one that is and that its number leads to. One with the number of another
+        row gets its own, if that is the only one between its neighbours'.
         """
         upper, seen = self._largest_number(table), set[int]()
-        for row in self._in_order(table, ", ".join(columns), upper):
+        for row in self._in_order(table, ", ".join(columns), upper, is_sound):
             seen.add(row[0])
             # A page of another table in a wrong place has rows with numbers of this one.
             other = None if is_sound(row[1:]) else self._one(table, ", ".join(columns), row[0])
@@ -52,8 +53,8 @@ class RowReader:
             if number not in seen and (found := self._one(table, ", ".join(columns), number)):
                 yield found[1:]
 
-    def _in_order(self, table: str, chosen: str, upper: int) -> Iterator[Row]:
-        last = 0
+    def _in_order(self, table: str, chosen: str, upper: int, is_sound: Callable[[Row], bool]) -> Iterator[Row]:
+        last, astray = 0, None
         while True:
             with suppress(*UNREADABLE):
                 for row in self._connection.execute(
@@ -61,8 +62,12 @@ class RowReader:
                 ):
                     if row[0] <= last:
                         break
-                    last = row[0]
-                    yield row
+                    if astray is not None and row[0] == last + 2 and is_sound(astray[1:]):
+                        yield last + 1, last + 1, *astray[2:]
+                    astray = row if row[0] != last + 1 and self._is_of_another(table, chosen, row, is_sound) else None
+                    if astray is None:
+                        last = row[0]
+                        yield row
                 else:
                     return
             following = (self._one(table, chosen, number) for number in range(last + 1, upper + 1))
@@ -71,6 +76,11 @@ class RowReader:
                 return
             last = after[0]
             yield after
+
+    def _is_of_another(self, table: str, chosen: str, row: Row, is_sound: Callable[[Row], bool]) -> bool:
+        """Return whether the number of a row, its first column, is damaged and leads to another row."""
+        other = self._one(table, chosen, row[0]) if row[1] == row[0] else None
+        return other is not None and other != row and is_sound(other[1:])
 
     def unnumbered(self, table: str, columns: Sequence[str], key: Sequence[str]) -> Iterator[Row]:
         """Yield the rows of a table without row numbers: from its beginning and from its end up to the damage."""

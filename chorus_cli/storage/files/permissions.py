@@ -1,0 +1,66 @@
+"""Files and folders that permissions keep the user from: looked for without an error, and the advice that helps."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def is_there(path: Path) -> bool:
+    """Return whether there is a file or folder, as far as can be seen."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def is_refused(path: Path) -> bool:
+    """Return whether permissions keep a file or a folder that is there from being read."""
+    try:
+        needed = os.R_OK | os.X_OK if path.is_dir() else os.R_OK
+        return path.exists() and not os.access(path, needed)
+    except OSError:
+        return True
+
+
+def refused_folders(*roots: Path) -> list[Path]:
+    """Return the folders, of these and all below them, that cannot be listed or entered, and not those in them.
+
+    Links are not followed.
+    """
+    walked = (folder for root in roots for folder in _folders_below(root))
+    found = {folder: None for folder in walked if is_refused(folder)}
+    return [folder for folder in found if found.keys().isdisjoint(folder.parents)]
+
+
+def _folders_below(root: Path) -> Iterator[Path]:
+    """Yield a folder and those below it as far as they can be seen, also those that cannot be read."""
+    yield root
+    for folder, below, _ in os.walk(root):
+        yield from (path for name in below if not (path := Path(folder, name)).is_symlink())
+
+
+def access_advice(path: Path) -> str:
+    """Return a sentence with the command that gives the user access to a file, or to a folder and all in it."""
+    change = "600" if is_there(path) and path.is_file() else "-R u+rwX"
+    return f"Give yourself access with: chmod {change} {shlex.quote(str(path))}"
+
+
+def refused(error: OSError) -> str:
+    """Return the sentences about a file or folder that the user may not reach."""
+    path = error.filename2 or error.filename
+    if not path:
+        return f"A file cannot be used: {error.strerror or error}. Check the permissions of Chorus's folders."
+    reason = f"{path} cannot be used: {error.strerror or error}."
+    return f"{reason} {access_advice(_barrier(Path(os.fsdecode(path))))}"
+
+
+def _barrier(path: Path) -> Path:
+    """Return the outermost folder on the way to a path that cannot be entered; the path itself if there is none."""
+    ways = reversed(path.absolute().parents)
+    return next((folder for folder in ways if is_there(folder) and not os.access(folder, os.X_OK)), path)

@@ -1,0 +1,51 @@
+"""Completion at the prompt: commands with their arguments, and the files that a message names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import Completer, Completion
+
+from chorus_cli.core.attachments.mentions import begun_mention, mention_of
+from chorus_cli.storage.files import export_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+
+    from chorus_cli.commands.framework.services import Services
+
+
+class LineCompleter(Completer):
+    """Completes commands, and the paths of files that a message names.
+
+    ``services`` is called, and the commands are imported, when the first one is typed.
+    """
+
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield the completions of a line that begins with a slash, each with its description, or of a file's name."""
+        del complete_event
+        line = document.text_before_cursor
+        if not line.startswith("/") or "\n" in document.text:
+            yield from file_completions(line)
+            return
+        from chorus_cli.commands.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
+
+        services = self._services()
+        found = completions(services.registry, services, line)
+        for candidate in found.candidates:
+            yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
+
+
+def file_completions(before_cursor: str) -> Iterator[Completion]:
+    """Yield the completions of a file's name behind an at sign; that of a folder can be gone on with."""
+    begun = begun_mention(before_cursor) if "@" in before_cursor else None
+    for path in export_files.offered(begun.path, None) if begun else ():
+        is_quoted = begun is not None and (begun.is_quoted or " " in path)
+        written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
+        yield Completion(written, -begun.length if begun else 0, display=path)

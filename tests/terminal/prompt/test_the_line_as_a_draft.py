@@ -1,0 +1,119 @@
+"""The line at the prompt is a draft while it is typed, and comes back to a prompt of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import PROMPT, Home, Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DRAFT = "I am a draft"
+HELD_SECONDS = 3.0
+GREETING = "chorus/eliza answers"
+RETURNED = "The text you had typed when the chat ended is at the prompt again."
+PUT_OFF = "The text you had typed when the chat ended comes back to the prompt after the next"
+"""The sentence goes on in another row."""
+
+
+def unsent(home: Home) -> list[str]:
+    return [path.read_text() for path in (home.path / "state" / "drafts").glob("*-unsent-*")]
+
+
+def test_the_line_at_the_prompt_outlives_a_kill(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type(DRAFT)
+        chat.until(lambda: unsent(home) == [DRAFT], "a draft")
+        os.kill(chat.pid, signal.SIGKILL)
+        assert chat.await_end() == -signal.SIGKILL
+    with home.chat(f"{PROMPT} {DRAFT}") as chat:
+        chat.await_text(RETURNED)
+        told = chat.screen_text()
+        assert told.index(GREETING) < told.index(RETURNED)
+        chat.ask("", "a draft?")
+    assert home.said() == [DRAFT]
+    assert unsent(home) == []
+
+
+@pytest.mark.parametrize("kept", [pytest.param([DRAFT], marks=pytest.mark.slow), []], ids=["kept", "not yet kept"])
+def test_a_line_that_ctrl_c_clears_is_no_draft(home: Home, kept: list[str]) -> None:
+    with home.chat() as chat:
+        chat.type(DRAFT)
+        chat.await_line(f"{PROMPT} {DRAFT}")
+        chat.until(lambda: unsent(home) == kept, "a draft")
+        chat.press("ctrl-c")
+        chat.await_line(PROMPT)
+        chat.watch(HELD_SECONDS + 0.5)
+        assert unsent(home) == []
+
+
+def test_the_line_being_typed_stays_the_draft_while_the_history_is_looked_at(home: Home) -> None:
+    with home.chat() as chat:
+        chat.ask("hello there", "you")
+        chat.type(DRAFT)
+        chat.await_line(f"{PROMPT} {DRAFT}")
+        chat.press("up")
+        chat.await_line(f"{PROMPT} hello there")
+        chat.until(lambda: bool(unsent(home)), "a draft")
+        assert unsent(home) == [DRAFT]
+
+
+@pytest.fixture
+def early(home: Home) -> Iterator[Terminal]:
+    """Start a chat that has a draft; its prompt is still to come."""
+    with home.chat() as chat:
+        chat.type(DRAFT)
+        chat.await_line(f"{PROMPT} {DRAFT}")
+        chat.hang_up()
+    with closing(Terminal(home.environment)) as chat:
+        yield chat
+
+
+@pytest.mark.parametrize("lines", [["I am early"], ["I am early", "I am too"]])
+def test_lines_typed_before_the_prompt_are_sent_without_the_draft_which_comes_after_them(
+    home: Home, early: Terminal, lines: list[str]
+) -> None:
+    for line in lines:
+        early.say(line)
+    early.await_line(f"{PROMPT} {DRAFT}")
+    assert home.said() == lines
+    assert early.screen_text().count(RETURNED) == early.screen_text().count(PUT_OFF) == 1
+    assert unsent(home) == [DRAFT]
+    early.ask("", "a draft?")
+    assert home.said() == [*lines, DRAFT]
+    assert unsent(home) == []
+
+
+def test_a_line_begun_before_the_prompt_is_ended_there_and_the_draft_comes_after_it(
+    home: Home, early: Terminal
+) -> None:
+    early.type("I am ea")
+    early.await_text(PUT_OFF)
+    early.await_line(f"{PROMPT} I am ea")
+    told = early.screen_text()
+    assert told.index(GREETING) < told.index(PUT_OFF)
+    early.say("rly")
+    early.await_line(f"{PROMPT} {DRAFT}")
+    assert home.said() == ["I am early"]
+
+
+def test_enter_before_the_prompt_does_not_send_the_draft(home: Home, early: Terminal) -> None:
+    early.press("enter")
+    early.await_line(f"{PROMPT} {DRAFT}")
+    early.watch(0.2)
+    early.await_line(f"{PROMPT} {DRAFT}")
+    assert home.said() == []
+
+
+def test_the_greeting_does_not_continue_a_line_typed_before_it(home: Home) -> None:
+    with closing(Terminal({**home.environment, "CHORUS_MODEL": "chorus/eliza"})) as chat:
+        chat.type("half")
+        chat.await_line(f"{PROMPT} half")
+        echoed, greeting, *_ = chat.screen_text().splitlines()
+        assert (echoed, greeting.split()[0]) == ("half", "Chorus")

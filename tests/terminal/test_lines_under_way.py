@@ -1,0 +1,61 @@
+"""A line that has left the prompt is a draft until it is stored, and no longer."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
+from tests.terminal.editors import editor
+from tests.terminal.test_costs_in_a_terminal import USAGE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINE = "I typed this for minutes"
+
+
+def unsent(home: Home) -> list[str]:
+    return [path.read_text() for path in (home.path / "state" / "drafts").glob("*-unsent-*")]
+
+
+def test_a_message_that_waits_for_an_answer_of_the_user_outlives_a_kill(home: Home) -> None:
+    home.run("ask", "I am unhappy")
+    home.sql("UPDATE messages SET model = 'gpt-4o-mini', usage = ? WHERE role = 'assistant'", USAGE)
+    home.run("ask", "/settings set budget 0.01")
+    with home.chat() as chat:
+        chat.say(LINE)
+        chat.await_text("Ask the model all the same?")
+        chat.until(lambda: unsent(home) == [LINE], "a draft")
+        os.kill(chat.pid, signal.SIGKILL)
+        assert chat.await_end() == -signal.SIGKILL
+    with home.chat(f"{PROMPT} {LINE}") as chat:
+        chat.press("ctrl-c")
+    assert home.said() == ["I am unhappy"]
+
+
+def test_a_stored_message_does_not_come_back_after_a_kill_during_its_reply(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type(LONG_MESSAGE)
+        chat.until(lambda: unsent(home) == [LONG_MESSAGE], "a draft")
+        chat.press("enter")
+        chat.await_text(FIRST_WORD, times=2)
+        chat.until(lambda: unsent(home) == [], "the end of the draft", seconds=1)
+        assert [status for _, status in home.replies()] == ["streaming"]
+        os.kill(chat.pid, signal.SIGKILL)
+        assert chat.await_end() == -signal.SIGKILL
+    assert unsent(home) == []
+    assert home.said() == [LONG_MESSAGE]
+
+
+def test_a_line_stays_a_draft_while_it_is_in_the_editor(home: Home, tmp_path: Path) -> None:
+    with home.chat(EDITOR=editor(tmp_path, "sleep 2.2")) as chat:
+        chat.type(LINE)
+        chat.until(lambda: unsent(home) == [LINE], "a draft")
+        chat.press("ctrl-x", "ctrl-e")
+        chat.watch(0.5)
+        assert unsent(home) == [LINE]
+        chat.await_line(f"{PROMPT} {LINE}")
+        chat.ask("", "minutes.")
+    assert unsent(home) == []

@@ -1,0 +1,176 @@
+"""Folders and files that permissions keep the user from: a sentence for each, and all else goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.terminal.command import PROGRAM, Outcome, finished
+from tests.terminal.driver import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_WORDS = "a word of mine"
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with a message, a session and a backup."""
+    home = Home(tmp_path_factory.mktemp("template") / "home")
+    for words in (["ask", _WORDS], ["ask", "/context save"], ["backup"]):
+        assert home.run(*words).code == 0
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path, template: Home) -> Home:
+    return Home(shutil.copytree(template.path, tmp_path / "home"))
+
+
+@contextmanager
+def refused(path: Path, mode: int = 0) -> Iterator[None]:
+    """Take permissions of a file or folder away."""
+    before = path.stat().st_mode
+    path.chmod(mode)
+    try:
+        yield
+    finally:
+        path.chmod(before)
+
+
+def run(home: Home, *words: str) -> Outcome:
+    """Run a subcommand as one to whom permissions apply."""
+    tool = shutil.which("setpriv")
+    if os.geteuid() == 0 and tool is None:
+        pytest.skip("to root every file is open, and without setpriv root cannot be less than that")
+    lowered = [tool, "--inh-caps=-all", "--bounding-set=-all"] if tool and os.geteuid() == 0 else []
+    return finished([*lowered, *PROGRAM, *words], home.environment)
+
+
+def wrong(home: Home) -> dict[str, dict[str, Any]]:
+    """Return the findings of the doctor that are wrong, by subject."""
+    report = json.loads(run(home, "doctor", "--json").output)
+    return {each["subject"]: each for each in report["findings"] if each["state"] == "wrong"}
+
+
+FOLDERS = (
+    *("personas/frodo", "personas/chorus/sessions", "."),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("personas", "personas/chorus", "backups", "state")),
+)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_doctor_names_a_folder_that_cannot_be_read(home: Home, name: str) -> None:
+    with refused(home.path / name):
+        found = wrong(home)
+    assert found["access"]["sentence"].startswith(f"{home.path / name} cannot be read. Give yourself access with: ")
+
+
+COMMANDS = (
+    ("ask", "hi"),
+    ("personas",),
+    ("log",),
+    ("search", _WORDS),
+    ("context",),
+    ("memory",),
+)
+
+
+def test_one_refused_persona_does_not_stop_another(home: Home) -> None:
+    with refused(home.path / "personas" / "frodo"):
+        outcome = run(home, "ask", "hi")
+    assert (outcome.code, outcome.errors) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["personas/frodo", "backups"])
+def test_one_refused_folder_stops_no_other_work(home: Home, name: str) -> None:
+    export = ("export", "--all", str(home.path.parent / "out"))
+    with refused(home.path / name):
+        for words in (*COMMANDS, export):
+            outcome = run(home, *words)
+            assert (words, outcome.code, outcome.errors.count("bug")) == (words, 0, 0), outcome.errors
+
+
+@pytest.mark.parametrize("name", ["personas", "personas/chorus", "state", "."])
+def test_a_refused_folder_that_is_needed_is_a_sentence(home: Home, name: str) -> None:
+    with refused(home.path / name):
+        outcome = run(home, "ask", "hi")
+    assert (outcome.code, outcome.output) == (1, "")
+    assert str(home.path / name) in outcome.errors
+    assert "bug" not in outcome.errors
+
+
+def test_a_purge_stops_at_backups_that_it_cannot_look_into(home: Home) -> None:
+    with refused(home.path / "backups"):
+        outcome = run(home, "purge", "search", _WORDS, "--dry-run")
+    assert (outcome.code, outcome.output) == (1, "")
+    assert outcome.errors.endswith(f"Give yourself access with: chmod -R u+rwX {home.path / 'backups'}\n")
+
+
+@pytest.mark.parametrize("name", ["personas/frodo", "personas/chorus/sessions", "backups"])
+def test_no_backup_is_made_without_a_folder(home: Home, name: str) -> None:
+    with refused(home.path / name):
+        outcome = run(home, "backup")
+    assert (outcome.code, outcome.output) == (1, "")
+    assert str(home.path / name) in outcome.errors
+
+
+def test_a_folder_in_place_of_the_log_is_told_of_and_no_salvage_offered(home: Home) -> None:
+    log = home.path / "chorus.db"
+    log.unlink()
+    log.mkdir()
+    told = f"{log} cannot be opened: it is a folder. Move it away; then chorus restore FILE brings a "
+    assert (wrong(home)["log"]["mend"], wrong(home)["log"]["sentence"]) == (None, f"{told}backup of the log.")
+    outcome = run(home, "ask", "hi")
+    assert (outcome.code, outcome.errors) == (1, f"{told}backup of the log.\n")
+
+
+def test_a_log_that_cannot_be_read_is_not_salvaged(home: Home) -> None:
+    log = home.path / "chorus.db"
+    with refused(log):
+        found = wrong(home)
+    assert (found["log"]["mend"], found.keys() & {"home"}) == (None, set())
+    assert found["log"]["sentence"] == f"{log} cannot be read. Give yourself access with: chmod 600 {log}"
+
+
+def test_a_log_that_cannot_be_written_is_named(home: Home) -> None:
+    log = home.path / "chorus.db"
+    with refused(log, 0o400):
+        found = wrong(home)
+    told = f"{log} cannot be written: everything can be read, and nothing can be stored."
+    assert found.keys() == {"home"}
+    assert found["home"]["sentence"] == f"{told} Give yourself access with: chmod 600 {log}"
+
+
+def test_a_folder_in_place_of_a_session_is_to_be_moved_away(home: Home) -> None:
+    (session,) = (home.path / "personas" / "chorus" / "sessions").glob("*.json")
+    session.unlink()
+    session.mkdir()
+    found = wrong(home)["sessions"]
+    assert found["mend"] is None
+    assert found["sentence"].endswith(f"{session} is a folder: move it away, and run chorus doctor again.")
+    session.rmdir()
+    assert wrong(home)["sessions"]["mend"] == "sessions"
+
+
+def test_a_session_that_cannot_be_read_is_not_replaced(home: Home) -> None:
+    (session,) = (home.path / "personas" / "chorus" / "sessions").glob("*.json")
+    with refused(session):
+        found = wrong(home)["sessions"]
+    assert found["mend"] is None
+    assert found["sentence"].endswith(f"Give yourself access with: chmod 600 {session}")
+
+
+def test_the_list_of_personas_tells_of_one_that_cannot_be_read(home: Home) -> None:
+    with refused(home.path / "personas" / "frodo"):
+        outcome = run(home, "personas")
+    assert "Reviewer" in outcome.output
+    assert "frodo/system.jsonc cannot be read: Permission denied" in outcome.errors
