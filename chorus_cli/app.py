@@ -102,8 +102,8 @@ class App:
                 self._turns = self._compose_turns()
             return self._turns
 
-    async def take_broken_off(self) -> tuple[orphans.Place, ...]:
-        """Return the threads whose replies ended with a process that is gone, unless another Chorus has named them."""
+    async def take_broken_off(self) -> tuple[orphans.BrokenOff, ...]:
+        """Return the replies that ended with a process that is gone, unless another Chorus has named their threads."""
         if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is None:
             return ()
         return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))

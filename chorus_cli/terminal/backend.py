@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.editing.unsent import UnsentInput
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
-    from chorus_cli.storage.sqlite.log.orphans import Place
+    from chorus_cli.storage.sqlite.log.orphans import BrokenOff
     from chorus_cli.terminal.prompt.history import InputHistories
     from chorus_cli.terminal.prompt.keyboard import AtRest
 
@@ -57,7 +57,7 @@ class Backend(NamedTuple):
     notifier: Notifier
     report_bug: Callable[[Exception], str]
     services: Callable[[], Services]
-    interrupted: Sequence[Place] = ()
+    interrupted: Sequence[BrokenOff] = ()
     connect: Callable[[], None] = lambda: None
     privacy: Privacy = Privacy()
     at_rest: AtRest = nullcontext

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.personas.greeting import drafts_notices, interrupted_elsewhere
+from chorus_cli.services.personas.greeting import drafts_notices, interrupted_elsewhere, question_in
 from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
@@ -151,12 +151,12 @@ class Repl:
 
     async def _talk(self, drawn: Callable[[], None]) -> None:
         target = self._focus.target()
-        drafts = self._unsent.take_up(target.persona.slug)
-        broken_off = interrupted_elsewhere(self._backend.interrupted, target.persona.slug, target.thread_number)
-        private = tuple(filter(None, [self._backend.privacy.notice]))
-        await self._greeting.begin(target, (*private, *broken_off, *drafts_notices(drafts)), drawn)
+        slug, interrupted = target.persona.slug, self._backend.interrupted
+        drafts = self._unsent.take_up(slug, question_in(target, interrupted))
+        told = (self._backend.privacy.notice, *interrupted_elsewhere(target, interrupted), *drafts_notices(drafts))
+        await self._greeting.begin(target, tuple(filter(None, told)), drawn)
         self._own_terminal()
-        self._begin_with_draft(target.persona.slug)
+        self._begin_with_draft(slug)
         while True:
             try:
                 if await self._next(target):

@@ -49,6 +49,22 @@ def test_a_stored_message_does_not_come_back_after_a_kill_during_its_reply(home:
     assert home.said() == [LONG_MESSAGE]
 
 
+def test_a_stored_message_does_not_come_back_after_a_kill_before_its_draft_is_deleted(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        os.kill(chat.pid, signal.SIGKILL)
+        assert chat.await_end() == -signal.SIGKILL
+    drafts = home.path / "state" / "drafts"
+    drafts.mkdir(exist_ok=True)
+    (drafts / "draft-1-ab-cd-sent-unsent-chorus.md").write_text(f"{LONG_MESSAGE}\nand this")
+    with home.chat(f"{PROMPT} and this") as chat:
+        chat.await_text("was interrupted; /retry")
+        chat.until(lambda: unsent(home) == ["and this"], "the rest as a draft")
+        chat.press("ctrl-c")
+    assert home.said() == [LONG_MESSAGE]
+
+
 def test_a_line_stays_a_draft_while_it_is_in_the_editor(home: Home, tmp_path: Path) -> None:
     with home.chat(EDITOR=editor(tmp_path, "sleep 2.2")) as chat:
         chat.type(LINE)

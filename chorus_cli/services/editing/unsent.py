@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _HELD_SECONDS = 3.0
 """How much typing at the prompt a crash may lose, but for the time that the disk takes."""
 
+_SENT = "sent-"
+
 
 class UnsentDrafts:
     """Messages that are not sent yet, as drafts in ``folder`` that belong to the process ``run`` while it lives.
@@ -54,12 +56,33 @@ class _PutOff(NamedTuple):
     path: Path | None
 
 
+class _Input(NamedTuple):
+    """Input to a persona that a draft holds; ``is_sent`` says that its first line has left the prompt."""
+
+    slug: str
+    text: str
+    is_sent: bool = False
+
+    @property
+    def name(self) -> str:
+        """The end of the name of its draft."""
+        return f"{_SENT if self.is_sent else ''}{_input_name(self.slug)}"
+
+    def has_text_of(self, other: _Input) -> bool:
+        """Return whether another input is the same, but for the place of its first line."""
+        return self[:2] == other[:2]
+
+
+_NOTHING = _Input("", "")
+
+
 class UnsentInput:
     """Text that was typed and not sent: ``text`` is put into the next prompt, also of the next run.
 
     ``gives_way`` says that a command may replace it. Input is kept as a draft in ``folder``, named for ``run``, while
     it is typed and when a signal interrupts it; without a folder it is not kept. Neither are the lines that are meant
-    for a private chat. ``sending`` is a line that is no longer at the prompt, and not stored yet.
+    for a private chat. ``sending`` is a line that is no longer at the prompt, and not stored yet; the name of its draft
+    says so.
     """
 
     def __init__(
@@ -78,7 +101,7 @@ class UnsentInput:
         self._is_alive = is_alive
         self._put_off: _PutOff | None = None
         self._held: Path | None = None
-        self._held_input = ("", "")
+        self._held_input = _NOTHING
         self._newest = self._behind = ("", "")
         self.sending = ""
         self._held_seconds = held_seconds
@@ -108,7 +131,7 @@ class UnsentInput:
             self._timer.cancel()
             self._timer = None
         self._newest = self._behind = slug, typed
-        return self._writing.submit(self._hold, slug, _joined(self.sending, typed))
+        return self._writing.submit(self._hold, _input(slug, self.sending, typed))
 
     def send(self, slug: str, line: str, behind: str) -> Future[None] | None:
         """Keep a line that has left the prompt as a draft until `release`, with the input ``behind`` it.
@@ -117,6 +140,7 @@ class UnsentInput:
         """
         self.sending = line
         if line and not behind:
+            self._writing.submit(self._mark, _input(slug, line, ""))
             self.hold_soon(slug, "")
             self._behind = slug, ""
             return None
@@ -127,7 +151,7 @@ class UnsentInput:
         if self.sending:
             self.sending = ""
             slug, behind = self._behind
-            self._writing.submit(self._hold, slug, _joined(self.text, behind))
+            self._writing.submit(self._hold, _input(slug, "", _joined(self.text, behind)))
 
     def hold_soon(self, slug: str, typed: str) -> None:
         """Keep input that is being typed, as `hold` does, within seconds; of many calls only the last one counts."""
@@ -140,22 +164,30 @@ class UnsentInput:
     def _hold_newest(self) -> None:
         self.hold(*self._newest)
 
-    def _hold(self, slug: str, typed: str) -> None:
-        text, _ = cleaned_input(before_private(typed))
-        wanted = (slug, text) if text.strip() else ("", "")
+    def _hold(self, wanted: _Input) -> None:
         if wanted == self._held_input or self.folder is None:
+            return
+        if self._held is not None and wanted.has_text_of(self._held_input):
+            self._mark(wanted)
             return
         before = self._held
         # Without a draft the input only fails to outlive a crash.
         with suppress(EditorError):
-            self._held = drafts.create(self.folder, _input_name(slug), text, self._run) if text.strip() else None
+            self._held = drafts.create(self.folder, wanted.name, wanted.text, self._run) if wanted.text else None
             self._held_input = wanted
             if before is not None:
                 drafts.delete(before)
 
-    def take_up(self, slug: str) -> tuple[Path, ...]:
+    def _mark(self, wanted: _Input) -> None:
+        """Have the name of the draft say whether its line is at the prompt, if it holds that text."""
+        if self._held is not None and wanted.has_text_of(self._held_input):
+            self._held = drafts.renamed(self._held, self._held_input.name, wanted.name)
+            self._held_input = wanted
+
+    def take_up(self, slug: str, stored: str = "") -> tuple[Path, ...]:
         """Put the newest input that was kept for a persona into the prompt.
 
+        ``stored`` is the message whose reply ended with its process: it was sent, even if it still is in the draft.
         Return the other unused drafts of processes that have ended, the newest last.
         """
         if self.folder is None:
@@ -166,28 +198,38 @@ class UnsentInput:
             # A folder that cannot be read must not prevent the chat.
             return ()
         newest = next((path for path in reversed(kept) if path.name.endswith(f"-{_input_name(slug)}")), None)
-        return kept if newest is None else self._taken_up(slug, newest, kept)
-
-    def _taken_up(self, slug: str, draft: Path, kept: tuple[Path, ...]) -> tuple[Path, ...]:
-        """Put a draft into the prompt, unless another start was first or it cannot be read; return the others."""
-        others = tuple(path for path in kept if path != draft)
+        if newest is None:
+            return kept
+        others = tuple(path for path in kept if path != newest)
         try:
-            claimed = drafts.claimed(draft, self._run)
+            claimed = drafts.claimed(newest, self._run)
         except FileNotFoundError:
+            # Another start was first.
             return others
         try:
-            self.text = drafts.read(claimed)
+            text = drafts.read(claimed)
         except EditorError:
             return (*others, claimed)
-        self._adopt(slug, claimed, self.text)
+        self._take(slug, claimed, text, stored)
         return others
+
+    def _take(self, slug: str, draft: Path, text: str, stored: str) -> None:
+        """Put the text of a draft into the prompt, without the line that was sent and is ``stored``."""
+        sent = _Input(slug, text, is_sent=True)
+        if not draft.name.endswith(f"-{sent.name}"):
+            self.text = text
+            self._adopt(slug, draft, text)
+            return
+        self._held, self._held_input = draft, sent
+        self.text = _without(text, stored)
+        self._hold(_input(slug, "", self.text))
 
     def put_off(self, slug: str) -> None:
         """Have the input to a persona that was taken up wait for `bring_back`, as a draft, not for the next prompt."""
         if self.text:
             self._put_off = _PutOff(slug, self.text, self._held)
             self.text = ""
-            self._held, self._held_input = None, ("", "")
+            self._held, self._held_input = None, _NOTHING
 
     def is_put_off(self, slug: str) -> bool:
         """Return whether input to a persona waits for `bring_back`, and nothing else for the next prompt."""
@@ -201,7 +243,7 @@ class UnsentInput:
             self._writing.submit(self._adopt, slug, path, self.text)
 
     def _adopt(self, slug: str, path: Path | None, text: str) -> None:
-        self._held, self._held_input = path, (slug, text)
+        self._held, self._held_input = path, _Input(slug, text)
 
     def settle(self) -> None:
         """Forget the input that was put into the prompt: the user has it, or it is kept anew."""
@@ -215,6 +257,18 @@ class UnsentInput:
 
 def _all_before_is_done() -> None:
     """Do nothing, in a thread that does one thing after the other."""
+
+
+def _input(slug: str, sending: str, typed: str) -> _Input:
+    """Return what a draft must hold of a line that was sent and of the input behind it; nothing if both are blank."""
+    text, _ = cleaned_input(before_private(_joined(sending, typed)))
+    return _Input(slug, text, is_sent=bool(sending)) if text.strip() else _NOTHING
+
+
+def _without(text: str, stored: str) -> str:
+    """Return input without the message at its beginning, if that is ``stored``; else all of it."""
+    rest_of_line, _, behind = text.lstrip().removeprefix(stored.strip()).partition("\n")
+    return text if rest_of_line.strip() or not stored.strip() else behind.lstrip("\n")
 
 
 def _joined(line: str, behind: str) -> str:

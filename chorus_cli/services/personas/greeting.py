@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.target import Target
     from chorus_cli.storage.sqlite.context.window_counts import WindowFill
-    from chorus_cli.storage.sqlite.log.orphans import Place
+    from chorus_cli.storage.sqlite.log.orphans import BrokenOff
     from chorus_cli.storage.sqlite.store import Store
 
 _UNSENT = re.compile(r"-unsent-.*\.md$")
@@ -44,17 +44,26 @@ def _interrupted(question: str) -> str:
     return f'The reply to "{shortened(question)}" was interrupted; /retry asks again.'
 
 
-def interrupted_elsewhere(interrupted: Sequence[Place], persona: str, thread_number: int) -> tuple[str, ...]:
+def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> tuple[str, ...]:
     """Return a sentence that names the interrupted replies outside the thread that the user comes to."""
     others = [
-        f"thread #{place.thread_number}" + ("" if place.persona == persona else f" of {place.persona}")
-        for place in interrupted
-        if place != (persona, thread_number)
+        f"thread #{each.thread_number}" + ("" if each.persona == target.persona.slug else f" of {each.persona}")
+        for each in interrupted
+        if not _is_in(target, each)
     ]
     if not others:
         return ()
     begun = f"The reply in {others[0]} was" if len(others) == 1 else f"The replies in {enumerated(others)} were"
     return (f"{begun} interrupted; /retry there asks again.",)
+
+
+def question_in(target: Target, interrupted: Sequence[BrokenOff]) -> str:
+    """Return the message that the interrupted reply in the thread that the user comes to answers; empty without one."""
+    return next((each.question for each in interrupted if _is_in(target, each)), "")
+
+
+def _is_in(target: Target, reply: BrokenOff) -> bool:
+    return (reply.persona, reply.thread_number) == (target.persona.slug, target.thread_number)
 
 
 def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:

@@ -100,6 +100,13 @@ def claimed(path: Path, run: str) -> Path:
     return owned
 
 
+def renamed(path: Path, old: str, new: str) -> Path:
+    """Return a draft whose name ends in ``new`` now instead of ``old``; unaltered if it cannot be renamed."""
+    with suppress(OSError):
+        return path.rename(path.with_name(path.name.removesuffix(old) + new))
+    return path
+
+
 def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
     """Copy the damaged session of a persona into ``folder``, under a new name that `sweep` passes over.
 

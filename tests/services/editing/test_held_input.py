@@ -212,3 +212,48 @@ async def test_a_line_that_another_start_claims_meanwhile_is_left_to_it(tmp_path
     late = UnsentInput(tmp_path, "4-ab", clock, claimed_meanwhile)
     [other] = late.take_up("frodo")
     assert (other.read_text(), late.text) == (seen[1], "")
+
+
+async def killed_while_sending(folder: Path, clock: FakeClock, line: str, behind: str) -> None:
+    """Leave the draft of a run that was killed after a line had left the prompt."""
+    killed = run_of(folder, clock, "1-ab")
+    killed.hold("frodo", line)
+    killed.send("frodo", line, behind)
+    await killed.written()
+
+
+@pytest.mark.parametrize(
+    ("line", "behind", "stored", "returned"),
+    [
+        ("on we go", "", "on we go", ""),
+        ("on we go", "and on", "on we go", "and on"),
+        ("on we go ", "and on", "on we go", "and on"),
+        ("on\nwe go", "and on", "on\nwe go", "and on"),
+        ("on we go", "", "", "on we go"),
+        ("on we go", "and on", "hello", "on we go\nand on"),
+        ("on we go", "", "on we", "on we go"),
+    ],
+)
+async def test_a_line_that_was_stored_does_not_come_back(
+    tmp_path: Path, clock: FakeClock, line: str, behind: str, stored: str, returned: str
+) -> None:
+    await killed_while_sending(tmp_path, clock, line, behind)
+    unsent = run_of(tmp_path, clock, "2-ab")
+    assert (unsent.take_up("frodo", stored), unsent.text) == ((), returned)
+    assert kept(tmp_path) == [returned] * bool(returned)
+    again = run_of(tmp_path, clock, "3-ab")
+    assert (again.take_up("frodo", stored), again.text) == ((), returned)
+
+
+@pytest.mark.parametrize("text", ["", "on we go"])
+async def test_a_line_at_the_prompt_comes_back_even_if_the_last_message_was_the_same(
+    tmp_path: Path, clock: FakeClock, text: str
+) -> None:
+    killed = run_of(tmp_path, clock, "1-ab")
+    killed.send("frodo", "on we go", "")
+    killed.text = text
+    killed.release()
+    killed.hold("frodo", "on we go")
+    await killed.written()
+    unsent = run_of(tmp_path, clock, "2-ab")
+    assert (unsent.take_up("frodo", "on we go"), unsent.text) == ((), "on we go")

@@ -9,7 +9,7 @@ from chorus_cli.core.log.acts import Clear
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans, thread_rows
-from chorus_cli.storage.sqlite.log.orphans import Place
+from chorus_cli.storage.sqlite.log.orphans import BrokenOff
 from tests.fakes import START
 from tests.storage.sqlite.logged_turns import answer, ask
 
@@ -33,7 +33,10 @@ def test_threads_that_several_processes_find_are_named_once(connection: sqlite3.
     ask(connection, run="gone", thread=1)
     find(connection)
     find(connection)
-    assert orphans.take_broken_off(connection, SINCE) == (Place("frodo", 1), Place("bilbo", 1))
+    assert orphans.take_broken_off(connection, SINCE) == (
+        BrokenOff("frodo", 1, "Who goes there?"),
+        BrokenOff("bilbo", 1, "Who goes there?"),
+    )
     assert orphans.take_broken_off(connection, SINCE) == ()
 
 

@@ -44,15 +44,16 @@ def mend(
     return Mended(ended, tuple(id_ for id_, _ in found if id_ not in ended))
 
 
-class Place(NamedTuple):
-    """A thread of a persona, by its number."""
+class BrokenOff(NamedTuple):
+    """A reply that ended with its process, by its persona and the number of its thread, and the question."""
 
     persona: str
     thread_number: int
+    question: str
 
 
-def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Place, ...]:
-    """Return the open threads whose last reply ended with its process after ``since``; each is returned only once."""
+def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[BrokenOff, ...]:
+    """Return the last replies of open threads that ended with their process after ``since``, each only once."""
     kept = meta_rows.taken(connection, meta_rows.BROKEN_OFF_THREADS)
     if kept is None:
         return ()
@@ -61,11 +62,11 @@ def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Pl
         "WHERE closed_at IS NULL AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (kept,),
     ).fetchall()
-    return tuple(
-        Place(persona, number)
+    questions = [
+        (persona, number, interrupted_question(connection, persona, thread_id, since))
         for thread_id, persona, number in found
-        if interrupted_question(connection, persona, thread_id, since) is not None
-    )
+    ]
+    return tuple(BrokenOff(persona, number, asked) for persona, number, asked in questions if asked is not None)
 
 
 def in_progress(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, str | None]]:
