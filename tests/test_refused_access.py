@@ -115,6 +115,17 @@ def test_a_purge_stops_at_backups_that_it_cannot_look_into(home: Home) -> None:
     assert outcome.errors.endswith(f"Give yourself access with: chmod -R u+rwX {home.path / 'backups'}\n")
 
 
+@pytest.mark.parametrize("name", ["personas/frodo", "personas/chorus/sessions", "personas/chorus/sessions/*"])
+def test_a_purge_stops_at_texts_that_it_cannot_look_into(home: Home, name: str) -> None:
+    (path,) = home.path.glob(name)
+    with refused(path):
+        outcome = run(home, "purge", "search", _WORDS, "--yes")
+    assert (outcome.code, outcome.output) == (1, "")
+    told = f"{path} cannot be read, so a purge cannot look for the words in it. Give yourself access with: chmod "
+    assert outcome.errors.startswith(told)
+    assert home.said() == [_WORDS]
+
+
 @pytest.mark.parametrize("name", ["personas/frodo", "personas/chorus/sessions", "backups"])
 def test_no_backup_is_made_without_a_folder(home: Home, name: str) -> None:
     with refused(home.path / name):

@@ -84,7 +84,7 @@ class Purging:
         Raises:
             PersonaError: there is no such persona.
             ThreadError: there is no such thread.
-            PurgeError: there is no such message, one is still being written, or there is no room.
+            PurgeError: there is no such message, one is being written, there is no room, or a file cannot be read.
         """
         if asked.words:
             with suppress(StorageError):

@@ -57,10 +57,10 @@ def refused(error: OSError) -> str:
     if not path:
         return f"A file cannot be used: {error.strerror or error}. Check the permissions of Chorus's folders."
     reason = f"{path} cannot be used: {error.strerror or error}."
-    return f"{reason} {access_advice(_barrier(Path(os.fsdecode(path))))}"
+    return f"{reason} {access_advice(barrier(Path(os.fsdecode(path))))}"
 
 
-def _barrier(path: Path) -> Path:
+def barrier(path: Path) -> Path:
     """Return the outermost folder on the way to a path that cannot be entered; the path itself if there is none."""
     ways = reversed(path.absolute().parents)
     return next((folder for folder in ways if is_there(folder) and not os.access(folder, os.X_OK)), path)

@@ -12,9 +12,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.editing.lines import HUMAN
+from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.upkeep.purge_reports import MOST_SHOWN, Extent, ShownMessage
 from chorus_cli.core.upkeep.purging import NO_CRITERIA, WantedPurge
+from chorus_cli.storage.files import permissions
+from chorus_cli.storage.files.session_files import SESSIONS_FOLDER
 from chorus_cli.storage.purges import files, overwriting, repetitions, sessions
 from chorus_cli.storage.purges.concerned import Concerned, concerned
 from chorus_cli.storage.sqlite import meta_rows
@@ -44,7 +47,12 @@ class PurgedHome(NamedTuple):
 
 
 def extent(connection: sqlite3.Connection, home: PurgedHome, found: Concerned, watch: Watch) -> Extent:
-    """Return all that a purge would concern; nothing is changed."""
+    """Return all that a purge would concern; nothing is changed.
+
+    Raises:
+        PurgeError: a file or folder cannot be read.
+    """
+    _require_access(home)
     rows = message_rows.rows(connection, found.ids.messages)
     shown = (row for row in rows if row.content)
     items = connection.execute(
@@ -115,12 +123,13 @@ def overwrite(connection: sqlite3.Connection, home: PurgedHome, now: datetime) -
     """Overwrite the files and rows of the purge that was decided; ``None`` if that is done already.
 
     Raises:
-        PurgeError: a file cannot be written, or one of the messages is being written again.
+        PurgeError: a file cannot be read or written, or one of the messages is being written again.
         SessionError: a session cannot be written.
     """
     stored = _stored(connection)
     if stored.get("stage") != _ROWS:
         return None
+    _require_access(home)
     wanted = WantedPurge.from_json(stored["wanted"])
     found = concerned(connection, wanted)
     _overwrite_sessions(connection, home, found)
@@ -154,6 +163,25 @@ def complete_log(connection: sqlite3.Connection) -> WantedPurge | None:
 def complete(connection: sqlite3.Connection) -> None:
     """Store that the purge is complete."""
     meta_rows.taken(connection, meta_rows.PURGE)
+
+
+def _require_access(home: PurgedHome) -> None:
+    refused = next(filter(permissions.is_refused, _searched(home)), None)
+    if refused is not None:
+        closed = permissions.barrier(refused)
+        told = f"{closed} cannot be read, so a purge cannot look for the words in it."
+        raise PurgeError(f"{told} {permissions.access_advice(closed)}")
+
+
+def _searched(home: PurgedHome) -> Iterator[Path]:
+    """Yield the folders and files that a purge reads, each folder before its files."""
+    for personas in (home.personas, home.deleted):
+        yield personas
+        for pattern in ("*", f"*/{SESSIONS_FOLDER}", f"*/{SESSIONS_FOLDER}/*"):
+            yield from personas.glob(pattern)
+    for folder in (home.attachments, home.state.drafts, home.state.rescue):
+        yield folder
+        yield from folder.rglob("*")
 
 
 def _attachments(connection: sqlite3.Connection, home: PurgedHome, found: Concerned) -> dict[str, int]:
