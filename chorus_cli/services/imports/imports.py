@@ -172,4 +172,4 @@ def _numbers(connection: Connection, incoming: Sequence[Incoming]) -> list[Numbe
 def _progress(report: ImportReport, seconds: float) -> str:
     speed = report.messages / max(seconds, 0.001)
     amount = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
-    return f"{amount} so far ({speed:,.0f} messages a second)"
+    return f"{amount} so far ({counted(round(speed), 'message')} a second)"

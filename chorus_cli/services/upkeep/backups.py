@@ -150,7 +150,7 @@ def _target(typed: str, folder: Path, name: str) -> Path:
     """Return the path that was typed, relative to the current folder.
 
     Raises:
-        BackupError: there is no such folder.
+        BackupError: there is no such folder, or the path is a device, a pipe or a socket.
     """
     if not typed:
         return folder / name
@@ -158,6 +158,8 @@ def _target(typed: str, folder: Path, name: str) -> Path:
         path = Path(typed).expanduser().absolute()
     except RuntimeError as error:
         raise BackupError(f"There is no home folder for {typed}, so nothing was written.") from error
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise BackupError(f"{path} is neither a file nor a folder, so nothing was written.")
     path = path / name if typed.endswith("/") or path.is_dir() else path
     if not path.parent.is_dir():
         raise BackupError(f"There is no folder {path.parent}. Make it, or choose another place.")

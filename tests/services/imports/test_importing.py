@@ -172,4 +172,4 @@ async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: Wor
 
 def test_the_progress_counts_one_as_one() -> None:
     report = ImportReport(is_dry=False, conversations=1, messages=1)
-    assert _progress(report, 1.0) == "1 conversation, 1 message so far (1 messages a second)"
+    assert _progress(report, 1.0) == "1 conversation, 1 message so far (1 message a second)"
