@@ -71,7 +71,7 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
     """Save the context of all threads as a session with a summary; the context stays as it is.
 
     Sessions are files in the persona's folder and are kept forever. Writing the summary may take half a minute; Ctrl-C
-    cancels it, and nothing is saved.
+    stops it, and the session is saved without one.
 
     Examples:
         /context save

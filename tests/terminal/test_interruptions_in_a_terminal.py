@@ -31,7 +31,12 @@ def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, 
         for line, chunks, seen, told in (
             ("say something", 4, "Mock response from", "Stopped. The part that arrived is kept"),
             ("say nothing", 0, "waiting for openai/x … 1 s", "Stopped before the reply began"),
-            ("/context save", 0, "/context save … 1 s, press Ctrl-C to stop", "Stopped; nothing was done."),
+            (
+                "/context save",
+                0,
+                "/context save … 1 s, press Ctrl-C to stop",
+                "The summary was stopped; the session is saved without one.",
+            ),
         ):
             mock_provider.behave(type="stream_fault", kind="stall", after_chunks=chunks)
             told_before = chat.screen_text().count(told)
@@ -45,6 +50,7 @@ def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, 
         assert chat.await_end() == 0
         assert chat.echoes
     assert home.replies() == [("Mock response from ", "interrupted"), ("", "interrupted")]
+    assert home.sql("SELECT summary FROM sessions") == ["(summary generation failed)"]
 
 
 @pytest.mark.parametrize("pause_seconds", [0, 0.001, 0.003, 0.01, 0.03, 0.1])

@@ -59,6 +59,9 @@ class _Summary:
     problem: str = ""
 
 
+_STOPPED = _Summary(session_summary.FAILED, "The summary was stopped; the session is saved without one.")
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSaving:
     """Saves the contexts of the personas below the folder ``personas``; it changes no context.
@@ -73,7 +76,7 @@ class SessionSaving:
     install: Callable[[], None]
 
     async def save(self, target: Target, description: str) -> Saved:
-        """Save the context of all threads of the persona.
+        """Save the context of all threads of the persona; a cancellation stops the summary, and not the save.
 
         Raises:
             SessionError: the context is empty, something was purged meanwhile, or the file cannot be written; nothing
@@ -84,10 +87,15 @@ class SessionSaving:
         if not copy.messages:
             raise SessionError(_nothing(target, copy))
         async with self.summarizer.spending() as spent:
-            session, summary = await self._new(target, description, copy, spent)
+            try:
+                summary = await self._summary_of_all(target, copy, spent)
+            except asyncio.CancelledError:
+                summary = _STOPPED
+            session = _session(target, description, copy, summary)
             coverage = Coverage(copy.through_message_id, copy.through_message_id, copy.operation_id)
             await asyncio.to_thread(self.install)
-            row = await self._stored(session_rows.create, Saving(session, MANUAL, coverage), spent)
+            # A cancellation while it is written comes too late.
+            row, _ = await self._stored(session_rows.create, Saving(session, MANUAL, coverage), spent)
         if row is None:
             raise SessionError(
                 "Something was purged while the session was being saved, so nothing was saved. Save it again."
@@ -116,44 +124,28 @@ class SessionSaving:
         async with self.summarizer.spending() as spent:
             if known is None or old is None or not _holds(copy, old):
                 write, summarized = session_rows.create, 0
-                session, summary = await self._new(target, description, copy, spent)
+                summary = await self._summary_of_all(target, copy, spent)
+                session = _session(target, description, copy, summary)
             else:
                 write, summarized = session_rows.rewrite, known[1]
                 session, summary = await self._extended(target, copy, old, summarized, spent)
             reached = summarized if summary.problem else copy.through_message_id
             coverage = Coverage(copy.through_message_id, reached, copy.operation_id)
-            row = await self._stored(write, Saving(session, IDLE, coverage, through), spent)
+            row, is_stopped = await self._stored(write, Saving(session, IDLE, coverage, through), spent)
+        if is_stopped:
+            raise asyncio.CancelledError
         return Saved(row, copy.in_progress, summary.problem, session.spoken_threads) if row else None
 
-    async def _stored(self, write: Write, saving: Saving, spent: Spent) -> SessionRow | None:
-        """Write a session to completion even if the caller is cancelled."""
-        work = spent.stored_with(lambda connection: write(connection, self.personas, saving))
-        row, stopped = await run_to_completion(work)
-        if stopped:
-            raise asyncio.CancelledError
-        return row
+    async def _stored(self, write: Write, saving: Saving, spent: Spent) -> tuple[SessionRow | None, bool]:
+        """Write a session to completion, and return its row and whether the caller was cancelled meanwhile."""
+        return await run_to_completion(spent.stored_with(lambda connection: write(connection, self.personas, saving)))
 
     async def _unsaved(self, target: Target, copy: ContextCopy) -> tuple[Message, ...]:
         return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
 
-    async def _new(self, target: Target, description: str, copy: ContextCopy, spent: Spent) -> tuple[Session, _Summary]:
+    async def _summary_of_all(self, target: Target, copy: ContextCopy, spent: Spent) -> _Summary:
         messages = tuple(map(content_of, copy.messages))
-        described = " ".join(cleaned_input(description)[0].split())
-        summary = await self._summary(target, "", messages, messages, spent)
-        session = Session(
-            session_id=stem(copy.now, slug(described, messages[0].content)),
-            persona=target.persona.slug,
-            timestamp=copy.now.astimezone(UTC),
-            description=described,
-            summary=summary.text,
-            token_estimate=sum(map(tokens_of, copy.messages)),
-            window_start=copy.window_start,
-            window_end=copy.now.astimezone(UTC),
-            active_thread_id=target.thread_id,
-            threads=tuple(each.thread for each in copy.threads),
-            messages=messages,
-        )
-        return session, summary
+        return await self._summary(target, "", messages, messages, spent)
 
     async def _extended(
         self, target: Target, copy: ContextCopy, old: Session, summarized_through: int, spent: Spent
@@ -206,6 +198,24 @@ class SessionSaving:
         count = self.context.counter.count
         texts = sum(count(each.preamble) + count(each.content) + TOKENS_PER_MESSAGE for each in messages)
         return texts + sum(attachment_tokens(each.attachments, "") for each in messages if each.attachments)
+
+
+def _session(target: Target, description: str, copy: ContextCopy, summary: _Summary) -> Session:
+    messages = tuple(map(content_of, copy.messages))
+    described = " ".join(cleaned_input(description)[0].split())
+    return Session(
+        session_id=stem(copy.now, slug(described, messages[0].content)),
+        persona=target.persona.slug,
+        timestamp=copy.now.astimezone(UTC),
+        description=described,
+        summary=summary.text,
+        token_estimate=sum(map(tokens_of, copy.messages)),
+        window_start=copy.window_start,
+        window_end=copy.now.astimezone(UTC),
+        active_thread_id=target.thread_id,
+        threads=tuple(each.thread for each in copy.threads),
+        messages=messages,
+    )
 
 
 def _holds(copy: ContextCopy, old: Session) -> bool:

@@ -17,6 +17,7 @@ from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.storage.sqlite.sessions import session_rows
 from tests.services.sessions.saved_sessions import SHIPPED, count, file_of, folder, save, sql
 from tests.services.world import World
+from tests.terminal.screen.terminal_file import seen
 
 if TYPE_CHECKING:
     from chorus_cli.core.settings.jsonc import JsonValue
@@ -159,6 +160,17 @@ async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_bein
     saved = await saving.save(talked.focus.target(), "Slow")
     assert saved.row.summary == FAILED
     assert "did not write a summary within 0.02 s" in saved.problem
+
+
+async def test_a_summary_that_is_stopped_does_not_keep_the_session_from_being_saved(talked: World) -> None:
+    requests = len(talked.model.requests)
+    talked.model.enqueue(asyncio.Event())
+    saving = asyncio.create_task(talked.sessions.saving.save(talked.focus.target(), "Slow"))
+    await seen(lambda: len(talked.model.requests) > requests)
+    saving.cancel()
+    saved = await saving
+    assert (saved.row.summary, saved.problem.partition(";")[0]) == (FAILED, "The summary was stopped")
+    assert len((await talked.sessions.listing("chorus")).rows) == 1
 
 
 async def test_a_session_of_eliza_gets_a_labelled_extract(talked: World) -> None:
