@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _REASON_CHARACTERS = 120
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_UNDECODED = "Could not decode to UTF-8"
+"""The beginning of Python's error about such a text, which has no code."""
 
 
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
@@ -30,7 +32,7 @@ UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageError:
     """Translate an error of SQLite about the database at ``path``."""
-    if isinstance(error, UnicodeDecodeError):
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODED):
         return damaged(path, "a name or a text in it is not UTF-8")
     if is_refusal(error):
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")

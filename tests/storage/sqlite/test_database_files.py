@@ -118,6 +118,11 @@ def test_each_code_of_sqlite_has_its_sentence(code: int | None, expected: type[S
     assert advice in str(told)
 
 
+async def test_a_text_that_is_not_utf_8_is_told_as_damage(store: Store) -> None:
+    with pytest.raises(DatabaseDamagedError, match="is not UTF-8"):
+        await store.read(lambda connection: connection.execute("SELECT CAST(x'f0ff' AS TEXT)").fetchall())
+
+
 async def test_a_database_that_was_moved_away_takes_no_more_rows(store: Store, path: Path) -> None:
     move_away(path)
     with pytest.raises(StorageError, match="cannot be written"):
