@@ -37,6 +37,15 @@ async def test_the_message_is_stored_before_the_model_is_asked(world: World) -> 
     assert str(done.error) == "The line is dead."
 
 
+async def test_what_a_terminal_would_obey_is_stored_and_sent_as_it_came(world: World) -> None:
+    typed, replied = "\x1b[2J\x9b31m\u202etxet\u200b", "\x1b]52;c;ZWNobw==\x07\u2066x\u00ad"
+    world.model.say(replied)
+    await world.say(typed)
+    assert [message.content for message in await world.log()] == [typed, replied]
+    await world.say("Again")
+    assert world.asked()[:2] == [("user", typed), ("assistant", replied)]
+
+
 @pytest.mark.parametrize(
     ("script", "status", "kept", "sentence"),
     [

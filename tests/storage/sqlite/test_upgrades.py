@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import stat
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -133,6 +136,30 @@ def test_a_program_without_the_step_says_that_it_is_older(old: Path) -> None:
         migrate(connection)
         with pytest.raises(DatabaseTooNewError, match=f"newer Chorus .*{STEPS[1][0]}"):
             migrate(connection, STEPS[:1])
+
+
+def test_a_step_that_another_process_takes_is_waited_for_and_taken_once(old: Path) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def pause() -> int:
+        begun.set()
+        return int(may_end.wait(10))
+
+    def upgrade() -> None:
+        with closing(sqlite3.connect(old, timeout=10, isolation_level=None)) as connection:
+            connection.create_function("pause", 0, pause)
+            migrate(connection, [STEPS[0], ("0002_slow", ("CREATE TABLE two(id)", "INSERT INTO two VALUES (pause())"))])
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(upgrade)
+        assert begun.wait(10)
+        second = pool.submit(upgrade)
+        time.sleep(0.2)
+        may_end.set()
+        first.result(20)
+        second.result(20)
+    with closing(connected(old)) as connection:
+        assert connection.execute("SELECT id FROM two").fetchall() == [(1,)]
 
 
 # Copies
