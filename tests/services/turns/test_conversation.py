@@ -47,6 +47,18 @@ async def test_what_a_terminal_would_obey_is_stored_and_sent_as_it_came(world: W
 
 
 @pytest.mark.parametrize(
+    ("pieces", "stored"),
+    [(("\ud83d", "\ude00"), "\U0001f600"), (("a", "\ud83d"), "a\ufffd"), (("\ude00", "b"), "\ufffdb")],
+)
+async def test_halves_of_a_character_are_stored_as_a_whole_one_or_replaced(
+    world: World, pieces: tuple[str, ...], stored: str
+) -> None:
+    world.model.enqueue(*map(TextDelta, pieces), ReplyEnd("stop"))
+    assert (await world.say("Hello")).status is Status.COMPLETE
+    assert (await world.log())[-1].content == stored
+
+
+@pytest.mark.parametrize(
     ("script", "status", "kept", "sentence"),
     [
         ((TextDelta("Half"), ModelError("Cut.")), Status.TRUNCATED, "Half", "Cut."),
