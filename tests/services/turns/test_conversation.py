@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+import sqlite3
+from contextlib import aclosing, closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +36,20 @@ async def test_the_message_is_stored_before_the_model_is_asked(world: World) -> 
     assert question.content == "Remember me"
     assert (reply.status, reply.content) == (Status.FAILED, "")
     assert str(done.error) == "The line is dead."
+
+
+async def test_another_program_can_read_the_message_while_the_model_is_being_asked(world: World) -> None:
+    hold = asyncio.Event()
+    world.model.enqueue(hold, TextDelta("Yes."), ReplyEnd("stop"))
+    saying = asyncio.create_task(world.say("Remember me"))
+    async with asyncio.timeout(10):
+        while not world.model.requests:  # noqa: ASYNC110 - it is another task that asks
+            await asyncio.sleep(0)
+    (path,) = world.folder.rglob("chorus.db")
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT content FROM messages ORDER BY id").fetchall() == [("Remember me",), ("",)]
+    hold.set()
+    assert (await saying).status is Status.COMPLETE
 
 
 async def test_what_a_terminal_would_obey_is_stored_and_sent_as_it_came(world: World) -> None:
