@@ -23,6 +23,7 @@ from chorus_cli.storage.sqlite.log.operation_rows import introduce
 from chorus_cli.storage.sqlite.migrations import STEPS, applied, migrate
 from chorus_cli.storage.sqlite.store import Store
 from tests.fakes import START
+from tests.storage.files.unsynced import confirmed_syncs
 from tests.storage.sqlite.views import view_in
 
 if TYPE_CHECKING:
@@ -179,6 +180,15 @@ async def test_a_database_is_copied_before_its_tables_change(old: Path, tmp_path
     assert [stat.S_IMODE(each.stat().st_mode) for each in (backups, copy)] == [0o700, 0o600]
     with closing(connected(copy)) as connection:
         assert list(connection.iterdump()) == before
+
+
+async def test_the_name_of_the_copy_is_synced(old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    confirmed = confirmed_syncs(monkeypatch)
+    store = Store(old, tmp_path / "backups")
+    await store.open()
+    await store.close()
+    (copy,) = (tmp_path / "backups").iterdir()
+    assert confirmed.has_name(copy)
 
 
 async def test_a_database_that_needs_no_change_is_not_copied(path: Path, tmp_path: Path) -> None:
