@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,3 +80,9 @@ def test_every_test_that_security_names_is_written() -> None:
 def test_the_constraints_are_exact_versions_and_name_no_index() -> None:
     lines = Path(ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     assert all(line.count("==") == 1 for line in lines if line and not line.startswith("#"))
+
+
+def test_the_versions_of_litellm_that_stole_keys_are_never_installed() -> None:
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    (versions,) = (each.removeprefix("litellm") for each in wanted if each.startswith("litellm"))
+    assert {"!=1.82.7", "!=1.82.8"} <= {*versions.split(",")}

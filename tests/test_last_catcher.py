@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import UserDict
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from chorus_cli.adapters.machine.bug_report import report_bug
 from chorus_cli.cli import main
@@ -13,7 +14,7 @@ from chorus_cli.core import limits
 from chorus_cli.subcommands.exit_codes import BUG
 
 if TYPE_CHECKING:
-    import pytest
+    from pathlib import Path
 
 
 class BrokenEnvironment(UserDict[str, str]):
@@ -51,3 +52,17 @@ def test_the_log_file_of_bugs_stays_small_and_holds_no_keys(tmp_path: Path) -> N
     assert "bug 2 [redacted] [redacted]" in kept["chorus.log"]
     assert "bug 1 [redacted] [redacted]" in kept["chorus.log.old"]
     assert log_file.stat().st_mode & 0o077 == 0
+
+
+def fail(said: str) -> None:
+    raise ValueError(len(said))
+
+
+def test_a_traceback_holds_no_values_of_variables(tmp_path: Path) -> None:
+    said = "told in confidence".upper()
+    with pytest.raises(ValueError, match="18") as caught:
+        fail(said)
+    report_bug(tmp_path / "chorus.log", caught.value, {})
+    kept = (tmp_path / "chorus.log").read_text(encoding="utf-8")
+    assert "raise ValueError(len(said))" in kept
+    assert said not in kept

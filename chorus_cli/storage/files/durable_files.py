@@ -152,6 +152,10 @@ def _appended(folder: Path | None, name: str, line: str) -> Path | None:
         _append(path, line)
     except OSError:
         return None
+    for place in (path.parent, folder.parent) if folder else (path.parent,):
+        # The text is there, even if the disk does not confirm the name.
+        with suppress(OSError):
+            sync_folder(place)
     return path
 
 

@@ -18,7 +18,7 @@ from chorus_cli.core.sessions import format as session_format
 from chorus_cli.core.sessions import reader as session_reader
 from chorus_cli.core.sessions.names import is_session_id
 from chorus_cli.storage.files.bounded_files import opened_file
-from chorus_cli.storage.files.durable_files import syncing, write_atomically
+from chorus_cli.storage.files.durable_files import sync_folder, syncing, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -111,7 +111,9 @@ def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
     place = folder(personas, session.persona)
     draft = place / f".chorus-{os.urandom(6).hex()}.tmp"
     try:
-        place.mkdir(mode=0o700, exist_ok=True)
+        if not place.is_dir():
+            place.mkdir(mode=0o700, exist_ok=True)
+            sync_folder(place.parent)
         for name in names:
             named = replace(session, session_id=name)
             if name in ids(personas, session.persona):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.adapters.machine.paths import paths
+from chorus_cli.cli import main
 from chorus_cli.core.text.phrases import counted
 from tests.terminal.driver import Home
 from tests.terminal.editors import editor
@@ -115,6 +117,27 @@ def test_everything_that_chorus_makes_is_for_its_user_only(tmp_path: Path) -> No
     assert made >= {"chorus.db", "personas", "state", "attachments", "backups"}
     assert list(home.path.glob("state/drafts/draft-*"))
     assert too_wide(home) == []
+
+
+def test_what_is_made_without_a_mode_of_its_own_is_for_its_user_only_too(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert main(["--home", str(tmp_path), "paths"], {}) == 0
+        (tmp_path / "file").touch()
+        (tmp_path / "folder").mkdir()
+    finally:
+        os.umask(before)
+    assert (mode(tmp_path / "file"), mode(tmp_path / "folder")) == (0o600, 0o700)
+
+
+def test_the_folders_of_a_new_home_are_for_its_user_only_whatever_the_mask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        paths({}, str(tmp_path / "far" / "away")).make()
+    finally:
+        os.umask(before)
+    made = {path.name: mode(path) for path in tmp_path.rglob("*") if path.is_dir()}
+    assert made == dict.fromkeys(("far", "away", "state", "run"), 0o700)
 
 
 def test_links_and_the_things_of_others_are_left_alone(home: Home, tmp_path: Path) -> None:

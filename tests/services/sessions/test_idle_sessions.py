@@ -142,3 +142,13 @@ async def test_a_failing_summary_leaves_the_old_one_and_a_failed_one_is_made_ane
     assert again is not None
     assert again.row.summary == "All of it."
     assert "Human: Hello" in talked.model.requests[-1].messages[1].content
+
+
+async def test_a_silence_clears_nothing_once_something_was_said_after_what_it_saved(world: World) -> None:
+    await world.say("Hello")
+    saved = (await world.log())[-1].id
+    await world.say("I am back")
+    assert not await world.journal.clear_unless_spoken("chorus", saved)
+    assert await world.seen() == ["Hello", "ok", "I am back", "ok"]
+    assert await world.journal.clear_unless_spoken("chorus", saved + 2)
+    assert await world.seen() == []

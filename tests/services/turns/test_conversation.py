@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+import sqlite3
+from contextlib import aclosing, closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +36,41 @@ async def test_the_message_is_stored_before_the_model_is_asked(world: World) -> 
     assert question.content == "Remember me"
     assert (reply.status, reply.content) == (Status.FAILED, "")
     assert str(done.error) == "The line is dead."
+
+
+async def test_another_program_can_read_the_message_while_the_model_is_being_asked(world: World) -> None:
+    hold = asyncio.Event()
+    world.model.enqueue(hold, TextDelta("Yes."), ReplyEnd("stop"))
+    saying = asyncio.create_task(world.say("Remember me"))
+    async with asyncio.timeout(10):
+        while not world.model.requests:  # noqa: ASYNC110 - it is another task that asks
+            await asyncio.sleep(0)
+    (path,) = world.folder.rglob("chorus.db")
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT content FROM messages ORDER BY id").fetchall() == [("Remember me",), ("",)]
+    hold.set()
+    assert (await saying).status is Status.COMPLETE
+
+
+async def test_what_a_terminal_would_obey_is_stored_and_sent_as_it_came(world: World) -> None:
+    typed, replied = "\x1b[2J\x9b31m\u202etxet\u200b", "\x1b]52;c;ZWNobw==\x07\u2066x\u00ad"
+    world.model.say(replied)
+    await world.say(typed)
+    assert [message.content for message in await world.log()] == [typed, replied]
+    await world.say("Again")
+    assert world.asked()[:2] == [("user", typed), ("assistant", replied)]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "stored"),
+    [(("\ud83d", "\ude00"), "\U0001f600"), (("a", "\ud83d"), "a\ufffd"), (("\ude00", "b"), "\ufffdb")],
+)
+async def test_halves_of_a_character_are_stored_as_a_whole_one_or_replaced(
+    world: World, pieces: tuple[str, ...], stored: str
+) -> None:
+    world.model.enqueue(*map(TextDelta, pieces), ReplyEnd("stop"))
+    assert (await world.say("Hello")).status is Status.COMPLETE
+    assert (await world.log())[-1].content == stored
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chorus_cli.core.errors import EditorError
 from chorus_cli.storage.files import drafts
 from tests.amount import examples
+from tests.storage.files.unsynced import confirmed_syncs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,11 @@ def test_a_draft_is_for_its_owner_only_and_is_named_so_that_editors_know_its_syn
     path = drafts.create(folder, "system.jsonc", "{}")
     assert (path.parent, path.read_text(), mode(path), mode(folder)) == (folder, "{}", 0o600, 0o700)
     assert path.name.endswith("system.jsonc")
+
+
+def test_a_draft_is_synced_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    confirmed = confirmed_syncs(monkeypatch)
+    assert confirmed.has_all(drafts.create(tmp_path, "note.md", "text"))
 
 
 def test_two_drafts_of_one_name_do_not_meet(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.core.errors import HomeError, SettingsError
 from chorus_cli.storage.files.durable_files import sweep_stale, write_atomically
 from chorus_cli.storage.files.file_lock import hold, is_locked, locked, try_lock
-from tests.storage.files.unsynced import confirm_folders
+from tests.storage.files.unsynced import confirm_folders, confirmed_syncs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,6 +100,26 @@ def test_a_file_whose_folder_cannot_be_synced_is_as_it_was(
     assert [(path.name, path.read_text(), mode(path)) for path in tmp_path.iterdir()] == (
         [("file", before, 0o700)] if before else []
     )
+
+
+@pytest.mark.parametrize("before", ["old", None])
+def test_what_was_written_is_synced_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    file = tmp_path / "file"
+    if before:
+        file.write_text(before)
+    confirmed = confirmed_syncs(monkeypatch)
+    write_atomically(file, "new")
+    assert confirmed.has_all(file)
+
+
+def test_each_folder_of_a_new_home_is_synced_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    confirmed = confirmed_syncs(monkeypatch)
+    paths({}, str(tmp_path / "far" / "away")).make()
+    made = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert {"far", "away", "state", "run"} <= {path.name for path in made}
+    assert [path for path in made if not confirmed.has_name(path)] == []
 
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from chorus_cli.storage.files import rescued_files
 from chorus_cli.storage.files.durable_files import home_mark, rescue
+from tests.storage.files.unsynced import confirm_folders, confirmed_syncs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,22 @@ def test_text_is_kept_in_a_file_that_only_its_owner_may_read(tmp_path: Path) -> 
     assert records(path) == [RECORD]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_it_is_synced_with_the_names_of_its_file_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    confirmed = confirmed_syncs(monkeypatch)
+    path = rescue(tmp_path / "rescue", NOW, RECORD)
+    assert path is not None
+    assert confirmed.has_all(path)
+    assert confirmed.has_name(path.parent)
+
+
+@pytest.mark.parametrize("times", [0, 1])
+def test_it_is_kept_where_no_name_can_be_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    confirm_folders(monkeypatch, times)
+    path = rescue(tmp_path / "rescue", NOW, RECORD)
+    assert path == tmp_path / "rescue" / NAME
+    assert records(path) == [RECORD]
 
 
 def test_the_file_is_named_by_the_time_in_utc(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from chorus_cli.core.sessions.names import candidates
 from chorus_cli.core.sessions.reader import Head
 from chorus_cli.storage.files import session_files
 from tests.fakes import START
-from tests.storage.files.unsynced import confirm_folders
+from tests.storage.files.unsynced import confirm_folders, confirmed_syncs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,7 +166,17 @@ def test_a_folder_that_cannot_be_written_is_said_and_nothing_is_left(personas: P
     assert session_files.ids(personas, "chorus") == frozenset()
 
 
-@pytest.mark.parametrize("times", [0, 1])
+def test_a_session_is_synced_with_the_names_of_its_file_and_folder(
+    personas: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confirmed = confirmed_syncs(monkeypatch)
+    session_files.create(personas, SESSION, [NAME])
+    path = session_files.path_of(personas, "chorus", NAME)
+    assert confirmed.has_all(path)
+    assert confirmed.has_name(path.parent)
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
 def test_a_new_session_whose_folder_cannot_be_synced_leaves_no_file(
     personas: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -208,6 +209,16 @@ def test_processes_that_change_different_keys_lose_nothing(file: Path) -> None:
     assert [process.wait() for process in processes] == [0, 0]
     assert parse_object(file.read_text()).values == {"context_hours": 24, "mine": [1], "left": 39, "right": 39}
     assert file.read_bytes().startswith(DATA[: DATA.index(b"\r\n}")])
+
+
+def test_a_change_that_has_waited_begins_with_the_text_of_the_one_before(file: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with locked(file):
+            waiting = pool.submit(change_key, file, "mine", 2)
+            time.sleep(0.2)
+            file.write_bytes(DATA.replace(b"24", b"12"))
+        assert waiting.result(10) == [1]
+    assert parse_object(file.read_text()).values == {"context_hours": 12, "mine": 2}
 
 
 def kill_while_writing(file: Path, pause_seconds: float) -> None:

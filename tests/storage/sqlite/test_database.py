@@ -95,6 +95,10 @@ async def test_the_settings_that_durability_rests_on_are_in_force(path: Path) ->
     await store.close()
 
 
+async def test_the_file_is_not_mapped_into_memory(store: Store) -> None:
+    assert await store.read(lambda connection: connection.execute("PRAGMA mmap_size").fetchone()) == (0,)
+
+
 async def test_only_the_owner_may_read_the_database_and_its_journal(path: Path) -> None:
     umask = os.umask(0)
     try:
@@ -112,6 +116,13 @@ async def test_only_the_owner_may_read_the_database_and_its_journal(path: Path) 
 
 async def test_what_is_deleted_does_not_linger_in_the_file(store: Store, path: Path) -> None:
     await store.write(meta_rows.store, "key", "a word to be forgotten")
+    assert stands_in(path, b"a word to be forgotten")
+    await store.write(lambda connection: connection.execute("DELETE FROM meta").fetchall())
+    assert not stands_in(path, b"a word to be forgotten")
+
+
+async def test_no_page_of_what_is_deleted_lingers_either(store: Store, path: Path) -> None:
+    await store.write(meta_rows.store, "key", "a word to be forgotten " * 2000)
     assert stands_in(path, b"a word to be forgotten")
     await store.write(lambda connection: connection.execute("DELETE FROM meta").fetchall())
     assert not stands_in(path, b"a word to be forgotten")

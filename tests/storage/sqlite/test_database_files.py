@@ -19,6 +19,7 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.storage.sqlite.errors import damaged, storage_error
 from chorus_cli.storage.sqlite.store import Store
+from tests.storage.files.unsynced import confirmed_syncs
 from tests.storage.sqlite.notes import note, notes
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ async def test_what_a_killed_start_left_behind_is_in_nobodys_way(path: Path) -> 
     await store.open()
     assert await store.read(notes) == []
     await store.close()
+
+
+async def test_the_name_of_a_new_database_is_synced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    confirmed = confirmed_syncs(monkeypatch)
+    await opened_and_closed(path)
+    assert confirmed.has_name(path)
 
 
 def another_programs(path: Path) -> None:

@@ -88,6 +88,16 @@ def test_the_newest_turn_is_the_one_opened_last_in_its_thread(connection: sqlite
     assert message_rows.newest_id(connection) == opened[-1] + 1
 
 
+def test_a_clock_set_back_changes_no_order(connection: sqlite3.Connection) -> None:
+    for hours in (0, 2, 1):
+        ask(connection, at=START - timedelta(hours=hours))
+    in_order, since = [1, 2, 3, 4, 5, 6], START - timedelta(hours=8)
+    assert [row.id for row in message_rows.rows(connection, reversed(in_order))] == in_order
+    assert [row.id for row in message_rows.rows_since(connection, 1, 0, since)] == in_order
+    assert [row.id for row in message_rows.history(connection, "frodo", None, None, 0)] == in_order
+    assert message_rows.id_before_newest(connection, "frodo", None, None, 2) == 4
+
+
 def test_a_clock_set_back_makes_no_older_turn_the_newest(connection: sqlite3.Connection) -> None:
     ask(connection)
     newest = ask(connection, at=START - timedelta(hours=1))

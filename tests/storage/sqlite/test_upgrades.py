@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import stat
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,7 @@ from chorus_cli.storage.sqlite.log.operation_rows import introduce
 from chorus_cli.storage.sqlite.migrations import STEPS, applied, migrate
 from chorus_cli.storage.sqlite.store import Store
 from tests.fakes import START
+from tests.storage.files.unsynced import confirmed_syncs
 from tests.storage.sqlite.views import view_in
 
 if TYPE_CHECKING:
@@ -135,6 +139,30 @@ def test_a_program_without_the_step_says_that_it_is_older(old: Path) -> None:
             migrate(connection, STEPS[:1])
 
 
+def test_a_step_that_another_process_takes_is_waited_for_and_taken_once(old: Path) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def pause() -> int:
+        begun.set()
+        return int(may_end.wait(10))
+
+    def upgrade() -> None:
+        with closing(sqlite3.connect(old, timeout=10, isolation_level=None)) as connection:
+            connection.create_function("pause", 0, pause)
+            migrate(connection, [STEPS[0], ("0002_slow", ("CREATE TABLE two(id)", "INSERT INTO two VALUES (pause())"))])
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(upgrade)
+        assert begun.wait(10)
+        second = pool.submit(upgrade)
+        time.sleep(0.2)
+        may_end.set()
+        first.result(20)
+        second.result(20)
+    with closing(connected(old)) as connection:
+        assert connection.execute("SELECT id FROM two").fetchall() == [(1,)]
+
+
 # Copies
 
 
@@ -152,6 +180,15 @@ async def test_a_database_is_copied_before_its_tables_change(old: Path, tmp_path
     assert [stat.S_IMODE(each.stat().st_mode) for each in (backups, copy)] == [0o700, 0o600]
     with closing(connected(copy)) as connection:
         assert list(connection.iterdump()) == before
+
+
+async def test_the_name_of_the_copy_is_synced(old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    confirmed = confirmed_syncs(monkeypatch)
+    store = Store(old, tmp_path / "backups")
+    await store.open()
+    await store.close()
+    (copy,) = (tmp_path / "backups").iterdir()
+    assert confirmed.has_name(copy)
 
 
 async def test_a_database_that_needs_no_change_is_not_copied(path: Path, tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.terminal.command import PROGRAM
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
 from tests.terminal.editors import changing, editor
 
@@ -89,6 +92,16 @@ def test_what_stands_at_the_prompt_outlives_a_signal(home: Home, number: signal.
         chat.await_line(PROMPT)
     assert home.said() == ["I am not\nsent"]
     assert unsent(home) == []
+
+
+def test_what_stands_at_the_prompt_outlives_a_window_whose_hanging_up_is_ignored(home: Home) -> None:
+    command = ["sh", "-c", f"trap '' HUP; exec {shlex.join(PROGRAM)}"]
+    with closing(Terminal(home.environment, command=command)) as chat:
+        chat.await_line(PROMPT)
+        chat.type("not sent")
+        chat.await_line(f"{PROMPT} not sent")
+        assert chat.hang_up() == 0
+    assert unsent(home) == ["not sent"]
 
 
 def test_what_was_typed_ahead_outlives_the_window(home: Home) -> None:

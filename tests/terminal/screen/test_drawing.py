@@ -6,6 +6,8 @@ from datetime import timedelta
 from io import StringIO
 from typing import TYPE_CHECKING
 
+import pytest
+
 from chorus_cli.commands.framework.replies import Output, Table
 from chorus_cli.commands.memory.pictures import listed
 from chorus_cli.core.memory.items import ItemType
@@ -15,8 +17,6 @@ from tests.core.memory.memory_items import item
 from tests.fakes import START
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.services.world import World
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
@@ -84,3 +84,15 @@ def test_brackets_are_text_and_no_markup(monkeypatch: pytest.MonkeyPatch) -> Non
     draw(Table("[/title]", ("[/why]", "[b]n"), (("[/foo]", "[red]x[/red]"),)), Screen(stream, {}))
     shown = stream.getvalue()
     assert all(word in shown for word in ("[/title]", "[/why]", "[b]n", "[/foo]", "[red]x[/red]"))
+
+
+@pytest.mark.parametrize("columns", [80, 30])
+def test_the_guard_finds_nothing_to_block_in_a_table_of_hostile_words(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = Terminal()
+    screen = Screen(stream, {})
+    draw(Table("\x9bt", ("\x9bh", "S"), (("\x9bc", "\x9bs"),), cut=frozenset({"S"})), screen)
+    assert screen.guard.blocked == 0
+    assert all(word in stream.getvalue() for word in ("<9B>t", "<9B>h", "<9B>c", "<9B>s"))

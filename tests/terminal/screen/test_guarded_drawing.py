@@ -18,6 +18,8 @@ from rich.text import Text
 
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.screen.guard import TerminalGuard
+from chorus_cli.terminal.screen.output import Screen
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,3 +134,12 @@ def test_the_guard_alone_stops_questions_to_the_terminal_and_its_clipboard() -> 
     lines, guard = screen_after(lambda console: console.print(Text("\x1b[6n\x1b]52;c;Y3VybA==\x1b\\\x9bc\x1b[?1049h")))
     assert lines[0] == "EARLIER LINE"
     assert guard.blocked == 5
+
+
+@pytest.mark.parametrize("show", [Screen.line, Screen.paragraph, Screen.question, Screen.notice, Screen.error])
+def test_the_guard_finds_nothing_to_block_in_a_hostile_sentence(show: Callable[[Screen, str], None]) -> None:
+    terminal = TerminalFile()
+    screen = Screen(terminal, XTERM)
+    show(screen, "There is no \x9bfile \u202etxt.exe\x1b]0;title\x07.")
+    assert screen.guard.blocked == 0
+    assert "There is no <9B>file <U+202E>txt.exe\u241b]0;title\u2407." in terminal.written
