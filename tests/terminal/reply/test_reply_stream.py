@@ -6,12 +6,14 @@ import asyncio
 import errno
 import io
 import re
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.machine.processes import marked_processes
 from chorus_cli.core.errors import ModelError, OutputError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Notice, ReasoningDelta, TextDelta, TurnDone
@@ -165,6 +167,23 @@ async def test_other_work_goes_on_while_a_long_reply_comes_at_once() -> None:
     counting.cancel()
     assert turns > 20
     assert file.written.count("word") == 30_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+async def test_code_is_lexed_by_a_process_that_lives_as_long_as_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that can be killed: a lexer in a thread would hold up the event loop."""
+
+    def is_lexed_apart() -> bool:
+        return bool(marked_processes("CHORUS_LEXES=apart", "-", 0))
+
+    monkeypatch.setenv("CHORUS_LEXES", "apart")
+    screen = Screen(TerminalFile(), XTERM)
+    showing = asyncio.create_task(show_events(turn(TextDelta("```python\nx = 1\n"), 60.0), screen, screen))
+    await seen(is_lexed_apart)
+    showing.cancel()
+    with suppress(asyncio.CancelledError):
+        await showing
+    await seen(lambda: not is_lexed_apart())
 
 
 @pytest.mark.parametrize("hostile", ["*_[", "![", "word and ", "| a |\n|---|\n"])
