@@ -69,6 +69,11 @@ def test_a_file_that_others_rely_on_is_there(name: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8").strip()
 
 
+@pytest.mark.parametrize("promise", ["It saves; it does not clear", "Each such save is a paid call"])
+def test_the_page_on_sessions_says_what_an_automatic_save_does(promise: str) -> None:
+    assert promise in " ".join((ROOT / "docs" / "sessions.md").read_text(encoding="utf-8").split())
+
+
 def test_every_test_that_security_names_is_written() -> None:
     named = set(re.findall(r"`(test_\w+)`", (ROOT / "SECURITY.md").read_text(encoding="utf-8")))
     sources = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))

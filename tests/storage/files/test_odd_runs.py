@@ -1,4 +1,4 @@
-"""Runs that a row names oddly, or that cannot be looked at: no bug."""
+"""Runs that a row names oddly, that cannot be looked at, or whose lock file cannot be kept: no bug."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.adapters.machine.paths import paths
-from chorus_cli.keeping import on_disk
-from chorus_cli.storage.files.file_lock import is_locked, left_in, may_be_locked
+from chorus_cli.core.errors import HomeError
+from chorus_cli.keeping import kept, on_disk
+from chorus_cli.storage.files.file_lock import hold, is_locked, left_in, may_be_locked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,3 +33,17 @@ def test_a_lock_file_that_cannot_be_opened_hides_no_other(tmp_path: Path) -> Non
     ended.touch()
     assert may_be_locked(odd)
     assert left_in(tmp_path) == (ended,)
+
+
+def test_a_lock_file_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(HomeError, match=r"cannot keep the file .*17-0123abcd locked while it runs: No such file"):
+        hold(tmp_path / "run" / "17-0123abcd")
+
+
+def test_a_lock_file_that_cannot_be_deleted_is_left_without_a_word(tmp_path: Path) -> None:
+    home = paths({}, str(tmp_path))
+    home.make()
+    with kept(home) as keeping:
+        (home.run / keeping.run).unlink()
+        (home.run / keeping.run).mkdir()
+    assert [path.name for path in home.run.iterdir()] == [keeping.run]
