@@ -86,7 +86,7 @@ def write(places: Places, request: Request) -> Manifest:
     try:
         if target.exists():
             raise BackupError(f"{target} exists already. Choose another name; nothing was written.")
-        places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable_files.make_folder(places.backups)
         with _temporary(places.backups) as copy, _temporary(target.parent) as draft:
             copying.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
@@ -180,7 +180,7 @@ def set_aside(places: Places, stamp: str) -> Path:
     """
     target = places.backups / f"{DAMAGED}{stamp}.db"
     try:
-        places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable_files.make_folder(places.backups)
         for ending in ("", "-journal"):
             source = places.database.with_name(places.database.name + ending)
             if source.exists():

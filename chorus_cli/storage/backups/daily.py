@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import BackupError
 from chorus_cli.core.upkeep import retention
 from chorus_cli.storage.backups import archive
-from chorus_cli.storage.files.durable_files import sweep_stale
+from chorus_cli.storage.files.durable_files import make_folder, sweep_stale
 from chorus_cli.storage.files.file_lock import try_lock
 from chorus_cli.storage.sqlite.upkeep import checksums, copying
 
@@ -56,7 +56,7 @@ def make(places: Places, request: Request) -> Manifest | None:
         StorageError: the log cannot be read, or is damaged.
     """
     try:
-        places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(places.backups)
         lock = None if request.target.exists() else try_lock(places.backups / LOCK)
         if lock is None:
             return None

@@ -14,7 +14,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.log.attachments import is_sha256
 from chorus_cli.storage.files.bounded_files import read_within
-from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
+from chorus_cli.storage.files.durable_files import make_folder, write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,8 +87,8 @@ def store(folder: Path, data: bytes) -> str:
     try:
         # A power cut may have left a shorter file, and a backup that was cut short too.
         if not _is_whole(path, len(data)):
-            _make_private(folder)
-            _make_private(path.parent)
+            make_folder(folder)
+            make_folder(path.parent)
             write_atomically(path, data)
     except OSError as error:
         raise AttachmentError(f"The attachment cannot be kept in {folder}: {error.strerror}.") from error
@@ -130,9 +130,3 @@ def _is_whole(path: Path, size_bytes: int) -> bool:
     except FileNotFoundError:
         return False
     return stat.S_ISREG(found.st_mode) and found.st_size == size_bytes
-
-
-def _make_private(folder: Path) -> None:
-    if not folder.is_dir():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sync_folder(folder.parent)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
-from chorus_cli.storage.files.durable_files import PREFIX, SUFFIX, sweep_stale, sync_folder
+from chorus_cli.storage.files.durable_files import PREFIX, SUFFIX, make_folder, sweep_stale, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
     data = text.encode()
     path: Path | None = None
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         descriptor, made = tempfile.mkstemp(SUFFIX, PREFIX, folder)
         path = Path(made)
         with os.fdopen(descriptor, "wb") as file:
@@ -115,7 +115,7 @@ def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
     Raises:
         OSError: it cannot be copied; nothing is left of the copy.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     kept = folder / f"{_DAMAGED}{persona}-{path.stem}-{now:%Y%m%d-%H%M%S-%f}{path.suffix}"
     with path.open("rb") as damaged, os.fdopen(os.open(kept, _CREATE, 0o600), "wb") as copy:
         try:

@@ -66,6 +66,13 @@ def is_stale(changed_at: float, now: float) -> bool:
     return abs(now - changed_at) > _STALE_SECONDS
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, unless they are there, for the user only, and make its name durable."""
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync_folder(folder.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Make a new name durable: until then a power cut could bring back the old file."""
     with syncing(folder) as sync:

@@ -111,6 +111,7 @@ def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
     place = folder(personas, session.persona)
     draft = place / f".chorus-{os.urandom(6).hex()}.tmp"
     try:
+        # Not its parents: a persona that is gone is not made again.
         if not place.is_dir():
             place.mkdir(mode=0o700, exist_ok=True)
             sync_folder(place.parent)

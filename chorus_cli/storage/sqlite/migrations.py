@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.files.durable_files import sync_folder
+from chorus_cli.storage.files.durable_files import make_folder, sync_folder
 from chorus_cli.storage.sqlite.errors import folder_in_the_way, unconfirmed
 from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
 from chorus_cli.storage.sqlite.schema_additions import (
@@ -228,7 +228,7 @@ def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     copy = folder / f"{path.stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-before-{step}{path.suffix}"
     draft = copy.with_name(f".{copy.name}.new")
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         draft.unlink(missing_ok=True)
         draft.touch(mode=0o600, exist_ok=False)
         # A second connection reads, because SQLite copies nothing from one that holds the lock for writing.

@@ -30,6 +30,13 @@ class SlowFolder:
         self.gate.wait(10)
         self.path.mkdir(exist_ok=True)
 
+    def is_dir(self) -> bool:
+        return self.path.is_dir()
+
+    @property
+    def parent(self) -> Path:
+        return self.path.parent
+
     def __fspath__(self) -> str:
         return str(self.path)
 
