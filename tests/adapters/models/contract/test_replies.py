@@ -225,7 +225,7 @@ async def test_chunks_that_arrived_together_let_other_tasks_go_on_between_them(
 
     went_on: list[None] = []
     other = asyncio.create_task(go_on())
-    async with serving(STREAM_HEAD, *(chunk(f" {number}") for number in range(1000)), STOP) as server:
+    async with serving(STREAM_HEAD, *(chunk(f" {number}") for number in range(3000)), STOP) as server:
         client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
         before = [len(went_on) async for event in client.stream(ModelRequest("openai/m", HELLO)) if event]
     other.cancel()
