@@ -70,7 +70,7 @@ def a_damage_is_told_and_nothing_changed(original: Home, home: Home, number: int
         assert not json.loads(doctor.output)["well"]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", [3, 4, 5, 6, 7, 8, 17, 26])
 def test_a_damage_is_a_sentence_wherever_it_is_met(template: Home, tmp_path: Path, number: int) -> None:
     a_damage_is_told_and_nothing_changed(template, copied(template, tmp_path / "home"), number)

@@ -27,9 +27,12 @@ _SO_FAR = "Summary of the conversation so far:"
 def furnish(home: Home, limit: int, model: str = MODEL) -> None:
     """Give the persona a model that takes so many tokens in all."""
     folder = home.path / "personas" / "chorus"
-    folder.mkdir(parents=True)
+    for place in (home.path, folder.parent, folder):
+        place.mkdir(mode=0o700, exist_ok=True)
     settings = {"name": "Chorus", "system_prompt": "Be brief.", "model": model, "context_token_limit": limit}
-    (folder / "system.jsonc").write_text(json.dumps(settings))
+    file = folder / "system.jsonc"
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(settings))
 
 
 @contextmanager

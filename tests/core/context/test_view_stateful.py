@@ -293,6 +293,7 @@ def test_the_view_is_what_the_definitions_say() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_the_view_is_what_the_definitions_say_through_long_stories() -> None:
     long = settings(max_examples=150, stateful_step_count=80)
     with registered():

@@ -80,6 +80,7 @@ def test_any_document_is_read_and_edited_as_another_reader_understands_it(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @examples(10_000)
 @given(specimens(), KEYS, VALUES)
 def test_very_many_documents_are_read_and_edited_as_another_reader_understands_them(
@@ -127,6 +128,7 @@ def test_a_damaged_document_is_refused_where_another_reader_refuses_it(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @examples(10_000)
 @given(specimens(), st.integers(0, 500), st.integers(0, 2), DAMAGE)
 def test_very_many_damaged_documents_are_refused_where_another_reader_refuses_them(
