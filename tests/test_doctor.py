@@ -187,6 +187,27 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     assert home.run("ask", "on we go").code == 0
 
 
+@pytest.mark.parametrize(
+    ("column", "statement"),
+    [
+        ("context_items.content", "UPDATE context_items SET content = CAST(x'fffe41' AS TEXT)"),
+        ("operations.detail", "UPDATE operations SET detail = CAST(x'fffe41' AS TEXT) WHERE id = 1"),
+        ("threads.title", "UPDATE threads SET title = CAST(x'fffe41' AS TEXT)"),
+        ("sessions.summary", "UPDATE sessions SET summary = CAST(x'fffe41' AS TEXT)"),
+    ],
+)
+def test_a_text_that_is_not_utf_8_is_told_and_salvaged(home: Home, column: str, statement: str) -> None:
+    home.run("ask", "/remember it rains")
+    home.run("ask", "/context save rain")
+    home.sql(statement)
+    assert wrong(home).keys() == {"rows"}
+    assert wrong(home)["rows"].startswith(f"1 text of {column} is not UTF-8.")
+    assert "The salvaged log is in use now." in mended(home, "y", "y")
+    assert "rows" not in wrong(home)
+    assert home.said() == SAID
+    assert home.run("ask", "on we go").code == 0
+
+
 def test_no_damage_is_a_bug(home: Home) -> None:
     """Whatever the damage, every sentence is one of Chorus, and the doctor finds what is not as it was."""
     content, log = (home.path / "chorus.db").read_bytes(), home.run("log").output

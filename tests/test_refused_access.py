@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chorus_cli.storage.files.permissions import refused as sentence
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
 
@@ -185,3 +187,10 @@ def test_the_list_of_personas_tells_of_one_that_cannot_be_read(home: Home) -> No
         outcome = run(home, "personas")
     assert "Reviewer" in outcome.output
     assert "frodo/system.jsonc cannot be read: Permission denied" in outcome.errors
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.ELOOP, errno.EMFILE])
+def test_nothing_but_a_refusal_is_mended_with_permissions(number: int) -> None:
+    assert (
+        sentence(OSError(number, os.strerror(number), "/a/file")) == f"/a/file cannot be used: {os.strerror(number)}."
+    )

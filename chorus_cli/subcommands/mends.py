@@ -154,7 +154,11 @@ async def _finish_purge(home: Paths) -> bool:
         is_over = not await store.read(carrying_out.is_pending)
     finally:
         await store.close()
-    over = "The purge is complete." if is_over else "Another Chorus is carrying the purge on."
+    over = (
+        "The purge is complete."
+        if is_over
+        else "Another Chorus is purging or making a backup. Run chorus doctor again in a moment."
+    )
     for sentence in (over, *told):
         standard_output().paragraph(sentence)
     return is_over

@@ -43,7 +43,7 @@ async def purge(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
             return await _rewritten(purging, names, chosen, ({**report, "purged": False}, found.wanted))
         if not await _is_agreed(found, chosen):
             return FAILED
-        done = await purging.carry_out(found, with_backups=chosen.backups)
+        done = await purging.carry_out(found, standard_error().notice, with_backups=chosen.backups)
         if not chosen.json:
             standard_output().line(done.sentence)
         return await _rewritten(purging, done.backups, chosen, ({**report, "purged": True}, found.wanted))

@@ -10,9 +10,10 @@ import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.errors import ChorusError, MessageRefusedError
 from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.services.editing.unsent import joined
 from chorus_cli.services.personas.greeting import drafts_notices, interrupted_elsewhere, question_in
 from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
@@ -174,11 +175,9 @@ class Repl:
                 self._keep_unsent(target)
                 raise
             except ChorusError as error:
-                self._errors.survive(error)
-                self._refuse(str(error))
+                self._refuse(error, str(error))
             except Exception as error:  # noqa: BLE001 - a bug must not end the chat
-                self._errors.survive(error)
-                self._refuse(self._backend.report_bug(error))
+                self._refuse(error, self._backend.report_bug(error))
 
     def _begin_with_draft(self, slug: str) -> None:
         """Begin the first prompt with the text that the last run left, or a later one if a line is typed ahead."""
@@ -216,7 +215,7 @@ class Repl:
         try:
             line = await self._read(target)
         except Compose as wanted:
-            return await self._in_foreground(self._compose(wanted.typed))
+            return await self._in_foreground(self._line_handler().compose(wanted.typed))
         # Of the lines that waited, one was sent.
         typed_ahead = "" if self._is_private else self._prompt.typed_ahead
         sent = line if is_message(line) else ""
@@ -276,9 +275,6 @@ class Repl:
         await self._backend.histories.forget_purged()
         return is_over
 
-    async def _compose(self, typed: str) -> bool:
-        return await self._line_handler().compose(typed)
-
     async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:
         self._errors.begin_anew()
         with self._backend.services().idle_timer.busy():
@@ -292,9 +288,12 @@ class Repl:
         if self._is_private:
             return
         ahead = self._prompt.typed_ahead + text_of_keys(self._foreground.typed_ahead)
-        typed = (self._prompt.typed or self._given_back) + ahead
+        typed = self._prompt.typed + ahead if self._prompt.typed else joined(self._given_back, ahead)
         self._unsent.keep(target.persona.slug, typed)
 
-    def _refuse(self, sentence: str) -> None:
+    def _refuse(self, error: Exception, sentence: str) -> None:
+        self._errors.survive(error)
+        if not isinstance(error, MessageRefusedError):
+            self._unsent.give_back()
         self._screen.error(sentence)
         self._screen.write("\n")

@@ -115,3 +115,15 @@ def test_when_the_other_process_dies_the_part_of_its_reply_is_kept_as_interrupte
         output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, output.decode()) == (0, f"{ANSWER}\n")
     assert home.replies()[1:] == [("Half of it", "interrupted"), (ANSWER, "complete")]
+
+
+def test_what_is_typed_behind_a_message_that_waits_is_a_line_of_its_own_after_a_signal(home: Home) -> None:
+    with other_writing(home), home.chat() as chat:
+        chat.say(UNHAPPY)
+        chat.await_text(WAITING)
+        chat.type("and more")
+        chat.await_text("and more")
+        os.kill(chat.pid, signal.SIGTERM)
+        chat.await_end()
+    (draft,) = (home.path / "state" / "drafts").glob("*-unsent-*")
+    assert draft.read_text() == f"{UNHAPPY}\nand more"

@@ -89,7 +89,7 @@ async def test_a_signal_keeps_it_for_the_next_run(world: World, unsent: SlowDraf
     with pytest.raises(asyncio.CancelledError):
         await chat
     kept = [path.read_text() for path in (world.folder / "drafts").glob("*-unsent-chorus.md")]
-    assert LINE + BEHIND in kept
+    assert f"{LINE}\n{BEHIND}" in kept
 
 
 async def test_an_error_puts_it_into_the_next_prompt(world: World, unsent: SlowDrafts) -> None:

@@ -75,3 +75,16 @@ def test_a_line_stays_a_draft_while_it_is_in_the_editor(home: Home, tmp_path: Pa
         chat.await_line(f"{PROMPT} {LINE}")
         chat.ask("", "minutes.")
     assert unsent(home) == []
+
+
+def test_a_line_that_could_not_be_looked_after_is_at_the_prompt_again(home: Home) -> None:
+    home.run("ask", "I am unhappy")
+    home.run("ask", "/settings set budget 100")
+    with home.chat() as chat:
+        chat.type(LINE)
+        home.sql("UPDATE messages SET usage = CAST(x'fffe41' AS TEXT), model = 'gpt-4o-mini' WHERE role = 'assistant'")
+        chat.press("enter")
+        chat.await_text("is not UTF-8")
+        chat.await_line(f"{PROMPT} {LINE}")
+        chat.press("ctrl-c")
+    assert home.said() == ["I am unhappy"]

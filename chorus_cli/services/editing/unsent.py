@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditorError
-from chorus_cli.core.text.command_signs import before_private
+from chorus_cli.core.text.command_signs import before_private, unescaped_line
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.storage.files import drafts
 
@@ -151,7 +151,7 @@ class UnsentInput:
         if self.sending:
             self.sending = ""
             slug, behind = self._behind
-            self._writing.submit(self._hold, _input(slug, "", _joined(self.text, behind)))
+            self._writing.submit(self._hold, _input(slug, "", joined(self.text, behind)))
 
     def hold_soon(self, slug: str, typed: str) -> None:
         """Keep input that is being typed, as `hold` does, within seconds; of many calls only the last one counts."""
@@ -243,7 +243,14 @@ class UnsentInput:
             self._writing.submit(self._adopt, slug, path, self.text)
 
     def _adopt(self, slug: str, path: Path | None, text: str) -> None:
+        before = self._held
         self._held, self._held_input = path, _Input(slug, text)
+        if before is not None:
+            drafts.delete(before)
+
+    def give_back(self) -> None:
+        """Put the line that was sent and is not stored into the next prompt, unless it has a text already."""
+        self.text = self.text or self.sending
 
     def settle(self) -> None:
         """Forget the input that was put into the prompt: the user has it, or it is kept anew."""
@@ -261,17 +268,23 @@ def _all_before_is_done() -> None:
 
 def _input(slug: str, sending: str, typed: str) -> _Input:
     """Return what a draft must hold of a line that was sent and of the input behind it; nothing if both are blank."""
-    text, _ = cleaned_input(before_private(_joined(sending, typed)))
+    text, _ = cleaned_input(before_private(joined(sending, typed)))
     return _Input(slug, text, is_sent=bool(sending)) if text.strip() else _NOTHING
 
 
 def _without(text: str, stored: str) -> str:
     """Return input without the message at its beginning, if that is ``stored``; else all of it."""
-    rest_of_line, _, behind = text.lstrip().removeprefix(stored.strip()).partition("\n")
-    return text if rest_of_line.strip() or not stored.strip() else behind.lstrip("\n")
+    wanted, lines = stored.strip(), text.lstrip().split("\n")
+    count = wanted.count("\n") + 1
+    sent = unescaped_line("\n".join(lines[:count]).strip())
+    # What was stored has no backslashes before at signs.
+    if not wanted or sent.replace("\\@", "@") != wanted.replace("\\@", "@"):
+        return text
+    return "\n".join(lines[count:]).lstrip("\n")
 
 
-def _joined(line: str, behind: str) -> str:
+def joined(line: str, behind: str) -> str:
+    """Return a line that was sent with the input behind it, on a line of its own."""
     return f"{line}\n{behind}" if line and behind else line or behind
 
 

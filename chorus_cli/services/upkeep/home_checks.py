@@ -114,8 +114,9 @@ def _accessible(folders: Folders) -> Iterator[Finding]:
     """Yield a finding about the folders that the user may not look into."""
     found = refused_folders(folders.data, folders.config, folders.state)
     if found:
+        again = "; then run chorus doctor again" if len(found) > 1 else ""
         others = f", nor can {counted(len(found) - 1, 'other folder')}" if len(found) > 1 else ""
-        yield wrong("access", f"{found[0]} cannot be read{others}. {access_advice(found[0])}")
+        yield wrong("access", f"{found[0]} cannot be read{others}. {access_advice(found[0])}{again}")
 
 
 def _room(places: Places, folders: Folders) -> Iterator[Finding]:

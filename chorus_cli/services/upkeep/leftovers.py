@@ -81,8 +81,8 @@ def temporary_files(places: Places, folders: Folders, now: datetime) -> list[Pat
     """Return the temporary files and folders that no process uses.
 
     Neither they nor other temporary files beside them were changed within an hour. A folder that a backup was unpacked
-    in may wait for an answer for longer: it is left once no other Chorus runs. One with a lock is
-    left once that is free.
+    in may wait for an answer for longer: it is left once no other Chorus runs, or if it has a lock, once the lock is
+    free.
     """
     found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _places(places, folders))))
     outer = [path for path in found if not {*path.parents} & {*found}]

@@ -92,6 +92,10 @@ def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterato
     else:
         added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
         yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as written{added}.")
+    if texts := soundness.undecodable(connection):
+        # What follows reads these rows.
+        yield wrong("rows", f"{_some(texts)}. A salvage keeps all that can be read of them.", Mend.SALVAGE)
+        return
     yield from unless_refused("backups", _damaged_rows(connection, places))
     yield from _cut_off(connection, run_folder)
     if carrying_out.is_pending(connection):

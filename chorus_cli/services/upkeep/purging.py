@@ -17,7 +17,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.upkeep.purge_progress import Progress
 from chorus_cli.storage.backups import daily
 from chorus_cli.storage.files import file_lock
-from chorus_cli.storage.purges import backups, carrying_out
+from chorus_cli.storage.purges import backups, carrying_out, files
 from chorus_cli.storage.purges.backups import Sought
 from chorus_cli.storage.purges.concerned import concerned
 from chorus_cli.storage.purges.selection import selected
@@ -103,16 +103,21 @@ class Purging:
         names = {slug: (await self.roster.logged(None, slug))[1] for slug in {each.persona for each in extent.shown}}
         return tuple(each._replace(speaker=each.speaker or names[each.persona]) for each in extent.shown)
 
-    async def carry_out(self, found: Found, *, with_backups: bool = False) -> Purged:
+    async def carry_out(
+        self, found: Found, tell: Callable[[str], None] = lambda _sentence: None, *, with_backups: bool = False
+    ) -> Purged:
         """Purge; from the decision on, a purge that fails or is killed is carried on by `finish`.
 
-        ``with_backups`` says that `rewrite_backups` follows, if there are any that still hold it.
+        One that was interrupted is carried on before; ``tell`` gets sentences about its backups. ``with_backups`` says
+        that `rewrite_backups` follows, if there are any that still hold it.
 
         Raises:
             PurgeError: another Chorus is at it, or it is not complete.
             StorageError: it could not be decided; nothing was purged.
         """
         async with self._alone(self.patience_seconds):
+            if await self.store.read(carrying_out.is_pending):
+                await self._carry_on(tell)
             await self.store.write(carrying_out.decide, found.wanted, with_backups=with_backups)
             await self._to_its_end()
         amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
@@ -135,14 +140,19 @@ class Purging:
             return False
         try:
             async with self._alone(patience_seconds=0):
-                wanted = await self._to_its_end()
-                if wanted is not None:
-                    tell((await self._rewrite_all(wanted, tell)).sentence)
+                wanted = await self._carry_on(tell)
         except _BusyError:
             return False
         if wanted is None and (names := await self.in_backups(is_certain=True)):
             tell(f"{backups_sentence(names)} {REWRITES} {'it' if len(names) == 1 else 'them'}.")
         return True
+
+    async def _carry_on(self, tell: Callable[[str], None]) -> WantedPurge | None:
+        """Carry a purge and the rewriting of backups on to their end; return criteria if backups were rewritten."""
+        wanted = await self._to_its_end()
+        if wanted is not None:
+            tell((await self._rewrite_all(wanted, tell)).sentence)
+        return wanted
 
     async def in_backups(self, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False) -> tuple[str, ...]:
         """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``.
@@ -204,6 +214,7 @@ class Purging:
         if not await self.store.read(carrying_out.is_compact):
             await self.store.write(carrying_out.overwrite, self.home, self.clock.now())
             await self.store.compact()
+            await asyncio.to_thread(files.delete_remains, self.places)
         return await self.store.write(carrying_out.complete_log)
 
     async def _holding(

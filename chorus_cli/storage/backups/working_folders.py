@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,8 @@ def working_folder(parent: Path | None) -> Iterator[Path]:
     """
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     try:
-        with file_lock.try_lock(folder / _LOCK) or nullcontext():
+        # Nobody else knows the folder yet: the lock is free.
+        with file_lock.hold(folder / _LOCK):
             # Only a folder that is locked has a name by which others find it free once its process has ended.
             folder = folder.rename(folder.with_name(f"{folder.name}{_SUFFIX}"))
             yield folder

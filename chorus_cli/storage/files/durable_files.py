@@ -67,7 +67,7 @@ def is_stale(changed_at: float, now: float) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, unless they are there, for the user only, and make its name durable."""
+    """Make a folder and its parents, unless they are there, for the user only, and make its own name durable."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync_folder(folder.parent)

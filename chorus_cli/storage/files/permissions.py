@@ -54,6 +54,8 @@ def access_advice(path: Path) -> str:
 def refused(error: OSError) -> str:
     """Return the sentences about a file or folder that the user may not reach."""
     path = error.filename2 or error.filename
+    if path and not isinstance(error, PermissionError):
+        return f"{path} cannot be used: {error.strerror or error}."
     if not path:
         return f"A file cannot be used: {error.strerror or error}. Check the permissions of Chorus's folders."
     reason = f"{path} cannot be used: {error.strerror or error}."

@@ -120,10 +120,11 @@ def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> None:
     """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
 
     Raises:
-        BackupError: it cannot be read or written; it is as it was.
+        BackupError: it cannot be read or written, and is as it was; or the disk does not confirm that it was written.
         StorageError: the log in it is damaged, or was made by a newer Chorus.
     """
     status = path.stat()
+    is_replaced = False
     try:
         with working_folder(places.backups) as outer:
             folder, draft = outer / "content", outer / "draft"
@@ -139,10 +140,14 @@ def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> None:
             # It stays as old as it was: the newest of all is the one that is looked into first.
             os.utime(draft, ns=(status.st_atime_ns, status.st_mtime_ns))
             draft.replace(path)
+            is_replaced = True
             sync_folder(path.parent)
         _drop_kept_attachments(places, dropped)
     except OSError as error:
-        raise BackupError(f"{path} cannot be written anew: {error.strerror or error}. It is as it was.") from error
+        reason = error.strerror or error
+        if is_replaced:
+            raise BackupError(f"It was written anew, but the disk does not confirm all of that: {reason}.") from error
+        raise BackupError(f"{path} cannot be written anew: {reason}. It is as it was.") from error
 
 
 def _unpack(path: Path, folder: Path) -> None:

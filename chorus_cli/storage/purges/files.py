@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.log.attachments import Kind
 from chorus_cli.core.upkeep.purge_reports import Repetition
+from chorus_cli.storage.backups import archive, restoring
 from chorus_cli.storage.files import attachments, drafts, rescued_files
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
 from chorus_cli.storage.purges.attached import attachments_in, is_pdf, named_attachments, text_of
+from chorus_cli.storage.sqlite import migrations
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from chorus_cli.storage.backups.places import Places
     from chorus_cli.storage.purges.concerned import Concerned
 
+_COPY = re.compile(f"{archive.TEMPORARY}|{migrations.TEMPORARY_COPY}")
 _UNKNOWN = ""
 """The persona of a file that names none: a search limited to one persona does not reach it."""
 
@@ -130,6 +136,22 @@ def take_out(path: Path, found: Concerned) -> None:
         write_atomically(path, "".join(f"{line}\n" for line in kept))
     except OSError as error:
         raise PurgeError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def delete_remains(places: Places) -> None:
+    """Delete the copies of the log that killed backups, upgrades and restores have left.
+
+    Raises:
+        PurgeError: one cannot be deleted.
+    """
+    for path in places.backups.glob(".*"):
+        if _COPY.fullmatch(path.name):
+            _delete(path)
+    for folder in places.database.parent.glob(f"{restoring.STAGED}-*"):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise PurgeError(f"{folder} cannot be deleted: {error.strerror or error}.") from error
 
 
 def _stored(attached: Path) -> list[Path]:

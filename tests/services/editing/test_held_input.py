@@ -239,6 +239,9 @@ async def killed_while_sending(folder: Path, clock: FakeClock, line: str, behind
         ("on we go", "", "", "on we go"),
         ("on we go", "and on", "hello", "on we go\nand on"),
         ("on we go", "", "on we", "on we go"),
+        ("//usr is a folder", "and on", "/usr is a folder", "and on"),
+        ("!!wow", "", "!wow", ""),
+        ("mail \\@home", "", "mail @home", ""),
     ],
 )
 async def test_a_line_that_was_stored_does_not_come_back(
@@ -264,3 +267,14 @@ async def test_a_line_at_the_prompt_comes_back_even_if_the_last_message_was_the_
     await killed.written()
     unsent = run_of(tmp_path, clock, "2-ab")
     assert (unsent.take_up("frodo", "on we go"), unsent.text) == ((), "on we go")
+
+
+async def test_a_text_that_comes_back_leaves_no_draft_of_another(tmp_path: Path, clock: FakeClock) -> None:
+    await asyncio.wrap_future(run_of(tmp_path, clock, "1-ab").hold("frodo", "on we go"))
+    unsent = run_of(tmp_path, clock, "2-ab")
+    unsent.take_up("frodo")
+    unsent.put_off("frodo")
+    await asyncio.wrap_future(unsent.hold("frodo", "typed and deleted"))
+    unsent.bring_back()
+    await unsent.written()
+    assert kept(tmp_path) == ["on we go"]

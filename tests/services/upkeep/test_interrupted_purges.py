@@ -154,3 +154,30 @@ async def test_a_program_that_has_the_log_open_for_reading_only_delays_it(
     assert (await purging(world).carry_out(purge)).sentence == "1 message is purged, for good."
     assert holding(tmp_path) == []
     await store.close()
+
+
+@pytest.mark.parametrize(("steps", "with_backups"), [(0, False), (3, True)])
+async def test_another_purge_carries_on_the_one_that_was_interrupted(
+    world: World, steps: int, *, with_backups: bool
+) -> None:
+    await decided(world, steps, with_backups=with_backups)
+    other = asked_purge("search", "weather fine", world.clock.now())
+    await purging(world).carry_out(await purging(world).find(other, "chorus", lambda _line: None))
+    assert await world.store.read(carrying_out.is_pending) is False
+    assert [name for name in holding(world.folder) if with_backups or not name.startswith("backups/")] == []
+
+
+async def test_a_purge_deletes_the_copies_that_killed_processes_left(world: World) -> None:
+    purge = await found(world)
+    backups = world.folder / "backups"
+    backups.mkdir()
+    (world.folder / ".restoring-abcd_123").mkdir()
+    left = (
+        world.folder / ".restoring-abcd_123" / "chorus.db",
+        backups / ".chorus-abcd_123.tmp",
+        backups / ".chorus-20261101T101112Z-before-0007_x.db.new",
+    )
+    for path in left:
+        path.write_text(CANARY)
+    await purging(world).carry_out(purge)
+    assert holding(world.folder) == []

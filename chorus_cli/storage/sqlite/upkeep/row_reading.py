@@ -54,8 +54,9 @@ class RowReader:
                 yield found[1:]
 
     def _in_order(self, table: str, chosen: str, upper: int, is_sound: Callable[[Row], bool]) -> Iterator[Row]:
-        last, astray = 0, None
+        last = 0
         while True:
+            astray: Row | None = None
             with suppress(*UNREADABLE):
                 for row in self._connection.execute(
                     f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid", (last,)

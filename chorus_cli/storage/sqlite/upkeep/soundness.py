@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.storage.sqlite.errors import UNREADABLE
 from chorus_cli.storage.sqlite.log.index_renewal import ITEMS, MESSAGES, is_damage
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _MOST_FAULTS = 20
+_KEPT = f"type = 'table' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
+"""The condition on a row of ``sqlite_master`` to be a table that cannot be made again from others."""
 
 
 def quick_fault(connection: sqlite3.Connection) -> str:
@@ -31,11 +35,45 @@ def faults(connection: sqlite3.Connection) -> Sequence[str]:
     return found
 
 
+def undecodable(connection: sqlite3.Connection) -> Sequence[str]:
+    """Return a phrase for each column of the log that has texts that are not UTF-8; its pages must be sound."""
+    # Changes of files that cannot be read are told of, and left out, by themselves.
+    tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT} AND name <> 'intents'").fetchall()
+    before, connection.text_factory = connection.text_factory, bytes
+    try:
+        return [
+            f"{counted(number, 'text')} of {table}.{column} {'is' if number == 1 else 'are'} not UTF-8"
+            for (table,) in tables
+            for column, number in _undecodable_in(connection, table).items()
+        ]
+    finally:
+        connection.text_factory = before
+
+
+def _undecodable_in(connection: sqlite3.Connection, table: str) -> Mapping[str, int]:
+    columns = [
+        name.decode() for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})") if kind == b"TEXT"
+    ]
+    counts = Counter[str]()
+    for row in connection.execute(f"SELECT {', '.join(columns) or 'NULL'} FROM {table}"):
+        counts.update(
+            name for name, text in zip(columns, row, strict=False) if text is not None and not _is_utf_8(text)
+        )
+    return counts
+
+
+def _is_utf_8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def concerns_log(connection: sqlite3.Connection) -> bool:
     """Return whether damage concerns more than the full-text indexes, which can be made again from the log."""
     try:
-        kept = f"type = 'table' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
-        tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {kept}").fetchall()
+        tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall()
     except UNREADABLE:
         return True
     return not tables or any(_checked(connection, f"integrity_check('{name}')") for (name,) in tables)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from chorus_cli.storage.sqlite.upkeep.row_reading import RowReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _BYTES_BEFORE_TEXT = 4
@@ -63,3 +63,37 @@ def test_gaps_between_numbers_are_no_damage(tmp_path: Path) -> None:
     there = [2, 3, 9, 20]
     table(tmp_path / "log", there)
     assert found(tmp_path / "log") == {number: text(number) for number in there}
+
+
+class BrokenPass:
+    """Rows of which number 3 is shown as 8 before a pass breaks, and number 5 is lost."""
+
+    def execute(self, query: str, values: tuple[int, ...] = ()) -> Iterator[tuple[int, int, str]] | Found:
+        if "rowid > ?" in query:
+            return self._pass(values[0])
+        if "MAX" in query or "sqlite_sequence" in query:
+            return Found((9,))
+        return Found(self._row(values[0]) if values[0] in {1, 2, 4, 6, 7, 8, 9} else None)
+
+    def _pass(self, last: int) -> Iterator[tuple[int, int, str]]:
+        if last >= 3:
+            yield from (self._row(number) for number in (4, 6, 7, 8, 9) if number > last)
+            return
+        yield from (self._row(number) for number in (1, 2) if number > last)
+        yield (8, 8, text(3))
+        raise sqlite3.DatabaseError("malformed")
+
+    def _row(self, number: int) -> tuple[int, int, str]:
+        return number, number, text(number)
+
+
+class Found(NamedTuple):
+    row: tuple[int, ...] | tuple[int, int, str] | None
+
+    def fetchone(self) -> tuple[int, ...] | tuple[int, int, str] | None:
+        return self.row
+
+
+def test_a_misnumbered_row_before_a_break_gets_no_number_behind_it() -> None:
+    reader = RowReader(BrokenPass(), 10_000)  # type: ignore[arg-type]
+    assert (5, text(3)) not in list(reader.numbered("rows", ("id", "text")))
