@@ -184,6 +184,7 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     (kept,) = (home.path / "backups").glob("damaged-*.db")
     assert kept.read_bytes() == broken
     assert wrong(home) == {}
+    assert "1 backup (" in home.run("doctor").output
     assert home.run("ask", "on we go").code == 0
 
 

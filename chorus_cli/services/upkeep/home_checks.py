@@ -12,7 +12,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
-from chorus_cli.storage.backups import daily
+from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.files import rescued_files
 from chorus_cli.storage.files.permissions import access_advice, is_refused, is_there, refused, refused_folders
 from chorus_cli.storage.sqlite.read_only import is_writable
@@ -151,7 +151,7 @@ def _backups(places: Places, now: datetime) -> Iterator[Finding]:
     if is_refused(places.backups):
         # Of a folder that the user may not look into there is a finding already.
         return
-    found = daily.listed(places)
+    found = [each for each in daily.listed(places) if not each.path.name.startswith(archive.DAMAGED)]
     if not found:
         yield note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
         return
