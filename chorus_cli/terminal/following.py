@@ -6,7 +6,13 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseReadOnlyError, MessageNotStoredError, MessageRefusedError, SettingsError
+from chorus_cli.core.errors import (
+    ChorusError,
+    DatabaseReadOnlyError,
+    MessageNotStoredError,
+    MessageRefusedError,
+    SettingsError,
+)
 from chorus_cli.core.models.events import WaitBegun
 from chorus_cli.core.text.command_signs import is_command
 from chorus_cli.services.threads.wording import left_line, next_line
@@ -79,6 +85,10 @@ class Following:
                 self._unsent.text = _typed(turn.text)
             if isinstance(error, MessageNotStoredError):
                 raise MessageNotStoredError(f"{error} {_NOT_STORED}") from error
+            raise
+        except ChorusError:
+            # Its text is kept in a file, which the error names.
+            self._unsent.release()
             raise
         finally:
             self._turn = None

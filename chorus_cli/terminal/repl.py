@@ -175,9 +175,9 @@ class Repl:
                 self._keep_unsent(target)
                 raise
             except ChorusError as error:
-                self._refuse(error, str(error))
+                self._refuse(error, str)
             except Exception as error:  # noqa: BLE001 - a bug must not end the chat
-                self._refuse(error, self._backend.report_bug(error))
+                self._refuse(error, self._backend.report_bug)
 
     def _begin_with_draft(self, slug: str) -> None:
         """Begin the first prompt with the text that the last run left, or a later one if a line is typed ahead."""
@@ -291,9 +291,9 @@ class Repl:
         typed = self._prompt.typed + ahead if self._prompt.typed else joined(self._given_back, ahead)
         self._unsent.keep(target.persona.slug, typed)
 
-    def _refuse(self, error: Exception, sentence: str) -> None:
+    def _refuse(self, error: Exception, sentence_of: Callable[[Exception], str]) -> None:
         self._errors.survive(error)
         if not isinstance(error, MessageRefusedError):
             self._unsent.give_back()
-        self._screen.error(sentence)
+        self._screen.error(sentence_of(error))
         self._screen.write("\n")

@@ -82,9 +82,9 @@ def test_a_line_that_could_not_be_looked_after_is_at_the_prompt_again(home: Home
     home.run("ask", "/settings set budget 100")
     with home.chat() as chat:
         chat.type(LINE)
-        home.sql("UPDATE messages SET usage = CAST(x'fffe41' AS TEXT), model = 'gpt-4o-mini' WHERE role = 'assistant'")
+        home.sql("ALTER TABLE other_requests RENAME TO elsewhere")
         chat.press("enter")
-        chat.await_text("is not UTF-8")
+        chat.await_text("no such table: other_requests")
         chat.await_line(f"{PROMPT} {LINE}")
         chat.press("ctrl-c")
     assert home.said() == ["I am unhappy"]
