@@ -186,13 +186,26 @@ async def test_code_is_lexed_by_a_process_that_lives_as_long_as_the_reply(monkey
     await seen(lambda: not is_lexed_apart())
 
 
+class BegunFile(TerminalFile):
+    """A file that tells as soon as something is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def write(self, text: str) -> int:
+        self._loop.call_soon_threadsafe(self.begun.set)
+        return super().write(text)
+
+
 @pytest.mark.parametrize("hostile", ["*_[", "![", "word and ", "| a |\n|---|\n"])
 async def test_a_megabyte_that_is_stopped_gives_way_and_tells_what_is_not_shown(hostile: str) -> None:
-    file = TerminalFile()
+    file = BegunFile()
     screen = Screen(file, XTERM)
     text = (hostile * 1_000_000)[:1_000_000]
     showing = asyncio.create_task(show_events(turn(TextDelta(text), DONE), screen, screen))
-    await seen(lambda: file.written != "")
+    await file.begun.wait()
     begun = time.monotonic()
     showing.cancel()
     with suppress(asyncio.CancelledError):
