@@ -29,12 +29,12 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process uses it and did not finish in time
-    │   │   └── MessageNotStoredError   so that a message is not in the log, and nowhere else
     │   ├── DatabaseFullError       no room on the disk
     │   ├── DatabaseReadOnlyError   it can be read and not written
     │   ├── DatabaseUnconfirmedError  a change that may be lost, or may not be made
     │   ├── DatabaseDamagedError    the file is not a sound database
-    │   └── DatabaseTooNewError     made by a newer Chorus
+    │   ├── DatabaseTooNewError     made by a newer Chorus
+    │   └── MessageNotStoredError   a message is not in the log, and nowhere else
     ├── BackupError             a backup that cannot be made, read or restored
     ├── PurgeError              a purge that cannot begin, or not be completed yet
     └── ModelError              the model's provider
@@ -185,10 +185,6 @@ class DatabaseBusyError(StorageError):
     """Another process uses the database and did not finish in time."""
 
 
-class MessageNotStoredError(DatabaseBusyError):
-    """Another process did not let a message be stored; the caller keeps its text."""
-
-
 class DatabaseFullError(StorageError):
     """There is no room on the disk."""
 
@@ -207,6 +203,10 @@ class DatabaseDamagedError(StorageError):
 
 class DatabaseTooNewError(StorageError):
     """The database was made by a newer Chorus."""
+
+
+class MessageNotStoredError(StorageError):
+    """A message could not be stored, and no file has it either; the caller keeps its text."""
 
 
 class BackupError(ChorusError):

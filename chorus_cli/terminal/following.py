@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import (
     ChorusError,
+    CommandError,
     DatabaseReadOnlyError,
     MessageNotStoredError,
     MessageRefusedError,
+    ModelError,
     SettingsError,
+    StorageError,
 )
 from chorus_cli.core.models.events import WaitBegun
 from chorus_cli.core.text.command_signs import is_command
@@ -86,9 +89,13 @@ class Following:
             if isinstance(error, MessageNotStoredError):
                 raise MessageNotStoredError(f"{error} {_NOT_STORED}") from error
             raise
-        except ChorusError:
-            # Its text is kept in a file, which the error names.
+        except (StorageError, ModelError, CommandError):
+            # It is in the log, or in a file that the error names.
             self._unsent.release()
+            raise
+        except ChorusError:
+            if turn.attachments:
+                self._services.attachments.give_back(turn.attachments)
             raise
         finally:
             self._turn = None

@@ -57,7 +57,7 @@ KNOWN_MODELS = KnownModels(
 
 @dataclass
 class World:
-    """The services, and short ways to use them. ``rescued`` and ``copied`` hold what the machine was given."""
+    """The services, and short ways to use them. ``kept`` holds what the machine was given."""
 
     folder: Path
     store: Store
@@ -65,9 +65,18 @@ class World:
     model: ScriptedModel
     editor: ScriptedEditor
     services: Services
-    rescued: list[Mapping[str, str]]
-    copied: list[str]
+    kept: Kept
     shell: ScriptedShell
+
+    @property
+    def rescued(self) -> list[Mapping[str, str]]:
+        """The records of texts that could not be stored."""
+        return self.kept.rescued
+
+    @property
+    def copied(self) -> list[str]:
+        """The texts that the clipboard was given."""
+        return self.kept.copied
 
     async def say(self, text: str) -> TurnDone:
         """Send a message and wait for the end of the turn."""
@@ -228,15 +237,18 @@ class Tools:
 
 @dataclass
 class Kept:
-    """Records and texts that the machine was given."""
+    """Records and texts that the machine was given; it takes no records while ``is_full``."""
 
     folder: Path
     rescued: list[Mapping[str, str]] = field(default_factory=list)
     copied: list[str] = field(default_factory=list)
+    is_full: bool = False
     pictures: list[bytes] = field(default_factory=lambda: [png()])
 
-    def rescue(self, record: Mapping[str, str]) -> Path:
+    def rescue(self, record: Mapping[str, str]) -> Path | None:
         """Keep a record."""
+        if self.is_full:
+            return None
         self.rescued.append(record)
         return self.folder / "rescue.jsonl"
 
@@ -269,7 +281,7 @@ async def built(
     )
     services = compose(turns, Desk(editor, kept.copy, kept.picture))
     await focus.open(None)
-    return World(folder, store, clock, model, editor, services, kept.rescued, kept.copied, shell)
+    return World(folder, store, clock, model, editor, services, kept, shell)
 
 
 def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) -> Providers:

@@ -208,6 +208,9 @@ class Replies:
         except ChorusError as error:
             if isinstance(error, MessageNotStoredError) and not self._is_followed(sent.target.thread_id):
                 sent = await self._outbox.kept(sent)
+                if sent.draft is None:
+                    rescued = self._conversation.answering.rescued
+                    raise rescued(error, sent.target.persona.slug, "user", sent.text) from error
             if sent.draft is None:
                 raise
             raise CommandError(f"{error} Your text is kept in {sent.draft}.") from error

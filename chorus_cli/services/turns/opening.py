@@ -86,7 +86,8 @@ class Opening:
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
             SettingsError: settings of the persona cannot be read; nothing was stored.
-            MessageNotStoredError: another program kept the database locked; the text is kept nowhere.
+            MessageNotStoredError: another program kept the database locked, or no file took the text, which is kept
+                nowhere then.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         try:

@@ -7,7 +7,14 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseReadOnlyError, ModelError, StorageError, ThreadBusyError, ToolsRefusedError
+from chorus_cli.core.errors import (
+    DatabaseReadOnlyError,
+    MessageNotStoredError,
+    ModelError,
+    StorageError,
+    ThreadBusyError,
+    ToolsRefusedError,
+)
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import PAUSES_SECONDS, Lengths, calls_to_answer, outcome, pause_before_retry
@@ -147,11 +154,14 @@ class Answering:
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep a text that the database refused in a file, and return the error that names the file.
 
-        A text that nothing can be stored beside is at the prompt again instead.
+        A message that nothing can be stored beside, or that no file takes, stays with the caller. One that the caller
+        cannot keep (``MessageNotStoredError``), and a reply, is in the sentence if no file takes it.
         """
         if isinstance(error, DatabaseReadOnlyError):
             return DatabaseReadOnlyError(f"{str(error).removesuffix('.')} and nothing was sent.")
         path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
+        if path is None and role == "user" and not isinstance(error, MessageNotStoredError):
+            return MessageNotStoredError(str(error))
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
         return type(error)(f"{error} {kept}")
 

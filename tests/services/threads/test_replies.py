@@ -16,6 +16,8 @@ from tests.services.threads.slow_replies import drafts, replies, rows, sent, set
 if TYPE_CHECKING:
     from tests.services.world import World
 
+_REFUSED = "CREATE TEMP TRIGGER refused BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'not today'); END"
+
 
 async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
     targets = [world.focus.target(), await world.threads.new_aside(), await world.threads.new_aside()]
@@ -244,6 +246,18 @@ async def test_a_refused_message_aside_is_kept_and_leaves_no_thread(world: World
     assert "in thread #2 was not answered: " in told[-1]
     assert f"Your text is kept in {draft}." in told[-1]
     assert [thread.thread.number for thread in await world.services.threads.listed(closed=False)] == [1]
+
+
+async def test_a_message_aside_that_nothing_takes_is_in_the_sentence(world: World) -> None:
+    told: list[str] = []
+    world.kept.is_full = True
+    (world.folder / "drafts").write_text("in the way")
+    aside = await world.threads.new_aside()
+    await world.store.write(lambda connection: connection.execute(_REFUSED) and None)
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        await replies(world).send_aside(aside, "Precious words")
+        await settled(world)
+    assert "not today. It could not be kept in a file either: Precious words" in told[-1]
 
 
 async def test_a_failing_notice_does_not_hold_up_the_message_that_waits(world: World) -> None:

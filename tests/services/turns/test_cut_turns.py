@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.context.plan import BROKEN_OFF
-from chorus_cli.core.errors import StorageError
+from chorus_cli.core.errors import MessageNotStoredError, StorageError
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from tests.services.world import another_thread, words_come
@@ -108,6 +108,26 @@ async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(world: Wo
     with sqlite3.connect(tmp_path / "chorus.db") as other:
         assert other.execute("SELECT COUNT(*) FROM messages").fetchone() == (0,)
     other.close()
+
+
+async def test_a_message_that_no_file_takes_either_stays_with_the_one_who_sent_it(world: World) -> None:
+    world.kept.is_full = True
+    await world.store.write(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
+    with pytest.raises(MessageNotStoredError, match=r"^(?!.*Precious).*$"):
+        await world.say("Precious words")
+    assert world.model.requests == []
+
+
+async def test_a_reply_that_no_file_takes_either_is_in_the_sentence(world: World) -> None:
+    hold = asyncio.Event()
+    world.kept.is_full = True
+    world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
+    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
+        await words_come(events)
+        await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
+        hold.set()
+        with pytest.raises(StorageError, match="It could not be kept in a file either: Precious reply"):
+            await anext(events)
 
 
 async def test_a_reply_that_cannot_be_stored_is_rescued(world: World) -> None:
