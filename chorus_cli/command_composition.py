@@ -34,7 +34,7 @@ from chorus_cli.services.cards.cards import Cards
 from chorus_cli.services.context.window import ContextWindow
 from chorus_cli.services.editing.context import ContextEditing
 from chorus_cli.services.editing.drafts import Editing
-from chorus_cli.services.editing.unsent import UnsentDrafts
+from chorus_cli.services.editing.unsent_drafts import UnsentDrafts
 from chorus_cli.services.folding.summarizer import Summarizer
 from chorus_cli.services.imports.imports import Imports
 from chorus_cli.services.log.journal import Journal

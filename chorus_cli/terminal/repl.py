@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ChorusError, MessageRefusedError
 from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.editing.unsent import joined
+from chorus_cli.services.editing.unsent_drafts import joined
 from chorus_cli.services.personas.greeting import drafts_notices, interrupted_elsewhere, question_in
 from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable

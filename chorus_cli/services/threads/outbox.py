@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.attachments import Attachment
-    from chorus_cli.services.editing.unsent import UnsentDrafts
+    from chorus_cli.services.editing.unsent_drafts import UnsentDrafts
 
 
 class Unsent(NamedTuple):
