@@ -27,6 +27,11 @@ MIXED = (
     "all controls",
 )
 HUGE = (
+    "brackets",
+    "emphasis",
+    "quotes in items",
+    "nested items",
+    "growing quotes",
     "a line",
     "lines",
     "marks alone",
@@ -96,7 +101,9 @@ def test_the_whole_corpus_does_not_either(home: Home) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
-def test_eight_megabytes_do_not_either(home: Home) -> None:
-    texts = {name: text for name, text in hostile_replies(7_900_000).items() if name in HUGE}
+def test_ten_megabytes_do_not_either(home: Home) -> None:
+    texts = {name: text for name, text in hostile_replies(10_000_000).items() if name in HUGE}
     with watching(home, texts) as chat:
         assert complaints(chat, texts, 8) == []
+    stored = zip(home.said()[1:], home.replies()[1:], strict=True)
+    assert [name for name, (content, _) in stored if not texts[name].startswith(content)] == []

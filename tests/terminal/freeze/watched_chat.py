@@ -10,6 +10,7 @@ import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from chorus_cli.core import limits
 from tests.adapters.models.fault_server import DONE, chunk
 from tests.loopback_server import serving
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 END = "and that is the end"
 _PIECE = 20_000
 _STOPPED = "Stopped"
+_CUT = f"The reply was stopped at {limits.REPLY.size}"
 _LIMIT = 10**9
 _GAUGE = f"/ {_LIMIT:,}"
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>])")
@@ -42,9 +44,12 @@ class WatchedChat:
         """Linux's number for the processor time of another process."""
 
     def shown(self, name: str, seconds: float) -> float | None:
-        """Have a reply shown for so long and then stopped: return what that took, ``None`` if it came to its end."""
+        """Have a reply shown for so long and then stopped: return what that took, ``None`` if it ended before.
+
+        It ends by itself, or at the limit of a reply.
+        """
         self.terminal.say(name)
-        if self.seen(END, seconds):
+        if self.seen(END, seconds, or_else=_CUT):
             self._await_prompt()
             return None
         begun, worked = time.monotonic(), time.clock_gettime(self._clock)
@@ -60,10 +65,11 @@ class WatchedChat:
         assert self.seen("Thread #")
         self._await_prompt()
 
-    def seen(self, words: str, seconds: float = PATIENCE_SECONDS) -> bool:
+    def seen(self, words: str, seconds: float = PATIENCE_SECONDS, *, or_else: str = "") -> bool:
         """Read what the terminal is sent until it was sent ``words``; the emulator, which is slow, reads nothing."""
         begin, number, deadline = len(self.terminal.drawn), self.terminal._child.child_fd, time.monotonic() + seconds
-        while words.encode() not in self.terminal.drawn[begin:]:
+        awaited = [each.encode() for each in (words, or_else) if each]
+        while not any(each in self.terminal.drawn[begin:] for each in awaited):
             if not select.select([number], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return False
             self.terminal.drawn += os.read(number, 65_536)

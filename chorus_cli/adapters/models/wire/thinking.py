@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 _OPENING = "<think>"
 _CLOSING = "</think>"
 
+_MOST_HELD = 1_000
+"""Characters, nearly all of them blanks, that may be held before a tag: a text of blanks alone may have no end."""
+
 
 class _Stage(Enum):
     BEGINNING = "beginning"
@@ -51,7 +54,7 @@ class ThinkTags:
         begun = self._held.lstrip()
         if begun.startswith(_OPENING):
             self._stage, self._held = _Stage.THINKING, begun.removeprefix(_OPENING)
-        elif not _OPENING.startswith(begun):
+        elif not _OPENING.startswith(begun) or len(self._held) > _MOST_HELD:
             self._stage = _Stage.REPLY
 
     def _thought(self) -> str:

@@ -137,6 +137,7 @@ async def test_a_chunk_adds_what_it_says(stream: bytes, events: list[ModelEvent]
         (["<thi"], [TextDelta("<thi")]),
         (["so <think>", "is a tag</think>"], [TextDelta("so <think>"), TextDelta("is a tag</think>")]),
         (["<think></think>so"], [TextDelta("so")]),
+        ([" " * 600] * 3, [TextDelta(" " * 1200), TextDelta(" " * 600)]),
     ],
 )
 async def test_thoughts_between_tags_at_the_beginning_are_reasoning(
