@@ -13,11 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from markdown_it import MarkdownIt
-
 from chorus_cli.core.text.safe_text import SafeTextStream
 from chorus_cli.terminal.markdown.code_block import WHOLE, CodePart
-from chorus_cli.terminal.markdown.tokens import labels_in, make_drawable, with_definitions
+from chorus_cli.terminal.markdown.tokens import labels_in, make_drawable, reply_parser, with_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +49,7 @@ class MarkdownBlocks:
 
     def __init__(self, lexing: Lexing) -> None:
         self.decoded = SafeTextStream()
-        self._parser = MarkdownIt().enable("strikethrough").enable("table")
+        self._parser = reply_parser()
         self._references: dict[str, Any] = {}  # the parser's own records
         self._undefined: set[str] = set()
         self._lexing = lexing

@@ -1,4 +1,7 @@
-"""Corrects the parser's tokens before rich draws them.
+r"""The parser of replies, and corrections of its tokens before rich draws them.
+
+The parser takes ``\(`` and ``\)``, with which models write formulas, literally, and names such as ``__init__`` are
+no strong words: there CommonMark would show less than was said.
 
 The parser decodes entities, and percent escapes in links whose text is their address (``<http://a/%1B>``), which no
 filter of its source could see. And rich would lose or repeat words: it takes a ``</kbd>`` without its start for the end
@@ -15,12 +18,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from markdown_it import MarkdownIt
 from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from markdown_it.rules_inline import StateInline
 
     from chorus_cli.core.text.safe_text import SafeTextStream
 
@@ -31,12 +37,32 @@ _SHOWN_ATTRIBUTES = ("href", "src")
 _KEY, _KEY_END = "<kbd>", "</kbd>"
 _LABEL = re.compile(r"\\.|\[((?:\\.|[^\[\]\\])+)\]", re.DOTALL)
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_FORMULA_MARKS = ("\\(", "\\)")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def reply_parser() -> MarkdownIt:
+    """Return a parser of CommonMark with tables and strikethrough, which keeps the marks of formulas."""
+    parser = MarkdownIt().enable("strikethrough").enable("table")
+    parser.inline.ruler.before("escape", "formula", _formula_mark)
+    return parser
+
+
+def _formula_mark(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls its rules
+    """Take a mark of a formula as text; CommonMark would leave its backslash out."""
+    mark = state.src[state.pos : state.pos + 2]
+    if mark not in _FORMULA_MARKS:
+        return False
+    if not silent:
+        state.pending += mark
+    state.pos += len(mark)
+    return True
 
 
 def make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
     """Filter the visible text of the tokens by ``safe``; show images as links, HTML as text and each address once.
 
-    Unpaired key tags are dropped.
+    Unpaired key tags are dropped, and names such as ``__init__`` are text.
     """
     for token in tokens:
         if token.type in _SHOWN:
@@ -47,7 +73,7 @@ def make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
         if token.children:
             make_drawable(token.children, safe)
             whole = map(_with_html_shown, _with_whole_keys(token.children))
-            token.children = _with_images_as_links(list(whole))
+            token.children = _with_whole_names(_with_images_as_links(list(whole)))
             _mark_own_addresses(token.children)
 
 
@@ -68,6 +94,21 @@ def _with_whole_keys(tokens: Sequence[Token]) -> list[Token]:
                 halves.add(position)
     halves.update(begun)
     return [token for position, token in enumerate(tokens) if position not in halves] if halves else list(tokens)
+
+
+def _with_whole_names(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens with names such as ``__init__``, which look like strong words, as text."""
+    whole: list[Token] = []
+    for token in tokens:
+        whole.append(token)
+        match whole[-3:]:
+            case [
+                Token(type="strong_open", markup="__"),
+                Token(type="text", content=name),
+                Token(type="strong_close"),
+            ] if _NAME.fullmatch(name):
+                whole[-3:] = [Token("text", "", 0, content=f"__{name}__")]
+    return whole
 
 
 def _with_html_shown(token: Token) -> Token:

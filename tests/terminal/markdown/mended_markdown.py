@@ -1,8 +1,9 @@
-"""Markdown as rich draws it but for four mends, each made where the program does not make it.
+"""Markdown as rich draws it but for six mends, each made where the program does not make it.
 
 HTML is made text before anything is drawn, blocks of it paragraphs. Links and images are written out from the parsed
 tree, an image as a link to it, and a link whose text is its own address only once; the texts of cells are folded, not
-the columns. The one column that stands for many that are too narrow is not here: the tests of it say what they want.
+the columns. Escaped parentheses keep their backslash, and lower-case names between two underscores on each side keep
+these. The one column that stands for many that are too narrow is not here: the tests of it say what they want.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
+from markdown_it import MarkdownIt
 from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
@@ -18,8 +20,9 @@ from rich.markdown import Markdown, TableDataElement
 from chorus_cli.terminal.screen.palette import CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from markdown_it.rules_core import StateCore
     from rich.console import JustifyMethod
     from rich.markdown import MarkdownElement
 
@@ -47,10 +50,25 @@ class MendedMarkdown(Markdown):
         super().__init__(text, hyperlinks=False)
         # It is only handed on to Syntax, which takes a theme too.
         self.code_theme = CODE  # type: ignore[assignment]
-        self.parsed = [part for token in self.parsed for part in _paragraph(token)]
+        parser = MarkdownIt().enable("strikethrough").enable("table")
+        parser.core.ruler.before("text_join", "parentheses", _with_backslashes)
+        self.parsed = [part for token in parser.parse(text) for part in _paragraph(token)]
         for token in self.parsed:
             if token.type == "inline":
                 token.children = _inside(SyntaxTreeNode(token.children or []))
+
+
+def _with_backslashes(state: StateCore) -> None:
+    for token in walked(state.tokens):
+        if token.info == "escape" and token.content in {"(", ")"}:
+            token.content = token.markup
+
+
+def walked(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yield tokens and all within them."""
+    for token in tokens:
+        yield token
+        yield from walked(token.children or [])
 
 
 def _inside(node: SyntaxTreeNode) -> list[Token]:
@@ -75,6 +93,10 @@ def _mended(node: SyntaxTreeNode) -> list[Token]:
         return _link(_inside(node) or [_text(address)], address)
     if node.type == "link":
         return _link(_inside(node), str(node.attrs["href"]))
+    if node.type == "strong" and node.markup == "__" and [child.type for child in node.children] == ["text"]:
+        name = node.children[0].content
+        if re.fullmatch(r"[a-z](_|[a-z]|[0-9])*", name):
+            return [_text(f"__{name}__")]
     if node.nester_tokens:
         return [node.nester_tokens.opening, *_inside(node), node.nester_tokens.closing]
     return node.to_tokens()

@@ -69,6 +69,25 @@ def test_an_image_is_its_words_and_its_address(text: str, seen: str) -> None:
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
+        ("the __init__ method", "the __init__ method"),
+        ("a.__dict__, __name__.", "a.__dict__, __name__."),
+        ("**__main__** and *__doc__*", "__main__ and __doc__"),
+        ("[__call__](/c)", "__call__ (/c)"),
+        ("__two words__ and __This__", "two words and This"),
+        ("**init** and _init_", "init and init"),
+        ("__a *b*__ and __`c`__", "a b and c"),
+        (r"so \(a + b\) is", r"so \(a + b\) is"),
+        (r"`\(a\)` \[b\] \*c\*", r"\(a\) [b] *c*"),
+        (r"[\(a\)](/b\(c\))", r"\(a\) (/b(c))"),
+    ],
+)
+def test_names_and_formulas_are_shown_as_they_were_written(text: str, seen: str) -> None:
+    assert streamed(cut(text, 3), Size()).text() == [seen]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
         ("A List<String> and a Vec<T> here", ["A List<String> and a Vec<T> here"]),
         ("- `a` <b>bold</b> <!-- said --> </x>", [" • a <b>bold</b> <!-- said --> </x>"]),
         ("one<br>two<BR />three", ["one", "two", "three"]),
