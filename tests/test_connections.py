@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ import pytest
 from tests.adapters.models.fault_server import DONE, chunk
 from tests.loopback_server import serving
 from tests.terminal.command import finished
-from tests.terminal.driver import Home
+from tests.terminal.driver import PROMPT, Home, Terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +51,27 @@ def test_a_question_reaches_the_server_of_the_model_and_no_other(
     assert reached == {("127.0.0.1", str(urlsplit(address).port))}
 
 
+@pytest.mark.parametrize("is_chat", [False, True], ids=["ask", "chat"])
+def test_nothing_that_a_reply_points_to_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_chat: bool
+) -> None:
+    """Neither pictures nor links, and no name of them is looked up."""
+    link = "https://elsewhere.invalid/a.png"
+    reply = chunk(f"![a]({link}) [b]({link}) <{link}> <img src='{link}'>\n\n[c]: {link}\n\nSeen.")
+    with serving(lambda _body: (200, [reply, chunk(finish_reason="stop"), DONE])) as address:
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-invented")
+        monkeypatch.setenv("CONNECTIONS", str(tmp_path / "connections"))
+        if is_chat:
+            environment = {**Home(tmp_path / "home").environment, "CHORUS_MODEL": "openai/gpt-4o-mini"}
+            with closing(Terminal(environment, command=[sys.executable, "-c", PROGRAM])) as chat:
+                chat.await_line(PROMPT)
+                chat.ask("hello", "Seen.")
+        else:
+            assert "Seen." in asked(tmp_path, "--model", "openai/gpt-4o-mini", "ask", "hello")[0]
+    assert reached_by(tmp_path) == {("127.0.0.1", str(urlsplit(address).port))}
+
+
 def test_eliza_needs_no_connection(tmp_path: Path) -> None:
     assert asked(tmp_path, "--model", "eliza", "ask", "I am tired")[1] == set()
 
@@ -60,5 +82,11 @@ def asked(folder: Path, *arguments: str) -> tuple[str, set[tuple[str, ...]]]:
     environment = {**Home(folder / "home").environment, "CONNECTIONS": str(notes)}
     done = finished([sys.executable, "-c", PROGRAM, *arguments], environment)
     assert done.code == 0, done.errors
+    return done.output, reached_by(folder)
+
+
+def reached_by(folder: Path) -> set[tuple[str, ...]]:
+    """Return the hosts and ports that the programs of a folder have connected to or looked up."""
+    notes = folder / "connections"
     lines = notes.read_text().splitlines() if notes.exists() else []
-    return done.output, {tuple(line.split()[:2]) for line in lines}
+    return {tuple(line.split()[:2]) for line in lines}

@@ -74,7 +74,8 @@ def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_sa
         for columns in (50, 120, 80):
             chat.resize(columns)
             chat.await_text(f"{PROMPT} I am word0 word1")
-            chat.await_line(typed_line(LONG_MESSAGE, columns))
+            # All is drawn again once a minute whatever happens.
+            chat.await_line(typed_line(LONG_MESSAGE, columns), seconds=10)
             assert chat.screen_text().count("❯") == 1
         chat.press("enter")
         chat.await_text(REPLY)

@@ -51,6 +51,16 @@ def test_what_was_said_and_done_outlives_the_program(home: Home) -> None:
     assert home.seen() == [*UNHAPPY, *TIRED]
 
 
+def test_a_line_that_was_typed_stands_in_no_file_but_the_database(home: Home) -> None:
+    with home.chat() as chat:
+        chat.ask("/search kingfisher", "Nothing was found.")
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+    assert home.sql("SELECT content FROM input_history") == ["/search kingfisher"]
+    files = [path for path in home.path.rglob("*") if path.is_file()]
+    assert [path.name for path in files if b"kingfisher" in path.read_bytes()] == ["chorus.db"]
+
+
 def test_a_second_decides_what_is_in_the_window(home: Home) -> None:
     with home.chat() as chat:
         # The first command loads the services, which may take longer than a second.

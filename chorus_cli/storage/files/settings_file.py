@@ -135,6 +135,20 @@ def change_key(
         return before
 
 
+def value_before(path: Path, text: str, new_text: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
+    """Return the value that ``key`` has in ``text``, where ``new_text`` has ``value`` and otherwise the same settings.
+
+    Raises:
+        JsoncError: one of the texts is not valid JSONC.
+        SettingsError: the new text has other settings than that.
+    """
+    old, new = jsonc.parse_object(text).values, jsonc.parse_object(new_text).values
+    added = {} if value is ABSENT else {key: value}
+    if new != {other: kept for other, kept in old.items() if other != key} | added:
+        raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
+    return old.get(key, ABSENT)
+
+
 class HeldSettings:
     """A settings file that no other Chorus can change meanwhile. ``text`` is its text when it was locked."""
 
@@ -215,18 +229,13 @@ def _failed(path: Path, reason: str, file: HeldSettings | None) -> str:
 def _with_key(
     path: Path, text: str, key: str, value: JsonValue | Absent, expected: JsonValue | Absent | Anything
 ) -> tuple[JsonValue | Absent, str]:
-    old = jsonc.parse_object(text).values
     new_text = jsonc.remove_key(text, key) if value is ABSENT else jsonc.set_key(text, key, value)
-    new = jsonc.parse_object(new_text).values
-    before: JsonValue | Absent = old.get(key, ABSENT)
+    before = value_before(path, text, new_text, key, value)
     if expected is not ANYTHING and before != expected:
         raise SettingsError(
             f"{path} says {_shown(before)} for {key} by now, not {_shown(expected)}. "
             "It was changed since and is left as it is."
         )
-    added = {} if value is ABSENT else {key: value}
-    if new != {other: kept for other, kept in old.items() if other != key} | added:
-        raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
     return before, text if jsonc.same(before, value) else new_text
 
 

@@ -56,6 +56,20 @@ def test_setting_a_key_changes_only_its_value(text: str) -> None:
     assert jsonc.parse_object(changed).values == {**jsonc.parse_object(text).values, "k": "new"}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"k": 1 // c\n}', '{"k": 8 // c\n}'),
+        ('{"k"/* a */:/* b */1/* c */,/* d */}', '{"k"/* a */:/* b */8/* c */,/* d */}'),
+        ('{\r\n\t"k" :\t"x" ,\r\n}\r\n', '{\r\n\t"k" :\t8 ,\r\n}\r\n'),
+        ('\ufeff{"k": [1, /* a */ 2, ] /* b */ }', '\ufeff{"k": 8 /* b */ }'),
+        ('{"k": {"k": 1}\n\n, "a": {"k": 2}}', '{"k": 8\n\n, "a": {"k": 2}}'),
+    ],
+)
+def test_all_that_stands_around_a_value_that_is_set_stays(text: str, expected: str) -> None:
+    assert jsonc.set_key(text, "k", 8) == expected
+
+
 @pytest.mark.parametrize("text", [text for text, _ in CORPUS.values()], ids=CORPUS)
 def test_an_added_key_can_be_removed_with_a_blank_as_the_only_trace(text: str) -> None:
     added = jsonc.set_key(text, "added", [True])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import aclosing, closing
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,9 +14,16 @@ import pytest
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.models.events import Asking, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
-from tests.services.world import MODEL, words_come
+from tests.fakes import ScriptedModel
+from tests.services.world import MODEL, built, words_come
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.storage.sqlite.store import Store
+    from tests.fakes import FakeClock
     from tests.services.world import World
 
 
@@ -29,9 +38,25 @@ async def test_a_turn_is_two_rows(world: World) -> None:
     assert (done.message_id, done.status, done.error) == (reply.id, Status.COMPLETE, None)
 
 
-async def test_the_message_is_stored_before_the_model_is_asked(world: World) -> None:
-    world.model.enqueue(ModelError("The line is dead."))
+@dataclass
+class ReadingModel(ScriptedModel):
+    """A model that reads the messages in the database, as another program would, at the moment it is asked."""
+
+    path: Path = Path()
+    read: list[list[tuple[str, str]]] = field(default_factory=list)
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        with closing(sqlite3.connect(self.path)) as other:
+            self.read.append(other.execute("SELECT content, status FROM messages ORDER BY id").fetchall())
+        return super().stream(request)
+
+
+async def test_the_message_is_stored_before_the_model_is_asked(tmp_path: Path, store: Store, clock: FakeClock) -> None:
+    model = ReadingModel(path=tmp_path / "chorus.db")
+    world = await built(tmp_path, store, clock, model, limit_tokens=10_000)
+    model.enqueue(ModelError("The line is dead."))
     done = await world.say("Remember me")
+    assert model.read == [[("Remember me", "complete"), ("", "streaming")]]
     question, reply = await world.log()
     assert question.content == "Remember me"
     assert (reply.status, reply.content) == (Status.FAILED, "")

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,6 +70,25 @@ def test_a_symlink_to_nowhere_gets_its_target(tmp_path: Path) -> None:
 def test_a_name_as_long_as_names_may_be_is_written(tmp_path: Path) -> None:
     write_atomically(tmp_path / ("n" * 255), "new")
     assert (tmp_path / ("n" * 255)).read_text() == "new"
+
+
+def test_a_file_is_whole_at_any_moment_of_its_being_replaced(tmp_path: Path) -> None:
+    file, length = tmp_path / "file", 2_000_000
+    contents = [letter * length for letter in (b"a", b"b")]
+    write_atomically(file, contents[0])
+
+    def write_all() -> None:
+        for content in contents * 20:
+            write_atomically(file, content)
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_all)
+        found = [file.read_bytes() in contents]
+        while not writing.done():
+            found.append(file.read_bytes() in contents)
+        writing.result()
+    assert len(found) > 10
+    assert all(found)
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

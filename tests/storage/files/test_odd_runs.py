@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.adapters.machine.paths import paths
-from chorus_cli.core.errors import HomeError
+from chorus_cli.core.errors import HomeError, SettingsError
 from chorus_cli.keeping import kept, on_disk
 from chorus_cli.storage.files.file_lock import hold, is_locked, left_in, may_be_locked
+from chorus_cli.storage.files.settings_file import change_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +42,20 @@ def test_a_lock_file_that_cannot_be_opened_hides_no_other(tmp_path: Path) -> Non
 def test_a_lock_file_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(HomeError, match=r"cannot keep the file .*17-0123abcd locked while it runs: No such file"):
         hold(tmp_path / "run" / "17-0123abcd")
+
+
+def test_a_file_system_that_knows_no_locks_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unlocked(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", unlocked)
+    with pytest.raises(HomeError, match=r"cannot keep the file .*17-0123abcd locked while it runs: No locks available"):
+        hold(tmp_path / "17-0123abcd")
+    with pytest.raises(
+        SettingsError, match=r"config\.jsonc cannot be changed: No locks available\. It is left as it was"
+    ):
+        change_key(tmp_path / "config.jsonc", "model", "m")
+    assert not (tmp_path / "config.jsonc").exists()
 
 
 def test_a_lock_file_that_cannot_be_deleted_is_left_without_a_word(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,12 +18,17 @@ from chorus_cli.core.settings.jsonc import parse_object, same
 from chorus_cli.core.settings.layers import Layer, resolve
 from chorus_cli.storage.files.durable_files import sweep_stale
 from chorus_cli.storage.files.file_lock import locked
-from chorus_cli.storage.files.settings_file import ABSENT, Absent, change_key, read_defaults, read_layer
+from chorus_cli.storage.files.settings_file import (
+    ABSENT,
+    Absent,
+    change_key,
+    read_defaults,
+    read_layer,
+    value_before,
+)
 from tests.storage.files.frodos_settings import DATA
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from chorus_cli.core.settings.jsonc import JsonValue
 
 
@@ -138,6 +144,50 @@ def test_values_are_the_same_only_if_they_are_of_one_kind(
     one: JsonValue | Absent, other: JsonValue | Absent, *, are_same: bool
 ) -> None:
     assert same(one, other) is are_same
+
+
+@pytest.mark.parametrize(
+    ("text", "new_text", "value", "before"),
+    [
+        ('{"a": 1, "k": 2}', '{"a": 1, "k": 3}', 3, 2),
+        ('{"a": 1}', '{"a": 1, "k": null}', None, ABSENT),
+        ("// none yet", '{"k": 3}', 3, ABSENT),
+        ('{"a": 1, "k": 2}', '{"a": 1}', ABSENT, 2),
+        ('{"k": 1, "k": 2}', '{"k": 1, "k": 3}', 3, 2),
+    ],
+)
+def test_a_text_in_which_one_value_has_changed_tells_the_one_before(
+    text: str, new_text: str, value: JsonValue | Absent, before: JsonValue | Absent
+) -> None:
+    assert value_before(Path("file"), text, new_text, "k", value) == before
+
+
+@pytest.mark.parametrize(
+    ("new_text", "value"),
+    [
+        ('{"a": 1, "k": 2}', 3),
+        ('{"a": 1, "k": 3, "k": 2}', 3),
+        ('{"a": 1}', 3),
+        ('{"a": 1 // , "k": 3\n}', 3),
+        ('{"a": 1, "K": 3}', 3),
+        ('{"k": 3}', 3),
+        ('{"a": 12, "k": 3}', 3),
+        ('{"a": 1, "k": 3, "b": 4}', 3),
+        ("// gone", 3),
+        ('{"a": 1, "k": 2}', ABSENT),
+        ('{"a": 1, "k": null}', ABSENT),
+        ("{}", ABSENT),
+    ],
+)
+def test_a_text_that_has_another_change_than_was_meant_is_refused(new_text: str, value: JsonValue | Absent) -> None:
+    with pytest.raises(SettingsError, match=r"^file cannot be changed without harm to its other settings\. Please "):
+        value_before(Path("file"), '{"a": 1, "k": 2}', new_text, "k", value)
+
+
+@pytest.mark.parametrize("new_text", ['{"a": 1, "k": 3', '{"a": 1 "k": 3}', '"k": 3', '{"k": 3}}'])
+def test_a_text_that_a_change_has_broken_is_refused(new_text: str) -> None:
+    with pytest.raises(JsoncError, match="expected "):
+        value_before(Path("file"), '{"a": 1, "k": 2}', new_text, "k", 3)
 
 
 def test_a_missing_file_is_made(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from chorus_cli.storage.sqlite.log import message_rows, thread_rows, usage_rows
 from chorus_cli.storage.sqlite.store import Store
 from chorus_cli.storage.sqlite.upkeep.salvage import salvage
 from tests.fakes import START
-from tests.storage.damaged_files import damaged, readable, texts
+from tests.storage.damaged_files import PAGE_BYTES, damaged, readable, texts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,6 +112,32 @@ def test_a_salvaged_log_opens_and_goes_on_where_the_damaged_one_was(log: Path, t
         return id_
 
     assert asyncio.run(said()) == MESSAGES + 1
+
+
+def test_a_log_without_its_first_page_is_salvaged_without_a_backup(log: Path, tmp_path: Path) -> None:
+    shutil.copyfile(log, tmp_path / "damaged.db")
+    with (tmp_path / "damaged.db").open("r+b") as file:
+        file.write(bytes(PAGE_BYTES))
+    assert salvage(tmp_path / "damaged.db", tmp_path / "new.db", None).read == MESSAGES
+    assert texts(tmp_path / "new.db") == texts(log)
+
+
+def test_a_text_that_is_not_utf_8_is_kept_as_far_as_it_is(log: Path, tmp_path: Path) -> None:
+    shutil.copyfile(log, tmp_path / "damaged.db")
+    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
+        connection.execute("UPDATE messages SET content = CAST(x'526fff61642e' AS TEXT) WHERE id = 7")
+    assert salvage(tmp_path / "damaged.db", tmp_path / "new.db", None).changed == 1
+    assert texts(tmp_path / "new.db") == texts(log) | {7: "Ro\ufffdad."}
+
+
+def test_the_number_of_a_lost_message_is_not_given_again(log: Path, tmp_path: Path) -> None:
+    shutil.copyfile(log, tmp_path / "damaged.db")
+    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
+        connection.execute("DELETE FROM messages WHERE id > ?", (MESSAGES - 10,))
+    salvage(tmp_path / "damaged.db", tmp_path / "new.db", None)
+    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
+        numbers = dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
+    assert (len(texts(tmp_path / "new.db")), numbers["messages"]) == (MESSAGES - 10, MESSAGES)
 
 
 def test_the_usage_of_summaries_is_salvaged_and_brought_from_a_backup(log: Path, tmp_path: Path) -> None:
