@@ -174,7 +174,7 @@ class Summarizer:
                     end = event
                     take_usage(event.usage)
         text = join_surrogates("".join(pieces)).strip()
-        ended = outcome(text, end, None)
+        ended = outcome(request.model, text, end, None)
         if ended.error is not None:
             raise ended.error
         return text
