@@ -83,4 +83,5 @@ def read_on_arrival(connection: sqlite3.Connection, persona: str, thread_id: int
     """Read what a chat shows without being asked and does without if it is damaged."""
     last_exchange_of(connection, persona, thread_id)
     input_rows.newest(connection, persona)
-    thread_rows.titles(connection, persona)
+    # Imports may have brought thousands of closed ones.
+    connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (persona,)).fetchall()
