@@ -16,7 +16,7 @@ from chorus_cli.adapters.machine.bug_report import report_bug
 from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.adapters.machine.paths import Paths, paths
 from chorus_cli.adapters.machine.permissions import made_private
-from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.errors import ChorusError, DatabaseDamagedError
 from chorus_cli.core.models.choice import Naming
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.window import cutoff
@@ -106,7 +106,10 @@ class App:
         """Return the replies that ended with a process that is gone, unless another Chorus has named their threads."""
         if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is None:
             return ()
-        return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))
+        # Damage is told by the greeting.
+        with suppress(DatabaseDamagedError):
+            return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))
+        return ()
 
     def warm_client(self, model: str) -> None:
         """Import in the background all that a request to ``model`` needs."""

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import sys
 from contextlib import closing
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -177,6 +178,7 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     broken = (home.path / "chorus.db").read_bytes()
     told = mended(home, "y", "n")
     assert "4 brought from" in told
+    assert "; 2 are lost: #5 and #6. " in told
     assert "The damaged log is as it was." in told
     assert (home.path / "chorus.db").read_bytes() == broken
     assert "The salvaged log is in use now." in mended(home, "y", "y")
@@ -186,6 +188,16 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     assert wrong(home) == {}
     assert "1 backup (" in home.run("doctor").output
     assert home.run("ask", "on we go").code == 0
+
+
+def test_of_many_lost_messages_the_first_ones_are_named(home: Home) -> None:
+    for path in (home.path / "backups").glob("*.zip"):
+        path.unlink()
+    for content in ("one", "two"):
+        home.say_by_sql(content, timedelta(0))
+    home.sql("DELETE FROM messages WHERE id < 3 OR id BETWEEN 4 AND 7")
+    home.sql("DELETE FROM threads")
+    assert "; 6 are lost: #1, #2, #4, #5, #6 and 1 other. " in mended(home, "y", "n")
 
 
 @pytest.mark.parametrize(

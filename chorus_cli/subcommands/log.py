@@ -5,6 +5,8 @@ Each needs one or two services, and composing all of them would double its time.
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.models.model_map import ModelMap
@@ -66,7 +68,7 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
             from chorus_cli.commands.log.search import findings_text  # noqa: PLC0415 - it brings the commands along
 
             show = standard_error().notice if findings.is_empty else standard_output().line
-            show(findings_text(findings, app.personas, since))
+            show(findings_text(replace(findings, wider=_quoted(findings.wider)), app.personas, since))
     return NOTHING_FOUND if findings.is_empty else DONE
 
 
@@ -99,3 +101,8 @@ def _since(chosen: argparse.Namespace, now: datetime) -> datetime | None:
 def _phrase(word: str) -> str:
     """Return an argument of the shell as a term of the query: one with blanks is a phrase."""
     return f'"{word}"' if len(word.split()) > 1 and '"' not in word else word
+
+
+def _quoted(terms: str) -> str:
+    """Return terms of the query as they are typed at a shell, which would take ``*`` for names of files."""
+    return shlex.quote(terms) if '"' in terms else shlex.join(terms.split())

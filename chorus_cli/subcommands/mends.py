@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.upkeep.stored_files import LostFile
     from chorus_cli.storage.backups.places import Places
     from chorus_cli.storage.sqlite.upkeep.copying import OpenDatabase
+    from chorus_cli.storage.sqlite.upkeep.new_log import Lost
     from chorus_cli.storage.sqlite.upkeep.salvage import Counts
 
 
@@ -123,15 +124,21 @@ def _remaining(log: Path) -> list[str]:
         return [*(told if unreadable else []), *examination.dangling_references(connection)]
 
 
+def _named(lost: Lost) -> str:
+    """Return the ids of lost messages after a colon: of many the first, and the number of the others."""
+    names, others = [f"#{id_}" for id_ in lost.first_ids], lost.number - len(lost.first_ids)
+    if others > 0:
+        names.append(counted(others, "other"))
+    return f": {enumerated(names)}" if names else ""
+
+
 def _counts(counts: Counts, backup: Path | None) -> str:
     brought = f", {counts.from_backup:,} brought from {backup}" if backup else ""
-    differ, are = ("differs" if counts.changed == 1 else "differ"), ("is" if counts.lost == 1 else "are")
+    differ, are = ("differs" if counts.changed == 1 else "differ"), ("is" if counts.lost.number == 1 else "are")
+    lost = f"{counts.lost.number:,} {are} lost{_named(counts.lost)}."
     changed = f" {counts.changed:,} of them {differ} from the text that was written." if counts.changed else ""
     others = counts.others + counts.others_from_backup
-    return (
-        f"{counted(counts.read, 'message')} could be read{brought}; {counts.lost:,} {are} lost.{changed} "
-        f"{others:,} other rows are kept."
-    )
+    return f"{counted(counts.read, 'message')} could be read{brought}; {lost}{changed} {others:,} other rows are kept."
 
 
 async def _finish_restore(home: Paths) -> bool:

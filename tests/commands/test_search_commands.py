@@ -102,6 +102,38 @@ async def test_ten_are_shown_and_the_rest_is_counted(world: World) -> None:
     assert text.endswith(f"2 more since {since}; add a word or a later time (since 2 days ago) to narrow the search.")
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("lor", "lor*"),
+        ("lor ip", "lor* ip*"),
+        ("lor* ip", "lor* ip*"),
+        ('"lorem0 ip" 🌋', '"lorem0 ip"* 🌋'),
+        ("tit", "tit*"),
+        ("lor*x", ""),
+        ("orem", ""),
+        ("sword*", ""),
+        ("🌊", ""),
+    ],
+)
+async def test_where_only_the_beginnings_of_words_would_be_found_that_is_said(
+    world: World, words: str, hint: str
+) -> None:
+    await world.say("lorem0 ipsum 🌋")
+    await world.told("/thread new Titles")
+    told = f" Only whole words were looked for: {hint} finds words that begin so." if hint else ""
+    assert await world.told(f"/search {words}") == f"Nothing was found.{told}"
+    if hint:
+        assert "«" in await world.told(f"/search {hint}")
+
+
+async def test_a_beginning_of_words_is_offered_for_the_same_time_only(world: World) -> None:
+    await world.say("lorem0")
+    world.clock.advance(timedelta(hours=5))
+    since = local(world.clock.now() - timedelta(hours=2))
+    assert await world.told("/search lor since 2h") == f"Nothing was found since {since}."
+
+
 async def test_a_time_is_confirmed_also_when_nothing_or_all_is_found(world: World) -> None:
     await world.say("the ring")
     world.clock.advance(timedelta(hours=5))

@@ -13,6 +13,7 @@ from tests.slow_provider import SlowProvider, slow
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.mock_provider import MockProvider
     from tests.terminal.driver import Home, Terminal
 
 
@@ -30,6 +31,26 @@ def begin_two(chat: Terminal, provider: SlowProvider) -> None:
     chat.await_text("goes on in the background")
     chat.ask("/bg two is aside", "Thread #2 answers")
     chat.until(lambda: len(provider.asked) == 2, "the request of thread 2")
+
+
+@pytest.mark.parametrize(("kind", "cause"), [("disconnect", "connection lost"), ("truncate", "the connection was cut")])
+def test_a_reply_that_broke_off_says_how_to_ask_again(
+    home: Home, mock_provider: MockProvider, monkeypatch: pytest.MonkeyPatch, kind: str, cause: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{mock_provider.address}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    monkeypatch.setenv("CHORUS_MODEL", "openai/x")
+    fault = {"type": "stream_fault", "kind": kind, "after_chunks": 3}
+    kept = f"The reply of openai/x broke off ({cause}). The part that arrived is kept; "
+    mock_provider.behave(**fault)
+    with home.chat() as chat:
+        chat.say("Hello")
+        chat.await_text("again.")
+        assert f"{kept}/retry asks again." in " ".join(chat.screen_text().split())
+    mock_provider.behave(**fault)
+    assert home.run("ask", "Hello").errors == f"{kept}chorus ask /retry asks again.\n"
+    mock_provider.behave(**fault)
+    assert home.run("ask", "--private", "Hello").errors == f"The reply of openai/x broke off ({cause}).\n"
 
 
 def test_killing_all_threads_breaks_off_both_replies_and_keeps_what_waited(home: Home, provider: SlowProvider) -> None:

@@ -102,7 +102,8 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
 
     with home.chat(EDITOR=editor(tmp_path, waiting, waiting)) as chat:
         chat.await_text(notice)
-        assert hung_up.name in "".join(chat.screen_text().splitlines())
+        told = "".join(chat.screen_text().split())
+        assert f"{hung_up.name}for7days;deletethefile" in told
         chat.say("/context edit")
         chat.await_text("now editing")
         os.kill(chat.pid, signal.SIGKILL)

@@ -121,3 +121,22 @@ def test_copying_without_a_terminal_writes_no_control_sequence(home: Home) -> No
     outcome = home.run("ask", "/copy")
     assert (outcome.code, outcome.output) == (1, "")
     assert "There is no clipboard here" in outcome.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wider"),
+    [
+        (("unhap",), "'unhap*'"),
+        (("unhap", "rin"), "'unhap*' 'rin*'"),
+        (("about the rin",), """'"about the rin"*'"""),
+        (("nhappy",), ""),
+    ],
+)
+def test_the_beginnings_that_would_be_found_are_quoted_for_the_shell(
+    home: Home, arguments: tuple[str, ...], wider: str
+) -> None:
+    home.run("ask", "I am unhappy about the ring")
+    hint = f" Only whole words were looked for: {wider} finds words that begin so." if wider else ""
+    assert home.run("search", *arguments).errors == f"Nothing was found.{hint}\n"
+    if wider:
+        assert "«" in home.shell(f"chorus search {wider}").output

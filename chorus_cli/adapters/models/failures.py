@@ -19,6 +19,7 @@ from chorus_cli.adapters.models.error_bodies import (
 from chorus_cli.adapters.models.tool_calling import refuses_tools
 from chorus_cli.core.errors import ModelError, ToolsRefusedError
 from chorus_cli.core.models.choice import PROVIDERS
+from chorus_cli.core.models.events import ARRIVED
 from chorus_cli.core.text.redaction import redact
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ _UNKNOWN_MODEL = _Kind(
 _NO_KEY = _Kind("There is no key for {model}", "Set {key}, or choose another model with /model", answered=False)
 _UNREACHABLE = _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True)
 _UNANSWERED = _Kind("{model}{place} did not answer in time", "Try again", answered=False, retryable=True)
-_BROKE_OFF = _Kind("The reply of {model} broke off", "What has arrived is kept", answered=False)
+_BROKE_OFF = _Kind("The reply of {model} broke off", ARRIVED.rstrip("."), answered=False)
 _INVALID_RESPONSE = _Kind(
     "The provider of {model} sent an invalid response", "Try again later", answered=False, retryable=True
 )
@@ -146,6 +147,7 @@ _BY_TROUBLE = {
     Trouble.BROKE_OFF: _BROKE_OFF,
     Trouble.INVALID_RESPONSE: _INVALID_RESPONSE,
 }
+_TRY_AGAIN = "Try again, or choose another model with /model."
 _WORDLESS = {_UNKNOWN_MODEL, _NO_KEY, _UNANSWERED}
 _OVERFLOWING = {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
 _WITHOUT_CREDIT = {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
@@ -177,10 +179,10 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
 
 def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
     """Return the sentences for a model that has sent nothing for ``seconds``; such a request is not retried."""
-    kept = "What has arrived is kept. " if begun else ""
+    again = f"{ARRIVED} /model chooses another model." if begun else _TRY_AGAIN
     return ModelError(
         f"{_shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.",
-        advice=f"{kept}Try again, or choose another model with /model.",
+        advice=again,
     )
 
 

@@ -22,6 +22,7 @@ from chorus_cli.storage.sqlite.log.thread_lists import TitledThread
 GROUP: CommandGroup[Services] = CommandGroup("")
 
 SHOWN = 10
+_WIDER = "Only whole words were looked for: {} finds words that begin so."
 _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
 
 
@@ -77,7 +78,7 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
     """Write the matches: the marked titles, and for each message a line with its place and time above its excerpt."""
     reach = f" since {local(since)}" if since else ""
     if findings.is_empty:
-        return f"Nothing was found{reach}."
+        return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"
     slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
     names = {slug: _name(personas, slug) for slug in slugs}
     titles = [_title(each, names[each.persona]) for each in findings.threads]

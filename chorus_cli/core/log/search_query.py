@@ -70,6 +70,16 @@ def search_query(text: str) -> SearchQuery:
     return SearchQuery(" ".join(expressions), tuple(literals))
 
 
+def beginnings(text: str) -> str:
+    """Return search terms of which each may also be the beginning of a word."""
+
+    def begun(match: re.Match[str]) -> str:
+        piece = match["phrase"] if match["word"] is None else match["word"]
+        return f"{match[0]}*" if _has_word(piece) and not match[0].endswith("*") else match[0]
+
+    return _PIECE.sub(begun, cleaned_input(text)[0].translate(_QUOTES))
+
+
 def set_apart(text: str) -> str:
     """Return a text as it is indexed: every character of a script without blanks is a word of its own."""
     return text if text.isascii() else _WITHOUT_BLANKS.sub(rf"{APART}\1{APART}", text)

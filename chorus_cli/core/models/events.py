@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from chorus_cli.core.tools.calls import ToolCall
 
 _ASKS_AGAIN = "/retry asks again."
-_KEPT = f"Your message is kept; {_ASKS_AGAIN}"
+_MESSAGE, _PART = "Your message is kept", "The part that arrived is kept"
+_KEPT = f"{_MESSAGE}; {_ASKS_AGAIN}"
+ARRIVED = "What has arrived is kept."
+"""Advice after an error within a reply, which a turn words anew: it knows whether words came, and what is kept."""
+
 IN_LOG = f"Your message is in the log; {_ASKS_AGAIN}"
 """Advice for the chat after an error that leaves open whether anything was stored."""
 
@@ -98,7 +102,7 @@ class TurnDone:
     """The turn is over and its rows are written.
 
     ``error`` is why the reply broke off, if it did; ``message_id`` is the row of the reply. ``again`` tells the user
-    how to get a reply if no word of it came.
+    how to get a reply, if no word of it came or the error is one within a reply.
     """
 
     message_id: int
@@ -109,8 +113,13 @@ class TurnDone:
 
     @property
     def complaint(self) -> str:
-        """Sentence for the user: why the reply broke off and, if no word of it came, how to get one."""
-        return f"{self.error} {self.again}".rstrip() if self.status is Status.FAILED else str(self.error)
+        """Sentences for the user: why the reply broke off and, unless it ended by itself, how to get one."""
+        problem, within, advice = str(self.error).partition(ARRIVED)
+        if self.status is Status.FAILED:
+            told = (problem, advice, self.again)
+        else:
+            told = (problem, within and self.again.replace(_MESSAGE, _PART), advice)
+        return " ".join(filter(None, (each.strip() for each in told)))
 
 
 ModelEvent = TextDelta | ReasoningDelta | Notice | ReplyEnd

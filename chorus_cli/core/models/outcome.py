@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.messages import Status
-from chorus_cli.core.models.events import ReasoningDelta, TextDelta
+from chorus_cli.core.models.events import ARRIVED, ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
     from chorus_cli.core.models.events import ReplyEnd
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PAUSES_SECONDS = (1.0, 3.0)
 LONGEST_PAUSE_SECONDS = 60.0
 
-_CUT = "The reply broke off: the connection was cut. What has arrived is kept."
+_CUT = "The reply of {model} broke off (the connection was cut)."
 _NOTHING = (
     "The model sent no reply and no end of the stream. If you set the address of its server, check that the server "
     "speaks the API of this provider."
@@ -52,7 +52,7 @@ class Lengths:
             case ReasoningDelta():
                 self.thought += len(event.text)
         if self.said > limits.REPLY.most:
-            raise ModelError(f"The reply was stopped at {limits.REPLY.size}. What has arrived is kept.")
+            raise ModelError(f"The reply was stopped at {limits.REPLY.size}.", advice=ARRIVED)
         if self.thought > limits.THOUGHTS.most:
             raise ModelError(f"The model was stopped, for it went on thinking for {limits.THOUGHTS.size}.")
 
@@ -71,10 +71,11 @@ def calls_to_answer(request: ModelRequest, end: ReplyEnd) -> tuple[ToolCall, ...
     return end.calls if is_whole and request.tools and request.may_call else ()
 
 
-def outcome(text: str, end: ReplyEnd, failure: ModelError | None) -> Outcome:
-    """Judge a reply without calls to answer: by its text, its end, and the failure, if any."""
+def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None) -> Outcome:
+    """Judge a reply of ``model`` without calls to answer: by its text, its end, and the failure, if any."""
     sentence = _shortfall(text, end)
-    error = failure or (ModelError(sentence) if sentence else None)
+    advice = ARRIVED if sentence == _CUT else ""
+    error = failure or (ModelError(sentence.format(model=model), advice=advice) if sentence else None)
     if error is None:
         return Outcome(Status.COMPLETE)
     return Outcome(Status.TRUNCATED if text.strip() else Status.FAILED, error)

@@ -132,7 +132,11 @@ class Summarizer:
         allowed = await self._budget(target)
         rest = list(entries)
         while rest:
-            part, rest = await asyncio.to_thread(self._next, task, so_far, rest, allowed.room.budget)
+            used = await asyncio.to_thread(self._used, task, so_far)
+            room = allowed.room.budget - used
+            if room < _SMALLEST_ROOM_TOKENS:
+                raise _no_room(model_of(target), so_far, used, allowed.room.budget)
+            part, rest = await asyncio.to_thread(self._next, used, rest, room)
             heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
             messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part.text}"))
             request = ModelRequest(
@@ -154,12 +158,12 @@ class Summarizer:
         choice = ModelChoice(model_of(target), "from summary_model")
         return await self.context.budget(replace(target, persona=persona, choice=choice))
 
-    def _next(self, task: str, so_far: str, rest: Sequence[str], budget_tokens: int) -> tuple[_Part, list[str]]:
+    def _used(self, task: str, so_far: str) -> int:
+        """Return the tokens of a request without its part of the transcript."""
+        return sum(map(self.context.counter.count, (task, so_far, _SO_FAR, _NEXT_PART))) + 2 * TOKENS_PER_MESSAGE
+
+    def _next(self, used: int, rest: Sequence[str], room: int) -> tuple[_Part, list[str]]:
         count = self.context.counter.count
-        used = sum(map(count, (task, so_far, _SO_FAR, _NEXT_PART))) + 2 * TOKENS_PER_MESSAGE
-        room = budget_tokens - used
-        if room < _SMALLEST_ROOM_TOKENS:
-            raise ModelError(f"A request of {budget_tokens:,} tokens has no room for a summary of {used:,}.")
         text, later = next_slice(rest, room, count)
         return _Part(text, used + count(text)), later
 
@@ -174,10 +178,20 @@ class Summarizer:
                     end = event
                     take_usage(event.usage)
         text = join_surrogates("".join(pieces)).strip()
-        ended = outcome(text, end, None)
+        ended = outcome(request.model, text, end, None)
         if ended.error is not None:
             raise ended.error
         return text
+
+
+def _no_room(model: str, so_far: str, used: int, budget_tokens: int) -> ModelError:
+    """Return the error of a summary that leaves no room for more, or of a model that takes next to nothing."""
+    if so_far:
+        problem = f"The summary so far is too long to be extended: that takes a request of {used:,} tokens"
+        problem = f"{problem}, and {model} takes {budget_tokens:,}."
+    else:
+        problem = f"{model} takes requests of {budget_tokens:,} tokens, too few to write a summary with."
+    return ModelError(problem, advice="/settings set summary_model NAME chooses another model for summaries.")
 
 
 def model_of(target: Target) -> str:

@@ -10,7 +10,7 @@ from chorus_cli.core.context.memory import repeats_items
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.core.log.export import message_as_json
 from chorus_cli.core.log.marks import LogMarks, log_marks
-from chorus_cli.core.log.search_query import search_query
+from chorus_cli.core.log.search_query import beginnings, search_query
 from chorus_cli.services.log.transcript import numbers_of
 from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index, thread_lists
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
@@ -59,7 +59,8 @@ class Match:
 class Findings:
     """Results of a search, newest first; ``more`` were left out, at least that many if ``more_is_least``.
 
-    ``threads`` are those found by their titles, of which ``more_threads`` were left out.
+    ``threads`` are those found by their titles, of which ``more_threads`` were left out. ``wider`` are terms that find
+    something where nothing was found, because they look for the beginnings of words; empty if there are none.
     """
 
     matches: tuple[Match, ...]
@@ -67,6 +68,7 @@ class Findings:
     more_is_least: bool
     threads: tuple[TitledThread, ...] = ()
     more_threads: int = 0
+    wider: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -115,7 +117,19 @@ class Search:
             more_is_least=found.more > more,
             threads=tuple(threads[: scope.limit]),
             more_threads=max(0, len(threads) - scope.limit),
+            wider="" if found.hits or threads else await self._wider(text, scope),
         )
+
+    async def _wider(self, text: str, scope: Scope) -> str:
+        """Return the terms of ``text`` as beginnings of words, empty if they find no more."""
+        wider = beginnings(text)
+        if wider == text:
+            return ""
+        query = search_query(wider)
+        # What there was to tell, the search before has told.
+        found = await self._found(query, scope, lambda _sentence: None)
+        threads = await self.store.read(thread_lists.titled, query, scope)
+        return wider if threads or await self._judged(found.hits) else ""
 
     async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:
         """Update the index in batches; without ``tell`` there is a pause after each.

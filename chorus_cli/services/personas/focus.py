@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.target import Target
-from chorus_cli.core.errors import StorageError
+from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.core.models.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.services.personas.greeting import SHARED, notices
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.context.thread_views import last_exchange_of
+from chorus_cli.storage.sqlite.context.thread_views import last_exchange_of, read_on_arrival
 from chorus_cli.storage.sqlite.log import thread_rows
 from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey
 from chorus_cli.storage.sqlite.read_only import for_this_run
@@ -104,15 +104,20 @@ class Focus:
             self._set_by_hand[slug] = ModelChoice(model, reason)
 
     async def notices(self) -> tuple[str, ...]:
-        """Return the notices for a user who turns to the persona and thread in focus."""
+        """Return the notices for a user who turns to the persona and thread in focus; one of them names damage."""
         target = self.target()
         self._given_warnings = target.persona.warnings
-        return (*self.sharing_notices(), *await notices(self._store, target, self._clock.now()))
+        try:
+            found = await notices(self._store, target, self._clock.now())
+            await self._store.read(read_on_arrival, self.slug, self.thread_id)
+        except DatabaseDamagedError as error:
+            found = (*target.persona.warnings, str(error))
+        return (*self.sharing_notices(), *found)
 
     async def last_exchange(self) -> Exchange | None:
         """Return the last turn of the thread in focus that counts, for a user who comes to it; ``None`` if none does.
 
-        A damaged row is reported where it is needed, not where it is only shown.
+        Damage is told by `notices`.
         """
         with suppress(StorageError):
             return await self._store.read(last_exchange_of, self.slug, self.thread_id)

@@ -9,6 +9,7 @@ from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import age
 from chorus_cli.core.time.window import cutoff, window_reaching
+from chorus_cli.storage.files.drafts import KEPT
 from chorus_cli.storage.sqlite.context.window_counts import window_fill
 from chorus_cli.storage.sqlite.log import orphans
 
@@ -80,8 +81,9 @@ def _kept_notice(kept: Sequence[Path], one: str, several: str) -> tuple[str, ...
     if not kept:
         return ()
     if len(kept) == 1:
-        return (f"{one} is kept in {kept[0]}.",)
-    return (f"{len(kept):,} {several} are kept in {kept[-1].parent}; the newest is {kept[-1].name}.",)
+        return (f"{one} is kept in {kept[0]} for {KEPT.days} days; delete the file if you do not want it.",)
+    newest = f"the newest is {kept[-1].name}. Delete the files that you do not want."
+    return (f"{len(kept):,} {several} are kept in {kept[-1].parent} for {KEPT.days} days; {newest}",)
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:

@@ -116,7 +116,7 @@ class Answering:
         if calls:
             yield Called(await self._called(writer, calls, end.usage), end.usage)
             return
-        ended = outcome("".join(writer.pieces), end, failure)
+        ended = outcome(request.model, "".join(writer.pieces), end, failure)
         _, stopped = await run_to_completion(self._finish(writer, row, ended.status, end.usage))
         if stopped:
             raise asyncio.CancelledError

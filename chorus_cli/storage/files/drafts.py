@@ -29,7 +29,9 @@ _DAMAGED = "damaged-"
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
 _OWNER = re.compile(rf"^{_PREFIX}([0-9]+-[0-9a-f]+-)?")
 _BACKUP_SUFFIX = "~"
-_KEPT = timedelta(days=7)
+KEPT = timedelta(days=7)
+"""How long a draft is kept after its last change, unless a process that runs owns it."""
+
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 # An editor may have replaced the draft: a link is not followed, and opening a pipe does not wait.
@@ -141,7 +143,7 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
 
     Drafts of a process that ``is_alive`` are not among them: they may still be open.
     """
-    oldest_kept = (now - _KEPT).timestamp()
+    oldest_kept = (now - KEPT).timestamp()
     paths = [path for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
     found = [(_changed_at(path), path) for path in paths if not is_owned(path, is_alive)]
     return tuple(path for changed_at, path in sorted(found) if changed_at >= oldest_kept)
@@ -159,7 +161,7 @@ def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
     Those of a process that ``is_alive`` stay.
     """
     sweep_stale(folder)
-    oldest_kept = (now - _KEPT).timestamp()
+    oldest_kept = (now - KEPT).timestamp()
     for path in folder.glob(f"*{_PREFIX}*"):
         if path.name.startswith(_DAMAGED) or is_owned(path, is_alive):
             continue

@@ -109,9 +109,22 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(world: World) -> No
         await summarizer_of(world, 0.02).extended(target_of(world), TASK, "", ["Human: a"], Spent(world.store))
 
 
-async def test_a_limit_without_room_is_a_failure_and_not_an_endless_loop(world: World) -> None:
-    with pytest.raises(ModelError, match="has no room for a summary"):
-        await summarizer_of(world).extended(target_of(world), TASK, "word " * 9000, ["Human: a"], Spent(world.store))
+@pytest.mark.parametrize(
+    ("task", "so_far", "problem"),
+    [
+        (
+            TASK,
+            "word " * 9000,
+            r"The summary so far is too long to be extended: that takes a request of 9,\d{3} tokens",
+        ),
+        ("word " * 9000, "", r"openai/test takes requests of [\d,]+ tokens, too few to write a summary with\."),
+    ],
+)
+async def test_a_limit_without_room_is_a_failure_and_not_an_endless_loop(
+    world: World, task: str, so_far: str, problem: str
+) -> None:
+    with pytest.raises(ModelError, match=rf"^{problem}.* /settings set summary_model NAME chooses another model"):
+        await summarizer_of(world).extended(target_of(world), task, so_far, ["Human: a"], Spent(world.store))
     assert world.model.requests == []
 
 

@@ -12,18 +12,22 @@ FOLDER = Path("/drafts")
 EDITS = ("draft-7-ab-x_1-context.md", "draft-settings.jsonc")
 MESSAGES = ("draft-7-ab-y-unsent-chorus.md", "draft-7-ab-z-unsent-chorus-2.md")
 
+ONE = "for 7 days; delete the file if you do not want it."
+IN = "kept in /drafts for 7 days; the newest is"
+MORE = "Delete the files that you do not want."
+
 
 @pytest.mark.parametrize(
     ("kept", "notices"),
     [
         ((), ()),
-        (EDITS[:1], ("An edit that was not used is kept in /drafts/draft-7-ab-x_1-context.md.",)),
-        (MESSAGES[:1], ("A message that was not sent is kept in /drafts/draft-7-ab-y-unsent-chorus.md.",)),
+        (EDITS[:1], (f"An edit that was not used is kept in /drafts/draft-7-ab-x_1-context.md {ONE}",)),
+        (MESSAGES[:1], (f"A message that was not sent is kept in /drafts/draft-7-ab-y-unsent-chorus.md {ONE}",)),
         (
             (EDITS[0], *MESSAGES, EDITS[1]),
             (
-                "2 edits that were not used are kept in /drafts; the newest is draft-settings.jsonc.",
-                "2 messages that were not sent are kept in /drafts; the newest is draft-7-ab-z-unsent-chorus-2.md.",
+                f"2 edits that were not used are {IN} draft-settings.jsonc. {MORE}",
+                f"2 messages that were not sent are {IN} draft-7-ab-z-unsent-chorus-2.md. {MORE}",
             ),
         ),
     ],

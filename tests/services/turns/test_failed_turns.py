@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.messages import Status
-from chorus_cli.core.models.events import TextDelta, TurnDone
+from chorus_cli.core.models.events import ARRIVED, TextDelta, TurnDone
 from chorus_cli.services.context.report import context_report
 from chorus_cli.storage.sqlite.log import orphans
 from tests.services.world import words_come
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.services.world import World
 
 DOWN = ModelError("It is down.", status_code=400)
+CUT = ModelError("Cut.", advice=f"{ARRIVED} Wait.")
 FAILED = [("user", "Hello")]
 
 
@@ -38,9 +39,12 @@ async def test_a_failure_without_a_word_advises_retry(world: World) -> None:
     [
         (TurnDone(1, Status.TRUNCATED, error=DOWN), "It is down."),
         (TurnDone(1, Status.FAILED, error=DOWN), "It is down. Your message is kept; /retry asks again."),
+        (TurnDone(1, Status.TRUNCATED, error=CUT), "Cut. The part that arrived is kept; /retry asks again. Wait."),
+        (TurnDone(1, Status.FAILED, error=CUT), "Cut. Wait. Your message is kept; /retry asks again."),
+        (TurnDone(1, Status.TRUNCATED, error=CUT, again=""), "Cut. Wait."),
     ],
 )
-def test_only_a_reply_without_a_word_is_to_be_asked_for_again(done: TurnDone, complaint: str) -> None:
+def test_only_a_reply_that_broke_off_is_to_be_asked_for_again(done: TurnDone, complaint: str) -> None:
     assert done.complaint == complaint
 
 

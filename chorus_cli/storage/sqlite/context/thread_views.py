@@ -11,7 +11,7 @@ from chorus_cli.core.log.journal import thread_journal
 from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.log.threads import last_exchange
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_rows
+from chorus_cli.storage.sqlite.log import input_rows, message_rows, operation_rows, thread_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -77,3 +77,11 @@ def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: in
     """Return the last turn of a thread that counts, whatever its age; ``None`` if there is none."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
     return last_exchange(newest_in_context(connection, thread_journal(thread_id, operations)))
+
+
+def read_on_arrival(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
+    """Read what a chat shows without being asked and does without if it is damaged."""
+    last_exchange_of(connection, persona, thread_id)
+    input_rows.newest(connection, persona)
+    # Imports may have brought thousands of closed ones.
+    connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (persona,)).fetchall()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.time import timestamps
@@ -25,6 +26,7 @@ _TIMES = frozenset({"timestamp", "created_at", "closed_at", "last_accessed", "wi
 _JSON = frozenset({"detail", "usage", "attachments"})
 _RUN = re.compile(r"[\w-]{1,100}", re.ASCII)
 _ESSENTIAL = ("id", "persona", "thread_id", "role", "content", "timestamp", "checksum")
+_MOST_NAMED = 5
 _EARLIEST = "1970-01-01T00:00:00.000000Z"
 
 
@@ -47,6 +49,13 @@ class _Table(NamedTuple):
 
     def _has_checksum(self, row: Row) -> bool:
         return row[self.columns.index("checksum")] is not None and _is_as_written(self, row)
+
+
+class Lost(NamedTuple):
+    """The number of lost messages, and the ids of the first ones."""
+
+    number: int
+    first_ids: tuple[int, ...]
 
 
 class NewLog:
@@ -94,8 +103,8 @@ class NewLog:
                 brought[table.name] += self._wanted(table, row) and self._insert(table, row)
         return brought
 
-    def complete(self, reader: RowReader) -> int:
-        """Add the rows that others need and drop those that refer to lost ones; return the number of lost messages."""
+    def complete(self, reader: RowReader) -> Lost:
+        """Add the rows that others need and drop those that refer to lost ones; return the lost messages."""
         self._drop_dangling()
         if self._has("intents"):
             for id_ in intents.damaged(self._connection):
@@ -188,12 +197,14 @@ class NewLog:
                 "ON CONFLICT(persona, counted) DO UPDATE SET newest = MAX(newest, excluded.newest)"
             )
 
-    def _lost(self) -> int:
+    def _lost(self) -> Lost:
         (there,) = self._connection.execute("SELECT COUNT(*) FROM messages").fetchone()
         (newest,) = self._connection.execute(
             "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'messages'"
         ).fetchone()
-        return int(newest) - int(there)
+        ids = (id_ for (id_,) in self._connection.execute("SELECT id FROM messages WHERE id > 0 ORDER BY id"))
+        gaps = (range(before + 1, id_) for before, id_ in pairwise(chain([0], ids, [newest + 1])))
+        return Lost(int(newest) - int(there), tuple(islice(chain.from_iterable(gaps), _MOST_NAMED)))
 
 
 def _tables(connection: sqlite3.Connection) -> list[_Table]:

@@ -10,7 +10,7 @@ from chorus_cli.core.errors import StorageError
 from chorus_cli.storage.sqlite import migrations
 from chorus_cli.storage.sqlite.errors import UNREADABLE
 from chorus_cli.storage.sqlite.upkeep import examination, soundness
-from chorus_cli.storage.sqlite.upkeep.new_log import MESSAGES, NewLog
+from chorus_cli.storage.sqlite.upkeep.new_log import MESSAGES, Lost, NewLog
 from chorus_cli.storage.sqlite.upkeep.row_reading import RowReader
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Counts(NamedTuple):
     read: int
     from_backup: int
     changed: int
-    lost: int
+    lost: Lost
     others: int
     others_from_backup: int
 
