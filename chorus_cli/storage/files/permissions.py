@@ -46,9 +46,24 @@ def _folders_below(root: Path) -> Iterator[Path]:
 
 
 def access_advice(path: Path) -> str:
-    """Return a sentence with the command that gives the user access to a file, or to a folder and all in it."""
+    """Return a sentence with the command that gives the user access to a file, or to a folder and all in it.
+
+    If a folder on the way to it cannot be entered, that is what the command opens.
+    """
+    path = barrier(path)
     change = "600" if is_there(path) and path.is_file() else "-R u+rwX"
     return f"Give yourself access with: chmod {change} {shlex.quote(str(path))}"
+
+
+def advised(error: Exception) -> str:
+    """Return the sentences of an error, with the command that helps if it is due to permissions of the user's files."""
+    cause, sentences = error.__cause__, str(error)
+    if not isinstance(cause, PermissionError) or not cause.filename or "chmod" in sentences:
+        return sentences
+    place = barrier(Path(os.fsdecode(cause.filename)))
+    place = place if is_there(place) else place.parent
+    is_own = is_there(place) and place.stat().st_uid == os.geteuid()
+    return f"{sentences} {access_advice(place)}" if is_own else sentences
 
 
 def refused(error: OSError) -> str:
@@ -59,7 +74,7 @@ def refused(error: OSError) -> str:
     if not path:
         return f"A file cannot be used: {error.strerror or error}. Check the permissions of Chorus's folders."
     reason = f"{path} cannot be used: {error.strerror or error}."
-    return f"{reason} {access_advice(barrier(Path(os.fsdecode(path))))}"
+    return f"{reason} {access_advice(Path(os.fsdecode(path)))}"
 
 
 def barrier(path: Path) -> Path:
