@@ -101,7 +101,9 @@ def test_a_purge_stops_at_backups_that_it_cannot_look_into(home: Home) -> None:
     assert outcome.errors.endswith(f"Give yourself access with: chmod -R u+rwX {home.path / 'backups'}\n")
 
 
-@pytest.mark.parametrize("name", ["personas/frodo", "personas/chorus/sessions", "personas/chorus/sessions/*"])
+@pytest.mark.parametrize(
+    "name", ["personas/frodo", "personas/frodo/docs", "personas/chorus/sessions", "personas/chorus/sessions/*"]
+)
 def test_a_purge_stops_at_texts_that_it_cannot_look_into(home: Home, name: str) -> None:
     (path,) = home.path.glob(name)
     with refused(path):
