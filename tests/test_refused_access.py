@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,6 +58,32 @@ def test_the_doctor_names_a_folder_that_cannot_be_read(home: Home, name: str) ->
     with refused(home.path / name):
         found = wrong(home)
     assert found["access"]["sentence"].startswith(f"{home.path / name} cannot be read. Give yourself access with: ")
+
+
+@pytest.mark.parametrize(
+    ("names", "others"),
+    [
+        (("chorus/docs", "frodo", "reviewer"), ""),
+        (("chorus/docs", "chorus/sessions", "frodo", "reviewer"), " and 1 other"),
+    ],
+)
+def test_the_doctor_and_a_purge_name_all_that_cannot_be_read_in_one_command(
+    home: Home, names: tuple[str, ...], others: str
+) -> None:
+    paths = [home.path / "personas" / name for name in names]
+    paths[0].mkdir(exist_ok=True)
+    with ExitStack() as closed:
+        for path in paths:
+            closed.enter_context(refused(path))
+        doctor, purge = wrong(home)["access"]["sentence"], run(home, "purge", "search", _WORDS, "--yes")
+        backup = run(home, "backup").errors.removeprefix("No backup was made: ")
+    for told in (doctor, purge.errors, backup):
+        named = told.partition(" cannot be read")[0]
+        command = told.strip().partition("chmod -R u+rwX ")[2].partition(";")[0].split()
+        assert named.removesuffix(others).replace(" and ", ", ").split(", ") == command
+        assert {*command} <= {*map(str, paths)}
+        assert len(command) == 3
+    assert "so a purge cannot look for the words in them. " in purge.errors
 
 
 COMMANDS = (

@@ -169,11 +169,11 @@ def complete(connection: sqlite3.Connection) -> None:
 
 
 def _require_access(home: PurgedHome) -> None:
-    refused = next(filter(permissions.is_refused, _searched(home)), None)
-    if refused is not None:
-        closed = permissions.barrier(refused)
-        told = f"{closed} cannot be read, so a purge cannot look for the words in it."
-        raise PurgeError(f"{told} {permissions.access_advice(closed)}")
+    closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, _searched(home))))]
+    if closed:
+        names, them = permissions.closed_paths(closed), "it" if len(closed) == 1 else "them"
+        told = f"{names} cannot be read, so a purge cannot look for the words in {them}."
+        raise PurgeError(f"{told} {permissions.access_advice(*closed)}")
 
 
 def _searched(home: PurgedHome) -> Iterator[Path]:
