@@ -24,6 +24,7 @@ from chorus_cli.keeping import Keeping, forgotten, is_restoring, kept, only_read
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.services.personas.focus import Focus
+from chorus_cli.storage.files.permissions import refused
 from chorus_cli.storage.sqlite import intents, meta_rows
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.terminal.screen.output import standard_error
@@ -156,8 +157,9 @@ class App:
             await self._turns.providers.aclose()
 
     def report_bug(self, error: Exception) -> str:
-        """Keep a traceback, unless the run is private, and return the sentence that says where."""
-        return report_bug(self.keeping.bugs, error, self._environment)
+        """Keep a traceback, unless the run is private, and return the sentence that says where, or what is refused."""
+        told = report_bug(self.keeping.bugs, error, self._environment)
+        return refused(error) if isinstance(error, PermissionError) else told
 
     def _compose(self) -> Services:
         from chorus_cli.command_composition import compose, this_desk  # noqa: PLC0415 - imports all

@@ -13,6 +13,7 @@ from chorus_cli.core.errors import ChorusError, CommandError, StorageError
 from chorus_cli.core.text.command_signs import begins_private
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.editing.unsent import UnsentInput
+from chorus_cli.storage.files.permissions import refused
 from chorus_cli.storage.sqlite.log import input_rows
 from chorus_cli.terminal.backend import Backend, Privacy
 from chorus_cli.terminal.prompt.history import InputHistories
@@ -86,6 +87,8 @@ class _Terminal(NamedTuple):
                     await self.chat(options._replace(persona=target.persona.slug, is_private=True), outer=app)
             except ChorusError:
                 raise
+            except PermissionError as error:
+                raise CommandError(refused(error)) from error
             except Exception as error:
                 # The chat around it would write the traceback to a file, and that may quote the private one.
                 raise CommandError(report_bug(None, error, self.environment)) from error

@@ -14,7 +14,7 @@ from chorus_cli.adapters.machine import event_loop
 from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.core.errors import ChorusError, UsageError
 from chorus_cli.core.jobs.environment import with_umask
-from chorus_cli.storage.files.permissions import refused
+from chorus_cli.storage.files.permissions import advised, refused
 from chorus_cli.subcommands.command_line import parsed
 from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         chosen = parsed(arguments)
         return _seen(event_loop.run(_reported(_work(chosen, with_umask(environment, mask)), chosen, environment)))
     except ChorusError as error:
-        return _say(str(error), WRONG_ARGUMENTS if isinstance(error, UsageError) else FAILED)
+        return _say(advised(error), WRONG_ARGUMENTS if isinstance(error, UsageError) else FAILED)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except _EndedBySignal as ended:

@@ -154,7 +154,12 @@ def test_the_text_of_a_changed_message_comes_back_from_the_backup(home: Home) ->
 
 def test_a_changed_text_that_no_backup_has_can_be_taken_for_true(home: Home) -> None:
     home.sql("UPDATE messages SET content = 'and again!' WHERE id = 5")
-    assert "No backup has the text of 1 message" in mended(home, "y", "y")
+    told = mended(home, "y", "n")
+    assert "true? [y/N] n The present text of 1 message is as before; chorus doctor will tell of" in told
+    assert "checksums" in wrong(home)
+    told = mended(home, "y", "y")
+    assert "No backup has the text of 1 message" in told
+    assert "true? [y/N] y The present text of 1 message is taken for true now." in told
     assert home.said()[2] == "and again!"
     assert wrong(home) == {}
 

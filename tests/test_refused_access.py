@@ -6,17 +6,17 @@ import errno
 import json
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from chorus_cli.storage.files.permissions import refused as sentence
-from tests.terminal.command import PROGRAM, Outcome, finished
+from tests.terminal.command import Outcome, finished
 from tests.terminal.driver import Home
+from tests.terminal.ordinary_user import ordinary_program, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _WORDS = "a word of mine"
@@ -36,24 +36,9 @@ def home(tmp_path: Path, template: Home) -> Home:
     return Home(shutil.copytree(template.path, tmp_path / "home"))
 
 
-@contextmanager
-def refused(path: Path, mode: int = 0) -> Iterator[None]:
-    """Take permissions of a file or folder away."""
-    before = path.stat().st_mode
-    path.chmod(mode)
-    try:
-        yield
-    finally:
-        path.chmod(before)
-
-
 def run(home: Home, *words: str) -> Outcome:
     """Run a subcommand as one to whom permissions apply."""
-    tool = shutil.which("setpriv")
-    if os.geteuid() == 0 and tool is None:
-        pytest.skip("to root every file is open, and without setpriv root cannot be less than that")
-    lowered = [tool, "--inh-caps=-all", "--bounding-set=-all"] if tool and os.geteuid() == 0 else []
-    return finished([*lowered, *PROGRAM, *words], home.environment)
+    return finished([*ordinary_program(), *words], home.environment)
 
 
 def wrong(home: Home) -> dict[str, dict[str, Any]]:
@@ -73,6 +58,32 @@ def test_the_doctor_names_a_folder_that_cannot_be_read(home: Home, name: str) ->
     with refused(home.path / name):
         found = wrong(home)
     assert found["access"]["sentence"].startswith(f"{home.path / name} cannot be read. Give yourself access with: ")
+
+
+@pytest.mark.parametrize(
+    ("names", "others"),
+    [
+        (("chorus/docs", "frodo", "reviewer"), ""),
+        (("chorus/docs", "chorus/sessions", "frodo", "reviewer"), " and 1 other"),
+    ],
+)
+def test_the_doctor_and_a_purge_name_all_that_cannot_be_read_in_one_command(
+    home: Home, names: tuple[str, ...], others: str
+) -> None:
+    paths = [home.path / "personas" / name for name in names]
+    paths[0].mkdir(exist_ok=True)
+    with ExitStack() as closed:
+        for path in paths:
+            closed.enter_context(refused(path))
+        doctor, purge = wrong(home)["access"]["sentence"], run(home, "purge", "search", _WORDS, "--yes")
+        backup = run(home, "backup").errors.removeprefix("No backup was made: ")
+    for told in (doctor, purge.errors, backup):
+        named = told.partition(" cannot be read")[0]
+        command = told.strip().partition("chmod -R u+rwX ")[2].partition(";")[0].split()
+        assert named.removesuffix(others).replace(" and ", ", ").split(", ") == command
+        assert {*command} <= {*map(str, paths)}
+        assert len(command) == 3
+    assert "so a purge cannot look for the words in them. " in purge.errors
 
 
 COMMANDS = (
@@ -117,7 +128,9 @@ def test_a_purge_stops_at_backups_that_it_cannot_look_into(home: Home) -> None:
     assert outcome.errors.endswith(f"Give yourself access with: chmod -R u+rwX {home.path / 'backups'}\n")
 
 
-@pytest.mark.parametrize("name", ["personas/frodo", "personas/chorus/sessions", "personas/chorus/sessions/*"])
+@pytest.mark.parametrize(
+    "name", ["personas/frodo", "personas/frodo/docs", "personas/chorus/sessions", "personas/chorus/sessions/*"]
+)
 def test_a_purge_stops_at_texts_that_it_cannot_look_into(home: Home, name: str) -> None:
     (path,) = home.path.glob(name)
     with refused(path):
@@ -187,6 +200,35 @@ def test_the_list_of_personas_tells_of_one_that_cannot_be_read(home: Home) -> No
         outcome = run(home, "personas")
     assert "Reviewer" in outcome.output
     assert "frodo/system.jsonc cannot be read: Permission denied" in outcome.errors
+
+
+@pytest.mark.parametrize("name", ["frodo", "frodo/system.jsonc"])
+def test_the_list_of_personas_has_the_reason_in_place_of_a_description(home: Home, name: str) -> None:
+    with refused(home.path / "personas" / name):
+        outcome = run(home, "ask", "/persona")
+    [row] = [line for line in outcome.output.splitlines() if "frodo" in line]
+    assert row.split("never")[1].strip() == (
+        "system.jsonc cannot be read: Permission denied; nothing in this file counts"
+    )
+
+
+def test_documents_that_cannot_be_read_are_told_of(home: Home) -> None:
+    folder = home.path / "personas" / "frodo" / "docs"
+    with refused(folder):
+        outcome = run(home, "ask", "--persona", "frodo", "hi")
+    told = f"{folder} cannot be read, so the documents are left out. Give yourself access with: chmod -R u+rwX {folder}"
+    assert (outcome.code, outcome.errors.splitlines()[0]) == (0, told)
+
+
+def test_a_sentence_about_a_refusal_has_the_command_that_helps(home: Home) -> None:
+    sessions = home.path / "personas" / "chorus" / "sessions"
+    (session,) = sessions.glob("*.json")
+    with refused(session):
+        outcome = run(home, "ask", f"/context show {session.stem}")
+    assert outcome.errors.endswith(f"Permission denied. Give yourself access with: chmod 600 {session}\n")
+    with refused(sessions, 0o500):
+        outcome = run(home, "ask", "/context save")
+    assert outcome.errors.endswith(f"Nothing was saved. Give yourself access with: chmod -R u+rwX {sessions}\n")
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.ELOOP, errno.EMFILE])

@@ -52,11 +52,13 @@ ARCHIVED = replace(PERSONA, help="an archived persona", complete=_archived)
 async def listing(services: Services) -> Table:
     """List your personas; the current one is marked, archived ones come last.
 
+    One whose settings cannot be read has the reason in place of its description.
+
     Examples:
         /persona
     """
     members = await services.personas.roster.members()
-    rows = [_row(member, active=member.persona.slug == services.focus.slug) for member in members]
+    rows = [_row(services, member) for member in members]
     return Table("", ("", "Persona", "Aliases", "Messages", "Last talked", "Description"), tuple(rows))
 
 
@@ -242,16 +244,19 @@ async def turn_to(services: Services, slug: str) -> Report:
     return Report((Text(says), *map(Text, await services.focus.notices())))
 
 
-def _row(member: PersonaEntry, *, active: bool) -> tuple[str, ...]:
+def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:
     persona = member.persona
+    path = services.personas.files.settings_path(persona.slug)
+    # The warnings about its own file come first.
+    flaw = persona.warnings[0].replace(str(path), path.name) if str(path) in persona.unreadable else ""
     called = [name for name in (persona.slug, *persona.settings.aliases) if name.casefold() != persona.name.casefold()]
     return (
-        "●" if active else "",
+        "●" if persona.slug == services.focus.slug else "",
         f"{persona.name} (archived)" if member.archived else persona.name,
         ", ".join(called),
         f"{member.messages:,}",
         local(member.last_spoken) if member.last_spoken else "never",
-        persona.settings.description,
+        flaw or persona.settings.description,
     )
 
 

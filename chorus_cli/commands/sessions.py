@@ -17,7 +17,7 @@ from chorus_cli.commands.wording import in_threads, local, speaker
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log.messages import MessageContent, words_of
 from chorus_cli.core.sessions.format import Session
-from chorus_cli.core.sessions.summary import first_sentence
+from chorus_cli.core.sessions.summary import STOPPED, first_sentence
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.tools.calls import calls_in_words
@@ -82,11 +82,11 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
 
 
 def saved_text(saved: Saved) -> str:
-    """Report a saved session with its summary."""
+    """Report a saved session with its summary; of one that was stopped, the problem says all."""
     row = saved.row
     lines = [
         f"Saved session {row.session_id}: {_amount(saved)}, ~{row.token_estimate:,} tokens",
-        row.summary,
+        "" if row.summary == STOPPED else row.summary,
         saved.problem,
         _left_out(saved.in_progress),
     ]

@@ -102,12 +102,13 @@ def rounding(span: Span, choice: WindowChoice) -> str:
     return f"{format_span(span.seconds)} is rounded to whole hours."
 
 
-def turn(question: Message) -> str:
+def turn(question: Message, *, is_answered: bool) -> str:
     """Name a turn by the user's message in it."""
     said = shortened(question.content)
+    with_reply = " and its reply" if is_answered else ""
     if not said and not question.attachments:
-        return "a purged message and its reply"
-    return f'your message "{said}" and its reply' if question.role is Role.USER else f'the message "{said}"'
+        return f"a purged message{with_reply}"
+    return f'your message "{said}"{with_reply}' if question.role is Role.USER else f'the message "{said}"'
 
 
 async def all_threads(services: Services) -> str:

@@ -89,12 +89,18 @@ async def _bring_texts(home: Paths) -> bool:
         if not remaining:
             return True
         question = f"No backup has the text of {counted(len(remaining), 'message')}. Take the present text for true?"
-        if not await agreed(question, standard_output()):
-            return False
-        connection.execute("BEGIN IMMEDIATE")
-        true_texts.accept(connection, remaining)
-        connection.execute("COMMIT")
-    return True
+        texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
+        if is_agreed:
+            connection.execute("BEGIN IMMEDIATE")
+            true_texts.accept(connection, remaining)
+            connection.execute("COMMIT")
+        left = "as before; chorus doctor will tell of the difference again"
+        standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")
+    return is_agreed
+
+
+def _present_texts(number: int) -> str:
+    return "The present text of 1 message is" if number == 1 else f"The present texts of {number:,} messages are"
 
 
 async def _salvage(home: Paths) -> bool:

@@ -15,6 +15,7 @@ from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.editing.unsent_drafts import joined
 from chorus_cli.services.personas.greeting import drafts_notices, interrupted_elsewhere, question_in
+from chorus_cli.storage.files.permissions import advised
 from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
@@ -175,7 +176,7 @@ class Repl:
                 self._keep_unsent(target)
                 raise
             except ChorusError as error:
-                self._refuse(error, str)
+                self._refuse(error, advised)
             except Exception as error:  # noqa: BLE001 - a bug must not end the chat
                 self._refuse(error, self._backend.report_bug)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from chorus_cli.commands.framework.replies import Reply, Report, Table, plain
 from chorus_cli.commands.sessions import saved_line
 from chorus_cli.commands.templates import command_of
 from chorus_cli.core.errors import ChorusError, ModelError
+from tests.terminal.screen.terminal_file import seen
 
 if TYPE_CHECKING:
     from chorus_cli.commands.framework.services import Services
@@ -82,6 +84,17 @@ async def test_a_failing_summary_says_why(desk: Desk) -> None:
     desk.world.model.enqueue(ModelError("The key is wrong."))
     lines = (await desk.told("/context save Auth")).splitlines()
     assert lines[1:] == ["(summary generation failed)", "The key is wrong."]
+
+
+async def test_a_summary_that_was_stopped_is_told_in_a_sentence_alone(desk: Desk) -> None:
+    desk.world.model.enqueue(asyncio.Event())
+    requests = len(desk.world.model.requests)
+    saving = asyncio.create_task(desk.told("/context save Auth"))
+    await seen(lambda: len(desk.world.model.requests) > requests)
+    saving.cancel()
+    lines = (await saving).splitlines()
+    assert lines[1:] == ["The summary was stopped; the session is saved without one."]
+    assert (await desk.table("/context history")).rows[0][3] == "(no summary: stopped)"
 
 
 async def test_an_empty_context_is_said_to_be_empty(desk: Desk) -> None:

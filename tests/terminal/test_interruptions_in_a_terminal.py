@@ -46,11 +46,12 @@ def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, 
             chat.await_text(told, seconds=1, times=told_before + 1)
             chat.await_line(PROMPT, seconds=1)
         assert " … " not in chat.screen_text()
+        assert "failed" not in chat.screen_text()
         chat.press("ctrl-d")
         assert chat.await_end() == 0
         assert chat.echoes
     assert home.replies() == [("Mock response from ", "interrupted"), ("", "interrupted")]
-    assert home.sql("SELECT summary FROM sessions") == ["(summary generation failed)"]
+    assert home.sql("SELECT summary FROM sessions") == ["(no summary: stopped)"]
 
 
 @pytest.mark.parametrize("pause_seconds", [0, 0.001, 0.003, 0.01, 0.03, 0.1])

@@ -20,6 +20,7 @@ from chorus_cli.core.time.timespan import Span
 from chorus_cli.services.log.journal import Entry
 from chorus_cli.services.log.pins import pin, unpin
 from chorus_cli.services.log.transcript import numbers_of
+from chorus_cli.services.turns.writers import is_answered
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 TOP: CommandGroup[Services] = CommandGroup("")
@@ -182,7 +183,7 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
 async def named(services: Services, done: Operation | Spoken) -> str:
     """Name an operation or a turn that was undone or redone, with the number of threads if that is all of several."""
     if not isinstance(done, Operation):
-        return turn(done)
+        return turn(done, is_answered=await is_answered(services.conversation, done))
     concerns_all = done.act.is_boundary and done.thread_id is None
     return done.describe() + (await all_threads(services) if concerns_all else "")
 

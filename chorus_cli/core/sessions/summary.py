@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 FAILED = "(summary generation failed)"
+STOPPED = "(no summary: stopped)"
 TASK = (
     "You write the note by which a conversation is found again later. Summarise the whole conversation that you are "
     "given in 2 to 4 sentences: what was accomplished, which decisions were made, and what is unfinished. Write in "
@@ -51,7 +52,7 @@ def first_sentence(summary: str) -> str:
 
 def can_be_extended(summary: str) -> bool:
     """Return whether a summary is one of a model, so that it can be extended."""
-    return bool(summary) and summary != FAILED and not summary.startswith(_EXTRACT)
+    return summary not in {"", FAILED, STOPPED} and not summary.startswith(_EXTRACT)
 
 
 def _shortened(text: str, longest: int) -> str:

@@ -19,6 +19,9 @@ MOST_SHOWN = 5
 MOST_PLACES = 20
 """The most places that have words of purged texts and are shown; a program is told of all."""
 
+DOCUMENT = "document"
+"""The place of a repetition in a file of a persona that no purge changes."""
+
 
 class ShownMessage(NamedTuple):
     """A message that would be purged, for a list; ``speaker`` is a name for the user or of the persona."""
@@ -130,7 +133,8 @@ class Extent:
 
     def text_of_none(self) -> str:
         """Return the answer if nothing is found."""
-        return " ".join(filter(None, ["There is nothing of that; nothing was purged.", self._unsearched()]))
+        told = " ".join(filter(None, ["There is nothing of that; nothing was purged.", self._unsearched()]))
+        return "\n".join([told, *self._places()])
 
     def _unsearched(self) -> str:
         if not self.unsearched_pdfs:
@@ -139,11 +143,16 @@ class Extent:
         return f"{counted(self.unsearched_pdfs, 'PDF')} {verb} not searched; if one has the words, purge its message."
 
     def _places(self) -> Iterator[str]:
-        if self.elsewhere:
-            yield "Repeated in, and would stay (change or delete it yourself, or purge what a search finds):"
-            yield from (each.line() for each in self.elsewhere[:MOST_PLACES])
-            if len(self.elsewhere) > MOST_PLACES:
-                yield f"  and {len(self.elsewhere) - MOST_PLACES:,} more, which --json names"
+        documents = [each for each in self.elsewhere if each.place == DOCUMENT]
+        others = [each for each in self.elsewhere if each.place != DOCUMENT]
+        own = "Repeated in documents of personas, which no purge changes (edit or delete them yourself):"
+        rest = "Repeated in, and would stay (change or delete it yourself, or purge what a search finds):"
+        for heading, places in ((rest, others), (own, documents)):
+            if places:
+                yield heading
+                yield from (each.line() for each in places[:MOST_PLACES])
+            if len(places) > MOST_PLACES:
+                yield f"  and {len(places) - MOST_PLACES:,} more, which --json names"
 
     def _derived(self) -> list[str]:
         size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""

@@ -185,6 +185,10 @@ class IdleTimer:
                 # It was archived or deleted meanwhile; the next message to it says so.
                 return
             except ChorusError as error:
+                if (early := LONGEST_SLEEP_SECONDS - period.seconds()) > 0:
+                    # The settings cannot be read at present, and a line is to be shown only once the user is silent.
+                    await self._clock.sleep(early)
+                    continue
                 period.is_served = True
                 told = f"The talk with {slug} could not be saved after a while of silence: {error}"
             except Exception as error:  # noqa: BLE001 - a bug in the background must not end the chat

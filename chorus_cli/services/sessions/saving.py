@@ -59,7 +59,7 @@ class _Summary:
     problem: str = ""
 
 
-_STOPPED = _Summary(session_summary.FAILED, "The summary was stopped; the session is saved without one.")
+_STOPPED = _Summary(session_summary.STOPPED, "The summary was stopped; the session is saved without one.")
 
 
 @dataclass(frozen=True, slots=True)

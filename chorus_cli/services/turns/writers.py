@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import Status
+from chorus_cli.core.log.messages import Status, is_filled
 from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ async def is_answering(conversation: Conversation, question: Message) -> bool:
     """Return whether this process is writing a reply to ``question``."""
     rows = await _replies(conversation, question)
     return any(row.status is Status.STREAMING and row.run == conversation.run for row in rows)
+
+
+async def is_answered(conversation: Conversation, question: Message) -> bool:
+    """Return whether ``question`` has a reply with words or calls, or one in progress."""
+    rows = await _replies(conversation, question)
+    return any(is_filled(row) or row.tool_calls or row.status is Status.STREAMING for row in rows)
 
 
 async def _replies(conversation: Conversation, question: Message) -> list[Message]:

@@ -14,7 +14,15 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
 from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.files import rescued_files
-from chorus_cli.storage.files.permissions import access_advice, is_refused, is_there, refused, refused_folders
+from chorus_cli.storage.files.permissions import (
+    MOST_NAMED,
+    access_advice,
+    closed_paths,
+    is_refused,
+    is_there,
+    refused,
+    refused_folders,
+)
 from chorus_cli.storage.sqlite.read_only import is_writable
 
 if TYPE_CHECKING:
@@ -114,9 +122,8 @@ def _accessible(folders: Folders) -> Iterator[Finding]:
     """Yield a finding about the folders that the user may not look into."""
     found = refused_folders(folders.data, folders.config, folders.state)
     if found:
-        again = "; then run chorus doctor again" if len(found) > 1 else ""
-        others = f", nor can {counted(len(found) - 1, 'other folder')}" if len(found) > 1 else ""
-        yield wrong("access", f"{found[0]} cannot be read{others}. {access_advice(found[0])}{again}")
+        again = "; then run chorus doctor again" if len(found) > MOST_NAMED else ""
+        yield wrong("access", f"{closed_paths(found)} cannot be read. {access_advice(*found)}{again}")
 
 
 def _room(places: Places, folders: Folders) -> Iterator[Finding]:

@@ -164,7 +164,7 @@ class Purging:
     async def rewrite_backups(self, tell: Callable[[str], None], wanted: WantedPurge = NO_CRITERIA) -> str:
         """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``; return a sentence.
 
-        ``tell`` gets a sentence for each that cannot be rewritten.
+        ``tell`` gets a sentence for each that cannot be rewritten, or is not confirmed by the disk.
 
         Raises:
             PurgeError: another Chorus is at it.
@@ -194,8 +194,9 @@ class Purging:
         rewritten = 0
         for path in held.backups:
             try:
-                backups.rewrite(self.places, path, sought, self.clock.now())
+                unconfirmed = backups.rewrite(self.places, path, sought, self.clock.now())
                 rewritten += 1
+                failures += filter(None, [unconfirmed])
             except (BackupError, StorageError) as error:
                 failures.append(f"{path} still has it. {error}")
         return _Rewritten(rewritten, tuple(failures))

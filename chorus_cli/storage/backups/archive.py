@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files import durable_files
-from chorus_cli.storage.files.permissions import access_advice, refused_folders
+from chorus_cli.storage.files.permissions import access_advice, closed_paths, refused_folders
 from chorus_cli.storage.files.session_files import SESSIONS_FOLDER
 from chorus_cli.storage.sqlite.upkeep import copying, soundness
 from chorus_cli.storage.sqlite.upkeep.copying import BackupStoppedError
@@ -228,8 +228,8 @@ def _packed(places: Places, request: Request, copy: Path, draft: Path) -> Manife
 
 
 def _manifest(places: Places, request: Request, copy: Path) -> Manifest:
-    for folder in refused_folders(places.personas):
-        raise BackupError(f"No backup was made: {folder} cannot be read. {access_advice(folder)}")
+    if closed := refused_folders(places.personas):
+        raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
     with copying.opened(copy) as connection:
         fault = soundness.quick_fault(connection)
         # The index of the search is made again from the log wherever the backup is restored.

@@ -7,8 +7,13 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.text.phrases import enumerated
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+MOST_NAMED = 3
+"""The most paths that a sentence and its command name."""
 
 
 def is_there(path: Path) -> bool:
@@ -45,10 +50,33 @@ def _folders_below(root: Path) -> Iterator[Path]:
         yield from (path for name in below if not (path := Path(folder, name)).is_symlink())
 
 
-def access_advice(path: Path) -> str:
-    """Return a sentence with the command that gives the user access to a file, or to a folder and all in it."""
-    change = "600" if is_there(path) and path.is_file() else "-R u+rwX"
-    return f"Give yourself access with: chmod {change} {shlex.quote(str(path))}"
+def access_advice(*paths: Path) -> str:
+    """Return a sentence with the command that gives the user access to files, or to folders and all in them.
+
+    If a folder on the way to one cannot be entered, that is what the command opens. It names a few paths at most.
+    """
+    places = [barrier(path) for path in paths[:MOST_NAMED]]
+    is_file = len(places) == 1 and is_there(places[0]) and places[0].is_file()
+    names = " ".join(shlex.quote(str(place)) for place in dict.fromkeys(places))
+    return f"Give yourself access with: chmod {'600' if is_file else '-R u+rwX'} {names}"
+
+
+def closed_paths(paths: Sequence[Path]) -> str:
+    """Return the names of some paths as a list, a few at most and the number of the others."""
+    others = len(paths) - MOST_NAMED
+    more = [f"{others:,} {'other' if others == 1 else 'others'}"] if others > 0 else []
+    return enumerated([*map(str, paths[:MOST_NAMED]), *more])
+
+
+def advised(error: Exception) -> str:
+    """Return the sentences of an error, with the command that helps if it is due to permissions of the user's files."""
+    cause, sentences = error.__cause__, str(error)
+    if not isinstance(cause, PermissionError) or not cause.filename or "chmod" in sentences:
+        return sentences
+    place = barrier(Path(os.fsdecode(cause.filename)))
+    place = place if is_there(place) else place.parent
+    is_own = is_there(place) and place.stat().st_uid == os.geteuid()
+    return f"{sentences} {access_advice(place)}" if is_own else sentences
 
 
 def refused(error: OSError) -> str:
@@ -59,7 +87,7 @@ def refused(error: OSError) -> str:
     if not path:
         return f"A file cannot be used: {error.strerror or error}. Check the permissions of Chorus's folders."
     reason = f"{path} cannot be used: {error.strerror or error}."
-    return f"{reason} {access_advice(barrier(Path(os.fsdecode(path))))}"
+    return f"{reason} {access_advice(Path(os.fsdecode(path)))}"
 
 
 def barrier(path: Path) -> Path:

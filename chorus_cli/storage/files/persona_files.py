@@ -197,14 +197,15 @@ def has_card(personas: Path, slug: str) -> bool:
 
 
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
-    """Return a persona's documents, sorted by name, and a warning for each file that is not text.
+    """Return a persona's documents, sorted by name, and a warning for each file that is not text, or if none is read.
 
     Blank files and hidden ones, such as those of macOS, are ignored.
     """
     found: list[Document] = []
-    warnings: list[str] = []
-    room = limits.PERSONA_DOCUMENTS.most
-    for path in _document_paths(personas / slug / DOCUMENTS_FOLDER):
+    room, folder = limits.PERSONA_DOCUMENTS.most, personas / slug / DOCUMENTS_FOLDER
+    is_shut = is_refused(folder) and not is_refused(folder.parent)
+    warnings = [f"{folder} cannot be read, so the documents are left out. {access_advice(folder)}"] if is_shut else []
+    for path in _document_paths(folder):
         try:
             data = read_within(path, limits.PERSONA_DOCUMENT)
             content = data.decode("utf-8-sig").strip()
@@ -212,8 +213,7 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             warnings.append(f"{path} is left out: {reason}.")
             continue
-        room -= len(data)
-        if room < 0:
+        if (room := room - len(data)) < 0:
             warnings.append(
                 f"{path} is left out: together the documents have more than {limits.PERSONA_DOCUMENTS.size}."
             )

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -116,15 +117,17 @@ def purged_since(log: Path, backup: Path) -> int:
     return 0
 
 
-def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> None:
+def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> str:
     """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
 
+    Return a sentence if the disk does not confirm it all, else an empty one.
+
     Raises:
-        BackupError: it cannot be read or written, and is as it was; or the disk does not confirm that it was written.
+        BackupError: it cannot be read or written, and is as it was.
         StorageError: the log in it is damaged, or was made by a newer Chorus.
     """
     status = path.stat()
-    is_replaced = False
+    is_replaced, told = False, ""
     try:
         with working_folder(places.backups) as outer:
             folder, draft = outer / "content", outer / "draft"
@@ -141,13 +144,20 @@ def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> None:
             os.utime(draft, ns=(status.st_atime_ns, status.st_mtime_ns))
             draft.replace(path)
             is_replaced = True
-            sync_folder(path.parent)
-        _drop_kept_attachments(places, dropped)
     except OSError as error:
-        reason = error.strerror or error
-        if is_replaced:
-            raise BackupError(f"It was written anew, but the disk does not confirm all of that: {reason}.") from error
-        raise BackupError(f"{path} cannot be written anew: {reason}. It is as it was.") from error
+        if not is_replaced:
+            raise BackupError(f"{path} cannot be written anew: {error.strerror or error}. It is as it was.") from error
+        told = _unconfirmed(path, error)
+    for step in (partial(sync_folder, path.parent), partial(_drop_kept_attachments, places, dropped)):
+        try:
+            step()
+        except OSError as error:
+            told = _unconfirmed(path, error)
+    return told
+
+
+def _unconfirmed(path: Path, error: OSError) -> str:
+    return f"{path} was written anew, but the disk does not confirm all of that: {error.strerror or error}."
 
 
 def _unpack(path: Path, folder: Path) -> None:

@@ -17,6 +17,7 @@ from chorus_cli.core.log.messages import Role
 from chorus_cli.core.upkeep.purge_reports import MOST_SHOWN, Extent, ShownMessage
 from chorus_cli.core.upkeep.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.storage.files import permissions
+from chorus_cli.storage.files.persona_files import DOCUMENTS_FOLDER
 from chorus_cli.storage.files.session_files import SESSIONS_FOLDER
 from chorus_cli.storage.purges import files, overwriting, repetitions, sessions
 from chorus_cli.storage.purges.concerned import Concerned, concerned
@@ -93,6 +94,8 @@ def _elsewhere(
     watch: Watch,
 ) -> Iterator[Repetition]:
     yield from repetitions.elsewhere(connection, found, watch)
+    for folder in changes:
+        yield from repetitions.in_documents(folder, found)
     if found.traces.are_of_short_texts:
         for folder, changed in changes.items():
             yield from repetitions.in_sessions(folder, found, changed)
@@ -166,19 +169,20 @@ def complete(connection: sqlite3.Connection) -> None:
 
 
 def _require_access(home: PurgedHome) -> None:
-    refused = next(filter(permissions.is_refused, _searched(home)), None)
-    if refused is not None:
-        closed = permissions.barrier(refused)
-        told = f"{closed} cannot be read, so a purge cannot look for the words in it."
-        raise PurgeError(f"{told} {permissions.access_advice(closed)}")
+    closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, _searched(home))))]
+    if closed:
+        names, them = permissions.closed_paths(closed), "it" if len(closed) == 1 else "them"
+        told = f"{names} cannot be read, so a purge cannot look for the words in {them}."
+        raise PurgeError(f"{told} {permissions.access_advice(*closed)}")
 
 
 def _searched(home: PurgedHome) -> Iterator[Path]:
     """Yield the folders and files that a purge reads, each folder before its files."""
     for personas in (home.personas, home.deleted):
         yield personas
-        for pattern in ("*", f"*/{SESSIONS_FOLDER}", f"*/{SESSIONS_FOLDER}/*"):
-            yield from personas.glob(pattern)
+        yield from personas.glob("*")
+        for name in (SESSIONS_FOLDER, DOCUMENTS_FOLDER):
+            yield from (*personas.glob(f"*/{name}"), *personas.glob(f"*/{name}/*"))
     for folder in (home.attachments, home.state.drafts, home.state.rescue):
         yield folder
         yield from folder.rglob("*")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import Completer, Completion
 
 from chorus_cli.core.attachments.mentions import begun_mention, mention_of
+from chorus_cli.core.errors import ChorusError
 from chorus_cli.storage.files import export_files
 
 if TYPE_CHECKING:
@@ -36,8 +37,12 @@ class LineCompleter(Completer):
             return
         from chorus_cli.commands.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
 
-        services = self._services()
-        found = completions(services.registry, services, line)
+        try:
+            services = self._services()
+            found = completions(services.registry, services, line)
+        except (ChorusError, OSError):
+            # The command says the same when it is carried out.
+            return
         for candidate in found.candidates:
             yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
 

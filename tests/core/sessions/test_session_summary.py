@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.sessions.slices import entries_of, next_slice
-from chorus_cli.core.sessions.summary import FAILED, can_be_extended, extract, short
+from chorus_cli.core.sessions.summary import FAILED, STOPPED, can_be_extended, extract, short
 from tests.amount import examples
 from tests.fakes import START
 
@@ -62,7 +62,8 @@ def test_the_extract_is_labelled_and_holds_what_the_user_said_first_and_last() -
 
 
 @pytest.mark.parametrize(
-    ("summary", "extendable"), [("It is done.", True), ("", False), (FAILED, False), (extract([message("a")]), False)]
+    ("summary", "extendable"),
+    [("It is done.", True), ("", False), (FAILED, False), (STOPPED, False), (extract([message("a")]), False)],
 )
 def test_only_a_real_summary_is_extended(summary: str, extendable: bool) -> None:  # noqa: FBT001 - a row of the table
     assert can_be_extended(summary) is extendable

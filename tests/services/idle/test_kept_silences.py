@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chorus_cli.core.errors import ChorusError, StorageError
+from chorus_cli.core.errors import ChorusError, PersonaError, StorageError
 from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.personas.persona import Persona
 from chorus_cli.services.sessions.idle import IdleActions, IdleTimer, described
@@ -246,3 +246,18 @@ def test_a_session_is_described_by_the_first_line_that_the_user_says(
 ) -> None:
     messages = [message(position, content, role, datetime.now(UTC)) for position, (role, content) in enumerate(said)]
     assert described(messages) == description
+
+
+async def test_settings_that_cannot_be_read_are_told_of_once_and_not_while_the_user_is_at_work(talk: Talk) -> None:
+    async def fail(_slug: str) -> Persona:
+        raise PersonaError("The folder cannot be read.")
+
+    actions = replace(talk.timer._actions, persona=fail)
+    await talk.timer.close()
+    talk.timer = IdleTimer(talk.clock, actions, lambda: "chorus", talk.told.append, talk._report_bug)
+    for _ in range(3):
+        talk.say("hello")
+        await talk.clock.pass_by(A_SECOND)
+    assert talk.told == []
+    await talk.clock.pass_by(HALF_AN_HOUR)
+    assert talk.told == ["The talk with chorus could not be saved after a while of silence: The folder cannot be read."]

@@ -268,4 +268,4 @@ def _named(deed: Deed) -> str:
     if deed.told.kind != "say":
         return NAMES[deed.told.kind]
     (lines,) = deed.told.lines.values()
-    return f'your message "{lines[0].text}" and its reply'
+    return f'your message "{lines[0].text}"' + (" and its reply" if len(lines) > 1 else "")

@@ -66,6 +66,18 @@ async def test_undo_goes_back_through_what_was_said_and_done_in_turn(world: Worl
     assert await world.seen() == []
 
 
+@pytest.mark.parametrize("ending", [ModelError("It is down.", status_code=400), TextDelta("\n\n")])
+async def test_a_message_without_a_reply_is_taken_back_and_put_back_alone(
+    world: World, ending: ModelError | TextDelta
+) -> None:
+    world.model.enqueue(ending)
+    await world.say("Hello")
+    assert await world.told("/undo") == 'Undone: your message "Hello"'
+    assert await world.told("/redo") == 'Redone: your message "Hello"'
+    assert await world.told("/undo") == 'Undone: your message "Hello"'
+    assert await world.told("/context redo #1") == 'Redone: your message "Hello"'
+
+
 async def test_what_was_taken_back_stays_in_the_log_and_is_not_sent(world: World) -> None:
     await world.say("Slip of the tongue")
     await world.told("/undo")

@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.core.errors import ModelError, SessionError
 from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
-from chorus_cli.core.sessions.summary import FAILED
+from chorus_cli.core.sessions.summary import FAILED, STOPPED
 from chorus_cli.services.folding.summarizer import Summarizer
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.storage.sqlite.sessions import session_rows
@@ -169,7 +169,8 @@ async def test_a_summary_that_is_stopped_does_not_keep_the_session_from_being_sa
     await seen(lambda: len(talked.model.requests) > requests)
     saving.cancel()
     saved = await saving
-    assert (saved.row.summary, saved.problem.partition(";")[0]) == (FAILED, "The summary was stopped")
+    assert (saved.row.summary, saved.problem.partition(";")[0]) == (STOPPED, "The summary was stopped")
+    assert file_of(talked, saved.row.session_id)["summary"] == "(no summary: stopped)"
     assert len((await talked.sessions.listing("chorus")).rows) == 1
 
 

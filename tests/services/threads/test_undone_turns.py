@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import TextDelta
 from tests.services.threads.slow_replies import replies, sent, settled, slow_reply
 
@@ -23,6 +24,13 @@ async def test_an_undone_turn_that_was_not_seen_is_not_shown_any_more(world: Wor
     assert await world.told("/undo") == 'Undone: your message "second" and its reply'
     assert turn.next is None
     assert replies(world).in_thread(here.thread_id) is turn
+
+
+async def test_a_message_whose_reply_an_undo_stops_before_its_first_word_is_taken_back_alone(world: World) -> None:
+    world.model.enqueue(asyncio.Event())
+    await replies(world).send(world.focus.target(), "first")
+    await world.log_row_with_status(1, Status.STREAMING)
+    assert await world.told("/undo") == 'Undone: your message "first"'
 
 
 async def test_undoing_the_only_turn_that_was_not_seen_leaves_none_to_show(world: World) -> None:

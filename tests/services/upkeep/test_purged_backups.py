@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -10,12 +11,15 @@ import pytest
 
 from chorus_cli.commands.framework.replies import Question, Text
 from chorus_cli.storage.backups import archive, daily
+from chorus_cli.storage.purges import backups
 from chorus_cli.storage.purges.backups import Sought, rewrite, rows_purged
 from chorus_cli.storage.sqlite.log import input_rows
 from tests.services.attached_talk import say
 from tests.services.upkeep.canary_talk import CANARY, canary_talk, holding
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.services.world import World
 
 
@@ -127,3 +131,22 @@ async def test_a_search_finds_words_that_only_backups_have(world: World) -> None
     assert await purged(world, f"/purge search {CANARY}") == "Rewrote 1 backup."
     assert holding(world.folder) == []
     assert await world.told(f"/purge search {CANARY}") == "There is nothing of that; nothing was purged."
+
+
+async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_have_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await backed_up_talk(world)
+
+    def fail(_folder: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(backups, "sync_folder", fail)
+    told: list[str] = []
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 1 backup.")
+    [path] = (world.folder / "backups").glob("*.zip")
+    [sentence] = [each for each in told if path.name in each]
+    assert sentence == f"{path} was written anew, but the disk does not confirm all of that: Input/output error."
+    assert holding(world.folder) == []
+    assert await world.services.upkeep.purging.in_backups() == ()

@@ -138,3 +138,33 @@ async def test_a_program_reads_the_places(world: World) -> None:
     found = await world.services.upkeep.purging.find(asked, "frodo", lambda _line: None)
     told = json.loads(json.dumps(found.extent.as_json()))
     assert told["repeated_in"] == [{"place": "memory item", "name": "#1", "persona": "frodo"}]
+
+
+def document(world: World, name: str, text: str) -> Path:
+    """Write a document of a persona."""
+    path = world.personas.folder / name / "docs" / "notes.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+async def test_a_document_that_has_the_words_of_a_search_stays_and_is_named(world: World) -> None:
+    path, text = document(world, "frodo", f"Remember: {HELD}"), f"Remember: {HELD}"
+    told = [
+        "Repeated in documents of personas, which no purge changes (edit or delete them yourself):",
+        f"  document {path} of frodo: {text}",
+    ]
+    question = await world.asked_back("/purge search gate")
+    assert question.text.splitlines()[-3:-1] == told
+    await question.confirmed()
+    assert path.read_text() == text
+    assert (await world.told("/purge search gate")).splitlines() == [
+        "There is nothing of that; nothing was purged.",
+        *told,
+    ]
+    assert "document" not in await world.told("/purge search gate --persona chorus")
+
+
+async def test_a_document_that_has_the_words_of_a_purged_message_is_named(world: World) -> None:
+    path = document(world, "chorus", f"> {SHORT}")
+    assert await shown(world) == [f"document {path} of chorus: > {SHORT}"]
