@@ -86,6 +86,16 @@ def test_the_doctor_and_a_purge_name_all_that_cannot_be_read_in_one_command(
     assert "so a purge cannot look for the words in them. " in purge.errors
 
 
+@pytest.mark.parametrize("name", ["attachments", "attachments/ab"])
+def test_no_backup_is_made_that_would_lack_attachments(home: Home, name: str) -> None:
+    folder = home.path / name
+    folder.mkdir(parents=True)
+    with refused(folder):
+        outcome = run(home, "backup")
+    assert outcome.code == 1
+    assert f"No backup was made: {folder} cannot be read. " in outcome.errors
+
+
 COMMANDS = (
     ("ask", "hi"),
     ("personas",),

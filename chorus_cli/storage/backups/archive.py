@@ -228,7 +228,7 @@ def _packed(places: Places, request: Request, copy: Path, draft: Path) -> Manife
 
 
 def _manifest(places: Places, request: Request, copy: Path) -> Manifest:
-    if closed := refused_folders(places.personas):
+    if closed := refused_folders(places.personas, places.attachments):
         raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
     with copying.opened(copy) as connection:
         fault = soundness.quick_fault(connection)
