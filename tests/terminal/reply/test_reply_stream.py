@@ -166,7 +166,7 @@ async def test_other_work_goes_on_while_a_long_reply_comes_at_once() -> None:
     await show_events(turn(TextDelta("word and " * 30_000), DONE), screen, screen)
     counting.cancel()
     assert turns > 20
-    assert file.written.count("word") == 30_000
+    assert "\n".join(file.window.text()).count("word") == 30_000
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
@@ -211,7 +211,7 @@ async def test_a_megabyte_that_is_stopped_gives_way_and_tells_what_is_not_shown(
     with suppress(asyncio.CancelledError):
         await showing
     assert time.monotonic() - begun < _PATIENCE_SECONDS
-    assert re.search(r"The last \d{3},\d{3} characters that had arrived are not shown\. They are kept", file.written)
+    assert re.search(r"The last [\d,]+ characters that had arrived are not shown\. They are kept", file.written)
 
 
 async def test_an_output_that_takes_no_more_ends_the_turn() -> None:
