@@ -32,6 +32,7 @@ from chorus_cli.terminal.screen.output import standard_error
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from types import ModuleType
 
     from chorus_cli.commands.framework.services import Services
@@ -155,6 +156,10 @@ class App:
         if self._turns is not None:
             await self._turns.conversation.rounds.folds.close()
             await self._turns.providers.aclose()
+
+    def rescue(self, record: Mapping[str, str]) -> Path | None:
+        """Keep a text that has no other place in a file, and return the file; ``None`` if none takes it."""
+        return self.keeping.rescue(self.clock.now(), record)
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, unless the run is private, and return the sentence that says where, or what is refused."""

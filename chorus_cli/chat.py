@@ -61,7 +61,7 @@ class _Terminal(NamedTuple):
             if outer is not None:
                 _continue(outer, app)
             keeping = app.keeping
-            unsent = UnsentInput(keeping.unsent, keeping.run, app.clock, keeping.is_alive)
+            unsent = UnsentInput(keeping.unsent, keeping.run, app.clock, keeping.is_alive, app.rescue)
             backend = Backend(
                 app.focus,
                 unsent,

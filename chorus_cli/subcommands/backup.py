@@ -80,9 +80,8 @@ def alone(home: Paths) -> Iterator[None]:
         try:
             others = [name.partition("-")[0] for name in _held_in(home.run) if name != run]
             if others:
-                raise CommandError(
-                    f"Another Chorus runs (process {enumerated(others)}). Leave it and try again; nothing was changed."
-                )
+                processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
+                raise CommandError(f"Another Chorus runs ({processes}). Leave it and try again; nothing was changed.")
             yield
         finally:
             # A name that stays is swept later: the lock is free.

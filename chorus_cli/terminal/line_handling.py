@@ -12,7 +12,7 @@ from chorus_cli.commands.catalogue import asks_model
 from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
-from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError
+from chorus_cli.core.errors import AttachmentError, CommandError, MessageNotStoredError, PersonaError, StorageError
 from chorus_cli.core.text.command_signs import is_command, is_shell_command, unescaped_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.cancellation import run_to_completion
@@ -27,6 +27,7 @@ from chorus_cli.terminal.screen.progress import Wait
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
+    from chorus_cli.commands.framework.registry import Bound
     from chorus_cli.commands.framework.replies import Answer
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.target import Target
@@ -98,7 +99,11 @@ class LineHandler:
             return False
         prepared = await self._prepared(line, target.choice.model)
         send = self._services.replies.send(target, prepared.text, attachments=prepared.attachments)
-        turn = await self._uninterrupted(send)
+        try:
+            turn = await self._uninterrupted(send)
+        except MessageNotStoredError:
+            self._services.attachments.give_back(prepared.attachments)
+            raise
         if turn is None:
             # It is a draft of its own.
             self._unsent.release()
@@ -159,10 +164,7 @@ class LineHandler:
             if not await self._is_affordable(services.focus.target()):
                 return False
             bound = resolve(services.registry, escaped, services.machine.clock.now())
-        stoppable = bound.command.stoppable
-        hint = ", press Ctrl-C to stop" if stoppable else ""
-        with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, hint)):
-            answer = await self._carried_out(bound.run(services), stoppable=stoppable)
+        answer = await self._answer(bound, line)
         while isinstance(answer, Question):
             answer = await self._decided(answer, bound.command.path)
         if isinstance(answer, Exit):
@@ -178,6 +180,18 @@ class LineHandler:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
             await self._following.follow(answer)
         return False
+
+    async def _answer(self, bound: Bound[Services], line: str) -> Answer:
+        """Carry out the command in ``line``, which is at the prompt again if it was to ask the model and cannot."""
+        stoppable = bound.command.stoppable
+        hint = ", press Ctrl-C to stop" if stoppable else ""
+        try:
+            with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, hint)):
+                return await self._carried_out(bound.run(self._services), stoppable=stoppable)
+        except StorageError:
+            if asks_model(self._services, bound.command):
+                self._unsent.text = line
+            raise
 
     async def _is_affordable(self, target: Target) -> bool:
         """Return whether a message may be sent: warn near the end of the day's budget, and ask once it is spent."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
 from chorus_cli.terminal.prompt.waiting_keys import ctrl_c_taken, line_ahead
+from chorus_cli.terminal.recurrence import Recurrence
 from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
@@ -36,32 +38,8 @@ if TYPE_CHECKING:
 
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
-_MAX_EQUAL_ERRORS = 3
 _RETURNED = "The text you had typed when the chat ended is at the prompt again."
 _PUT_OFF = "The text you had typed when the chat ended comes back to the prompt after the next line that you send."
-
-
-class Recurrence:
-    """Counts consecutive errors of one kind, so that a loop that survives errors cannot meet one for ever."""
-
-    def __init__(self) -> None:
-        self._kind: type[Exception] | None = None
-        self._count = 0
-
-    def begin_anew(self) -> None:
-        """Forget the errors so far, because the user has done something."""
-        self._kind = None
-
-    def survive(self, error: Exception) -> None:
-        """Count an error that is shown and then ignored.
-
-        Raises:
-            Exception: ``error`` itself, the third time in a row.
-        """
-        self._count = self._count + 1 if type(error) is self._kind else 1
-        self._kind = type(error)
-        if self._count >= _MAX_EQUAL_ERRORS:
-            raise error
 
 
 class Repl:
@@ -195,6 +173,7 @@ class Repl:
     def _own_terminal(self) -> None:
         """Take the keyboard and its signals, at the start and again after a private chat."""
         self._prompt.tell_of_long_pastes(self._tell_aside)
+        self._unsent.tell_of_failures(self._tell_aside)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
 
     async def _privately(self, target: Target) -> None:
@@ -290,7 +269,10 @@ class Repl:
             return
         ahead = self._prompt.typed_ahead + text_of_keys(self._foreground.typed_ahead)
         typed = self._prompt.typed + ahead if self._prompt.typed else joined(self._given_back, ahead)
-        self._unsent.keep(target.persona.slug, typed)
+        # The terminal may be gone.
+        with suppress(OSError, ChorusError):
+            if told := self._unsent.keep(target.persona.slug, typed):
+                self._screen.error(told)
 
     def _refuse(self, error: Exception, sentence_of: Callable[[Exception], str]) -> None:
         self._errors.survive(error)

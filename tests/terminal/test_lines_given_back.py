@@ -70,7 +70,7 @@ def unsent(world: World, monkeypatch: pytest.MonkeyPatch) -> SlowDrafts:
     monkeypatch.setattr(repls, "Prompt", TwoLines)
     monkeypatch.setattr(TwoLines, "asked", [])
     monkeypatch.setattr(SlowDrafts, "is_writing", asyncio.Event())
-    return SlowDrafts(world.folder / "drafts", "run", world.clock, lambda _run: False)
+    return SlowDrafts(world.folder / "drafts", "run", world.clock, lambda _run: False, lambda _record: None)
 
 
 async def begun(world: World, unsent: SlowDrafts) -> asyncio.Task[None]:

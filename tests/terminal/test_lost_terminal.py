@@ -15,7 +15,8 @@ from chorus_cli.services.notifier import Notifier
 from chorus_cli.terminal.backend import Backend
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
-from chorus_cli.terminal.repl import Recurrence, Repl
+from chorus_cli.terminal.recurrence import Recurrence
+from chorus_cli.terminal.repl import Repl
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.progress import Progress
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
@@ -101,7 +102,7 @@ async def test_a_chat_that_meets_the_same_bug_again_and_again_ends(world: World)
         return "That is a bug."
 
     screen = Screen(TerminalFile(), {})
-    unsent = UnsentInput(world.folder / "drafts", "run", world.clock, lambda _run: False)
+    unsent = UnsentInput(world.folder / "drafts", "run", world.clock, lambda _run: False, lambda _record: None)
     histories = BrokenHistories(nothing_read, nothing_written)
     backend = Backend(world.focus, unsent, histories, Notifier(), report_bug, lambda: world.services)
     with pytest.raises(KeyError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditorError
@@ -12,7 +11,7 @@ from chorus_cli.core.text.command_signs import unescaped_line
 from chorus_cli.services.editing.unsent_drafts import NOTHING, HeldDraft, Input, claim_newest, input_to_keep, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 _HELD_SECONDS = 3.0
 """How much typing at the prompt a crash may lose, but for the time that the disk takes."""
+
+_UNKEPT = "Until that is mended, what you type and do not send is lost if the chat is killed."
 
 
 class _PutOff(NamedTuple):
@@ -35,8 +36,8 @@ class UnsentInput:
 
     ``gives_way`` says that a command may replace it. Input is kept as a draft in ``folder``, named for ``run``, while
     it is typed and when a signal interrupts it; without a folder it is not kept. Neither are the lines that are meant
-    for a private chat. ``sending`` is a line that is no longer at the prompt, and not stored yet; the name of its draft
-    says so.
+    for a private chat. ``rescue`` keeps a record in another file, and returns that, when no draft can be written.
+    ``sending`` is a line that is no longer at the prompt, and not stored yet; the name of its draft says so.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class UnsentInput:
         run: str,
         clock: Clock,
         is_alive: Callable[[str], bool],
+        rescue: Callable[[Mapping[str, str]], Path | None],
         held_seconds: float = _HELD_SECONDS,
     ) -> None:
         self.text = ""
@@ -54,6 +56,9 @@ class UnsentInput:
         self._run = run
         self._clock = clock
         self._is_alive = is_alive
+        self._rescue = rescue
+        self._tell: Callable[[str], None] = _untold
+        self._told = ""
         self._put_off: _PutOff | None = None
         self._newest = self._behind = ("", "")
         self._held_seconds = held_seconds
@@ -62,18 +67,30 @@ class UnsentInput:
         self._writing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="unsent")
         self._draft = HeldDraft(folder, run)
 
-    def keep(self, slug: str, typed: str) -> None:
-        """Keep input to a persona for the next run, unless it is blank."""
+    def tell_of_failures(self, tell: Callable[[str], None]) -> None:
+        """Have ``tell`` called with a sentence when the line being typed cannot be kept."""
+        self._tell = tell
+
+    def keep(self, slug: str, typed: str) -> str:
+        """Keep input to a persona for the next run, unless it is blank; return a sentence if that is no draft."""
         if self._folder is None:
-            return
+            return ""
         self.sending = ""
         kept = input_to_keep(slug, "", typed)
-        # The terminal may be gone, so there is no place to report an error; the loop may end, so it is waited for.
-        with suppress(EditorError):
+        # The loop may be about to end, so it is waited for.
+        try:
             if kept.text:
                 self._writing.submit(self._draft.keep_beside, kept).result()
-            self.settle()
-            self.hold(slug, "").result()
+        except EditorError as error:
+            return self._rescued(kept, str(error))
+        self.settle()
+        self.hold(slug, "").result()
+        return ""
+
+    def _rescued(self, kept: Input, error: str) -> str:
+        path = self._rescue({"persona": kept.slug, "role": "user", "content": kept.text, "error": error})
+        where = f"is kept in {path}" if path else f"could not be kept: {kept.text}"
+        return f"{error} What you had typed {where}"
 
     def hold(self, slug: str, typed: str) -> Future[None]:
         """Keep input that waits to be sent as a draft, which replaces the one held before; blank input needs none.
@@ -115,7 +132,12 @@ class UnsentInput:
             self._timer = asyncio.get_running_loop().call_later(self._held_seconds, self._hold_newest)
 
     def _hold_newest(self) -> None:
-        self.hold(*self._newest)
+        asyncio.wrap_future(self.hold(*self._newest)).add_done_callback(self._tell_of_obstacle)
+
+    def _tell_of_obstacle(self, _held: asyncio.Future[None]) -> None:
+        told, self._told = self._told, self._draft.obstacle
+        if self._told not in {"", told}:
+            self._tell(f"{self._told} {_UNKEPT}")
 
     def take_up(self, slug: str, stored: str = "") -> tuple[Path, ...]:
         """Put the newest input that was kept for a persona into the prompt.
@@ -161,6 +183,10 @@ class UnsentInput:
         """Wait until every draft is written or deleted."""
         if self._folder is not None:
             await asyncio.wrap_future(self._writing.submit(_all_before_is_done))
+
+
+def _untold(_sentence: str) -> None:
+    """Leave a failure untold: nobody is there yet."""
 
 
 def _all_before_is_done() -> None:

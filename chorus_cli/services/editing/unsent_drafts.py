@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditorError
@@ -29,11 +28,14 @@ class UnsentDrafts:
         self._run = run
 
     def keep(self, slug: str, text: str) -> Path | None:
-        """Write a message to a persona into a draft, and return its path; ``None`` if it is not written."""
-        if self._folder is not None:
-            with suppress(EditorError):
-                return drafts.create(self._folder, _input_name(slug), cleaned_input(text)[0], self._run)
-        return None
+        """Write a message to a persona into a draft, and return its path; ``None`` if it is in memory only.
+
+        Raises:
+            EditorError: it cannot be written.
+        """
+        if self._folder is None:
+            return None
+        return drafts.create(self._folder, _input_name(slug), cleaned_input(text)[0], self._run)
 
     def drop(self, draft: Path | None) -> None:
         """Delete a draft, if there is one: its message was sent, or the user has it again."""
@@ -64,12 +66,14 @@ NOTHING = Input("", "")
 class HeldDraft:
     """The draft in ``folder`` of the input at the prompt, which belongs to the process ``run``; one at a time.
 
-    Without a folder nothing is held. It is not made for several threads.
+    Without a folder nothing is held. ``obstacle`` is a sentence about why the last input is not held, if it is not.
+    It is not made for several threads.
     """
 
     def __init__(self, folder: Path | None, run: str) -> None:
         self._folder = folder
         self._run = run
+        self.obstacle = ""
         self._path: Path | None = None
         self._input = NOTHING
 
@@ -83,8 +87,12 @@ class HeldDraft:
         if self._path is not None and wanted.has_text_of(self._input):
             self.mark(wanted)
             return
-        with suppress(EditorError):
+        try:
             path = drafts.create(self._folder, wanted.name, wanted.text, self._run) if wanted.text else None
+        except EditorError as error:
+            self.obstacle = str(error)
+        else:
+            self.obstacle = ""
             self.adopt(path, wanted)
 
     def mark(self, wanted: Input) -> None:

@@ -39,7 +39,11 @@ class Outbox:
         return tuple(each for each in self._waiting if each.target.thread_id == thread_id)
 
     async def kept(self, unsent: Unsent) -> Unsent:
-        """Write a message into a draft, unless it has one."""
+        """Write a message into a draft, unless it has one.
+
+        Raises:
+            EditorError: it cannot be written.
+        """
         if unsent.draft is not None:
             return unsent
         draft = await asyncio.to_thread(self._drafts.keep, unsent.target.persona.slug, unsent.text)

@@ -6,10 +6,10 @@ A message for a thread that is being answered waits in the outbox.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import ChorusError, CommandError, JournalError, MessageNotStoredError
+from chorus_cli.core.errors import ChorusError, CommandError, EditorError, JournalError, MessageNotStoredError
 from chorus_cli.core.models.events import WaitBegun
 from chorus_cli.services.threads.outbox import Outbox, Unsent
 from chorus_cli.services.threads.running_turn import RunningTurn
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.attachments import Attachment
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.turns.conversation import Conversation
+
+
+_NO_WAIT = "So your message does not wait for the reply, and is at the prompt again."
+_NOT_SENT = "A message that waited was not sent."
 
 
 class Surroundings(NamedTuple):
@@ -92,10 +96,16 @@ class Replies:
         """Begin the turn of a message, and delete its ``draft`` when it is stored.
 
         Return ``None`` if the message waits for the end of another turn of its thread.
+
+        Raises:
+            MessageNotStoredError: it would have to wait, and cannot be kept meanwhile.
         """
         sent = Unsent(target, text, draft, attachments)
         if target.thread_id in self._turns:
-            sent = await self._outbox.kept(sent)
+            try:
+                sent = await self._outbox.kept(sent)
+            except EditorError as error:
+                raise MessageNotStoredError(f"{error} {_NO_WAIT}") from error
         if target.thread_id in self._turns:
             self._outbox.add(sent)
             return None
@@ -107,7 +117,7 @@ class Replies:
 
         Nobody follows it, so the message is a draft until it is stored.
         """
-        sent = await self._outbox.kept(Unsent(target, text, attachments=attachments))
+        sent = await self._kept(Unsent(target, text, attachments=attachments))
         self._begun(sent, self._answered_in_new_thread(sent))
 
     def retry(self, target: Target) -> RunningTurn:
@@ -174,13 +184,20 @@ class Replies:
             await asyncio.sleep(0)
 
     async def close(self) -> list[str]:
-        """Break off all replies, and return the sentences that say so; messages that wait stay drafts."""
+        """Break off all replies, and return the sentences that say so; messages that wait stay drafts.
+
+        One that has no draft is kept in another file, or is in its sentence.
+        """
         self._is_closed = True
-        running, unsent = self.running, self.waiting_count
+        running, unsent = self.running, list(self._outbox.waiting())
         self._outbox.forget()
+        self._unstored.clear()
         for turn in tuple(self._turns.values()):
             await turn.stop()
-        return closing_lines(running, unsent)
+        unsent += self._unstored.values()
+        lost = [sent for sent in unsent if sent.draft is None]
+        told = [str(self._rescued(sent, MessageNotStoredError(_NOT_SENT))) for sent in lost]
+        return [*closing_lines(running, len(unsent) - len(lost)), *told]
 
     def _begin(self, sent: Unsent) -> RunningTurn:
         return self._begun(sent, self._answered(sent))
@@ -197,7 +214,7 @@ class Replies:
             async with aclosing(self._conversation.answer(sent.target, sent.text, sent.attachments)) as events:
                 async for event in events:
                     is_waiting = isinstance(event, WaitBegun)
-                    sent = await self._outbox.kept(sent) if is_waiting else self._outbox.drop_draft(sent)
+                    sent = await self._kept(sent) if is_waiting else self._outbox.drop_draft(sent)
                     yield event
         except asyncio.CancelledError:
             if is_waiting:
@@ -207,13 +224,21 @@ class Replies:
             raise
         except ChorusError as error:
             if isinstance(error, MessageNotStoredError) and not self._is_followed(sent.target.thread_id):
-                sent = await self._outbox.kept(sent)
+                sent = await self._kept(sent)
                 if sent.draft is None:
-                    rescued = self._conversation.answering.rescued
-                    raise rescued(error, sent.target.persona.slug, "user", sent.text) from error
+                    raise self._rescued(sent, error) from error
             if sent.draft is None:
                 raise
             raise CommandError(f"{error} Your text is kept in {sent.draft}.") from error
+
+    async def _kept(self, sent: Unsent) -> Unsent:
+        """Write a message into a draft, if that can be done."""
+        with suppress(EditorError):
+            return await self._outbox.kept(sent)
+        return sent
+
+    def _rescued(self, sent: Unsent, error: ChorusError) -> ChorusError:
+        return self._conversation.answering.rescued(error, sent.target.persona.slug, "user", sent.text)
 
     def _is_followed(self, thread_id: int) -> bool:
         """Return whether the user sees the turn of a thread, and so its end."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from chorus_cli.services.editing.unsent import UnsentInput
 from chorus_cli.storage.files import drafts
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from tests.fakes import FakeClock
 
@@ -56,7 +57,7 @@ def slow(tmp_path: Path) -> SlowFolder:
 
 @pytest.fixture
 def unsent(slow: SlowFolder, clock: FakeClock) -> UnsentInput:
-    return UnsentInput(slow, "1-ab", clock, lambda _run: False)  # type: ignore[arg-type]
+    return UnsentInput(slow, "1-ab", clock, lambda _run: False, lambda _record: None)  # type: ignore[arg-type]
 
 
 async def test_a_slow_disk_keeps_no_key_waiting(slow: SlowFolder, unsent: UnsentInput) -> None:
@@ -83,7 +84,7 @@ def typing(tmp_path: Path, clock: FakeClock) -> UnsentInput:
 
 
 def run_of(folder: Path, clock: FakeClock, run: str, *alive: str) -> UnsentInput:
-    return UnsentInput(folder, run, clock, lambda each: each in alive, held_seconds=0.01)
+    return UnsentInput(folder, run, clock, lambda each: each in alive, lambda _record: None, held_seconds=0.01)
 
 
 async def held(typing: UnsentInput) -> None:
@@ -216,7 +217,7 @@ async def test_a_line_that_another_start_claims_meanwhile_is_left_to_it(tmp_path
             drafts.claimed(newest, "3-ab")
         return False
 
-    late = UnsentInput(tmp_path, "4-ab", clock, claimed_meanwhile)
+    late = UnsentInput(tmp_path, "4-ab", clock, claimed_meanwhile, lambda _record: None)
     [other] = late.take_up("frodo")
     assert (other.read_text(), late.text) == (seen[1], "")
 
@@ -278,3 +279,23 @@ async def test_a_text_that_comes_back_leaves_no_draft_of_another(tmp_path: Path,
     unsent.bring_back()
     await unsent.written()
     assert kept(tmp_path) == ["on we go"]
+
+
+@pytest.mark.parametrize(
+    ("other", "told"), [(Path("/other"), "What you had typed is kept in /other"), (None, "could not be kept: on we go")]
+)
+async def test_input_that_no_draft_holds_is_in_another_file_or_in_the_sentence(
+    tmp_path: Path, clock: FakeClock, other: Path | None, told: str
+) -> None:
+    records: list[Mapping[str, str]] = []
+
+    def rescue(record: Mapping[str, str]) -> Path | None:
+        records.append(record)
+        return other
+
+    folder = tmp_path / "drafts"
+    folder.write_text("in the way")
+    unsent = UnsentInput(folder, "1-ab", clock, lambda _run: False, rescue)
+    assert unsent.keep("frodo", " \n") == ""
+    assert unsent.keep("frodo", "on we go").endswith(told)
+    assert [(record["persona"], record["content"]) for record in records] == [("frodo", "on we go")]

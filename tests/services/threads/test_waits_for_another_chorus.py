@@ -63,3 +63,17 @@ async def test_it_is_kept_even_if_it_is_stopped_before_it_is_known_to_wait(busy:
     assert (turn.is_waiting, drafts(busy)) == (True, ["Second"])
     assert busy.services.replies.give_back(turn) == "Second"
     assert drafts(busy) == []
+
+
+@pytest.mark.parametrize(
+    ("is_full", "end"), [(False, "The text is kept in {}."), (True, "It could not be kept in a file either: Second")]
+)
+async def test_one_that_no_draft_holds_is_in_another_file_or_in_the_sentence(
+    busy: World, *, is_full: bool, end: str
+) -> None:
+    (busy.folder / "drafts").write_text("in the way")
+    busy.kept.is_full = is_full
+    await waiting(busy, "Second")
+    told = f"A message that waited was not sent. {end.format(busy.folder / 'rescue.jsonl')}"
+    assert await busy.services.replies.close() == [told]
+    assert [record["content"] for record in busy.rescued] == ([] if is_full else ["Second"])

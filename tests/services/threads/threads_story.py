@@ -119,7 +119,9 @@ class ThreadsStory:
 
     def offered(self) -> list[str]:
         """Take what a start offers of messages that were not sent, and return it."""
-        unsent = UnsentInput(self.world.folder / "drafts", "this-run", self.clock, lambda _run: False)
+        unsent = UnsentInput(
+            self.world.folder / "drafts", "this-run", self.clock, lambda _run: False, lambda _record: None
+        )
         others = unsent.take_up(self.world.focus.slug)
         offered = [each.read_text() for each in others] + ([unsent.text] if unsent.text else [])
         unsent.hold(self.world.focus.slug, "").result()

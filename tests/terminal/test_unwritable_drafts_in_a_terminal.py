@@ -1,0 +1,89 @@
+"""Texts that no draft can hold, as on a full disk: none is lost without a word."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import LONG_MESSAGE, PROMPT, Home, Terminal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NO_DRAFT = "No draft can be written in"
+
+
+@pytest.fixture
+def full(home: Home) -> Home:
+    """A home whose folder of drafts takes none."""
+    (home.path / "state").mkdir(parents=True)
+    (home.path / "state" / "drafts").write_text("in the way")
+    return home
+
+
+def rescued(home: Home) -> list[tuple[str, str]]:
+    """Return role and text of what was kept in files instead."""
+    files: list[Path] = sorted((home.path / "state" / "rescue").glob("rescue-*.jsonl"))
+    records = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return [(record["role"], record["content"]) for record in records]
+
+
+def said_on(chat: Terminal) -> str:
+    return " ".join(chat.screen_text().split())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_what_stands_at_the_prompt_when_a_signal_comes_is_rescued_and_told(full: Home, number: signal.Signals) -> None:
+    with full.chat() as chat:
+        chat.type("an unfinished text")
+        chat.await_line(f"{PROMPT} an unfinished text")
+        os.kill(chat.pid, number)
+        assert chat.await_end() == 128 + number
+        assert "What you had typed is kept in" in said_on(chat)
+    assert rescued(full) == [("user", "an unfinished text")]
+    with full.chat() as chat:
+        chat.await_text("/rescue")
+
+
+def test_that_the_line_being_typed_is_no_draft_is_told_once(full: Home) -> None:
+    with full.chat() as chat:
+        chat.type("an unfinished text")
+        chat.until(lambda: NO_DRAFT in said_on(chat), "the sentence")
+        chat.await_line(f"{PROMPT} an unfinished text")
+        chat.type(" and more")
+        chat.watch(3.5)
+        assert said_on(chat).count(NO_DRAFT) == 1
+        assert "is lost if the chat is killed" in said_on(chat)
+
+
+def test_a_message_that_would_have_to_wait_is_at_the_prompt_again(full: Home) -> None:
+    with full.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text("Since when are you word0")
+        chat.press("ctrl-b")
+        chat.await_text("goes on")
+        chat.await_line(PROMPT)
+        chat.say("a message that waits")
+        chat.until(lambda: "does not wait for the reply, and is at the prompt again" in said_on(chat), "the sentence")
+        chat.await_line(f"{PROMPT} a message that waits")
+        chat.press("ctrl-c")
+        chat.say("/quit")
+        assert chat.await_end() == 0
+        assert "Not sent" not in said_on(chat)
+    assert full.said() == [LONG_MESSAGE]
+
+
+def test_a_command_that_could_not_store_its_message_is_at_the_prompt_again(home: Home) -> None:
+    assert home.run("ask", "hello").code == 0
+    home.sql("CREATE TRIGGER refused BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END")
+    with home.chat() as chat:
+        chat.say("/bg Precious words")
+        chat.await_text("not today")
+        chat.await_line(f"{PROMPT} /bg Precious words")
+        chat.press("ctrl-c")
+        chat.ask("/thread new Rome", "not today")
+        chat.await_line(PROMPT)
