@@ -16,7 +16,7 @@ from chorus_cli.adapters.machine.bug_report import report_bug
 from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.adapters.machine.paths import Paths, paths
 from chorus_cli.adapters.machine.permissions import made_private
-from chorus_cli.core.errors import ChorusError, DatabaseDamagedError
+from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.models.choice import Naming
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.window import cutoff
@@ -108,8 +108,8 @@ class App:
         """Return the replies that ended with a process that is gone, unless another Chorus has named their threads."""
         if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is None:
             return ()
-        # Damage is told by the greeting.
-        with suppress(DatabaseDamagedError):
+        # Damage is told by the greeting, a full disk by the first message.
+        with suppress(DatabaseDamagedError, DatabaseFullError):
             return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))
         return ()
 
@@ -284,7 +284,9 @@ async def opened(
             # Only now is the folder known to be that of Chorus.
             if not keeping.is_private and (told := _read_only_notice(app) or made_private(places)):
                 standard_error().notice(told)
-            await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
+            # On a full disk all can be read; the next turn marks what is not marked now.
+            with suppress(DatabaseFullError):
+                await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
             if await app.store.read(intents.unfinished):
                 for sentence in await app.store.write(_preparation().settle_intents, places):
                     standard_error().notice(sentence)

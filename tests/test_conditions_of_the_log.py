@@ -137,6 +137,10 @@ def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home
         pytest.skip("this system mounts nothing")
     try:
         shutil.copytree(home.path, full.path, dirs_exist_ok=True)
+        full.sql("UPDATE messages SET status = 'streaming', run = '999999-dead' WHERE role = 'assistant'")
+        fill(full.path / "filling")
+        assert SAID in full.run("log").output
+        (full.path / "filling").unlink()
         with full.chat(TMPDIR=str(home.path.parent)) as terminal:
             terminal.ask(HELLO, "made you unhappy?")
             fill(full.path / "filling")
