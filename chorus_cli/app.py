@@ -24,7 +24,7 @@ from chorus_cli.keeping import Keeping, forgotten, is_restoring, kept, only_read
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.services.personas.focus import Focus
-from chorus_cli.storage.files.permissions import refused
+from chorus_cli.storage.files.permissions import is_refusal, refused
 from chorus_cli.storage.sqlite import intents, meta_rows
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.terminal.screen.output import standard_error
@@ -32,7 +32,6 @@ from chorus_cli.terminal.screen.output import standard_error
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
-    from pathlib import Path
     from types import ModuleType
 
     from chorus_cli.commands.framework.services import Services
@@ -106,11 +105,10 @@ class App:
 
     async def take_broken_off(self) -> tuple[orphans.BrokenOff, ...]:
         """Return the replies that ended with a process that is gone, unless another Chorus has named their threads."""
-        if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is None:
-            return ()
         # Damage is told by the greeting, a full disk by the first message.
         with suppress(DatabaseDamagedError, DatabaseFullError):
-            return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))
+            if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is not None:
+                return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))
         return ()
 
     def warm_client(self, model: str) -> None:
@@ -157,14 +155,11 @@ class App:
             await self._turns.conversation.rounds.folds.close()
             await self._turns.providers.aclose()
 
-    def rescue(self, record: Mapping[str, str]) -> Path | None:
-        """Keep a text that has no other place in a file, and return the file; ``None`` if none takes it."""
-        return self.keeping.rescue(self.clock.now(), record)
-
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, unless the run is private, and return the sentence that says where, or what is refused."""
-        told = report_bug(self.keeping.bugs, error, self._environment)
-        return refused(error) if isinstance(error, PermissionError) else told
+        if is_refusal(error):
+            return refused(error)
+        return report_bug(self.keeping.bugs, error, self._environment)
 
     def _compose(self) -> Services:
         from chorus_cli.command_composition import compose, this_desk  # noqa: PLC0415 - imports all
@@ -284,7 +279,7 @@ async def opened(
             # Only now is the folder known to be that of Chorus.
             if not keeping.is_private and (told := _read_only_notice(app) or made_private(places)):
                 standard_error().notice(told)
-            # On a full disk all can be read; the next turn marks what is not marked now.
+            # On a full disk all can be read; the next turn marks it.
             with suppress(DatabaseFullError):
                 await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
             if await app.store.read(intents.unfinished):

@@ -13,7 +13,7 @@ from chorus_cli.core.errors import ChorusError, CommandError, StorageError
 from chorus_cli.core.text.command_signs import begins_private
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.editing.unsent import UnsentInput
-from chorus_cli.storage.files.permissions import refused
+from chorus_cli.storage.files.permissions import is_refusal, refused
 from chorus_cli.storage.sqlite.log import input_rows
 from chorus_cli.terminal.backend import Backend, Privacy
 from chorus_cli.terminal.prompt.history import InputHistories
@@ -23,7 +23,8 @@ from chorus_cli.terminal.screen.output import standard_output
 from chorus_cli.terminal.screen.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from chorus_cli.core.context.target import Target
     from chorus_cli.terminal.screen.output import Screen
@@ -61,7 +62,7 @@ class _Terminal(NamedTuple):
             if outer is not None:
                 _continue(outer, app)
             keeping = app.keeping
-            unsent = UnsentInput(keeping.unsent, keeping.run, app.clock, keeping.is_alive, app.rescue)
+            unsent = UnsentInput(keeping.unsent, keeping.run, app.clock, keeping.is_alive, _rescue_of(app))
             backend = Backend(
                 app.focus,
                 unsent,
@@ -87,9 +88,9 @@ class _Terminal(NamedTuple):
                     await self.chat(options._replace(persona=target.persona.slug, is_private=True), outer=app)
             except ChorusError:
                 raise
-            except PermissionError as error:
-                raise CommandError(refused(error)) from error
             except Exception as error:
+                if is_refusal(error):
+                    raise CommandError(refused(error)) from error
                 # The chat around it would write the traceback to a file, and that may quote the private one.
                 raise CommandError(report_bug(None, error, self.environment)) from error
             finally:
@@ -113,6 +114,10 @@ def _continue(outer: App, app: App) -> None:
         app.personas.set_for_this_run(slug, key, value)
     if outer.focus.is_settled:
         app.focus.use_model(slug, target.choice.model, target.choice.reason)
+
+
+def _rescue_of(app: App) -> Callable[[Mapping[str, str]], Path | None]:
+    return lambda record: app.keeping.rescue(app.clock.now(), record)
 
 
 def _histories(app: App) -> InputHistories:

@@ -26,8 +26,9 @@ async def background(services: Services, message: Annotated[str, MESSAGE]) -> Te
         /bg Write a long story about a lighthouse.
     """
     prepared = await services.attachments.prepared(message, services.focus.target().choice.model)
-    # The next run goes on where the user is, also if that thread was not talked in yet.
-    await services.focus.turn_to_thread(services.focus.thread_id)
-    target = await services.threads.new_aside()
-    await services.replies.send_aside(target, prepared.text, prepared.attachments)
+    with services.attachments.lent(prepared.attachments):
+        # The next run goes on where the user is, also if that thread was not talked in yet.
+        await services.focus.turn_to_thread(services.focus.thread_id)
+        target = await services.threads.new_aside()
+        await services.replies.send_aside(target, prepared.text, prepared.attachments)
     return Text(f'Thread #{target.thread_number} answers "{shortened(prepared.text)}" in the background.')

@@ -28,7 +28,8 @@ def command_of(template: Template) -> Command[Services]:
         prepared = await services.attachments.prepared(template.filled(text), target.choice.model)
         if not prepared.text.strip():
             raise CommandError(f"/{template.name} needs text. Its template has nothing else.")
-        turn = await services.replies.send(target, prepared.text, attachments=prepared.attachments)
+        with services.attachments.lent(prepared.attachments):
+            turn = await services.replies.send(target, prepared.text, attachments=prepared.attachments)
         return turn if turn is not None else Text(waiting_line(target))
 
     example = f"/{template.name} TEXT" if ARGUMENTS in template.body else f"/{template.name}"

@@ -206,7 +206,7 @@ class DatabaseTooNewError(StorageError):
 
 
 class MessageNotStoredError(StorageError):
-    """A message could not be stored, and no file has it either; the caller keeps its text."""
+    """A message could not be stored; its text is the caller's to keep, unless the sentence names a file or has it."""
 
 
 class BackupError(ChorusError):

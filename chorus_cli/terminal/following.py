@@ -17,7 +17,7 @@ from chorus_cli.core.errors import (
     StorageError,
 )
 from chorus_cli.core.models.events import WaitBegun
-from chorus_cli.core.text.command_signs import is_command
+from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.services.threads.wording import left_line, next_line
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import Arrival, show_events
@@ -38,6 +38,7 @@ _BEING_STORED = "Stopped; the part that arrived is being stored."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."
+_READ_ONLY = "It is at the prompt again. Once the log can be written, leave Chorus and start it again."
 _RETRY = "/retry"
 _SLOW_SECONDS = 0.03
 """Seconds that storing may take before the user, who expects an answer to Ctrl-C at once, is told."""
@@ -88,6 +89,8 @@ class Following:
                 self._unsent.text = _typed(turn.text)
             if isinstance(error, MessageNotStoredError):
                 raise MessageNotStoredError(f"{error} {_NOT_STORED}") from error
+            if isinstance(error, DatabaseReadOnlyError):
+                raise DatabaseReadOnlyError(f"{error} {_READ_ONLY}") from error
             raise
         except (StorageError, ModelError, CommandError):
             # It is in the log, or in a file that the error names.
@@ -145,4 +148,4 @@ class Following:
 
 def _typed(text: str) -> str:
     """Return a line that sends ``text`` again; the empty one stands for the message that a retry answers."""
-    return f"/{text}" if is_command(text) else text or _RETRY
+    return typed_line(text) or _RETRY

@@ -12,7 +12,7 @@ from chorus_cli.commands.catalogue import asks_model
 from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
-from chorus_cli.core.errors import AttachmentError, CommandError, MessageNotStoredError, PersonaError, StorageError
+from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError, StorageError
 from chorus_cli.core.text.command_signs import is_command, is_shell_command, unescaped_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.cancellation import run_to_completion
@@ -98,12 +98,9 @@ class LineHandler:
             self._unsent.text = line
             return False
         prepared = await self._prepared(line, target.choice.model)
-        send = self._services.replies.send(target, prepared.text, attachments=prepared.attachments)
-        try:
+        with self._services.attachments.lent(prepared.attachments):
+            send = self._services.replies.send(target, prepared.text, attachments=prepared.attachments)
             turn = await self._uninterrupted(send)
-        except MessageNotStoredError:
-            self._services.attachments.give_back(prepared.attachments)
-            raise
         if turn is None:
             # It is a draft of its own.
             self._unsent.release()

@@ -17,6 +17,7 @@ from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.settings import values as setting_values
+from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.log.journal import Newest
 from chorus_cli.services.personas.settings import Change
@@ -44,7 +45,7 @@ async def undo(services: Services) -> Reply:
     attached = services.replies.attached_in(target.thread_id)
     if unsent := await services.replies.take_back(target.thread_id):
         services.attachments.give_back(attached)
-        return Refill(f"Not sent: {shortened(unsent)}", unsent)
+        return Refill(f"Not sent: {shortened(unsent)}", typed_line(unsent))
     try:
         newest = await services.log.journal.newest(target)
     except JournalError as error:
@@ -102,7 +103,7 @@ def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:
     again = services.jobs.news.turn_undone(done.id)
     services.attachments.give_back(done.attachments)
     told = [f"Undone: {name}", *([going_again_line(again)] if again else [])]
-    return Refill("\n".join(told), done.content, gives_way=True)
+    return Refill("\n".join(told), typed_line(done.content), gives_way=True)
 
 
 def _said_of(change: Change) -> str:

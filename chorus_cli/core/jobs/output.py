@@ -66,7 +66,7 @@ class BoundedOutput:
         """Return the last lines in readable form, at most so many characters in all; a longer one loses its start."""
         newest = self._tail[-self._half :] if self._has_gap else self._head + self._tail
         text = _without_broken_start(bytes(newest[-_read_bytes(most_characters) :])).decode(errors="replace")
-        lines = readable(text).removesuffix("\n").split("\n")[-most:] if text else []
+        lines = readable(text.removesuffix("\n")).split("\n")[-most:] if text else []
         chosen: list[str] = []
         room = most_characters
         for line in reversed(lines):

@@ -34,6 +34,11 @@ def unescaped_line(text: str) -> str:
     return text[1:] if text.startswith("!!") else unescaped(text)
 
 
+def typed_line(message: str) -> str:
+    """Return the line that sends a message: of one that begins with ``/`` or ``!``, that sign stands twice."""
+    return message[0] + message if message.startswith(("/", "!")) else message
+
+
 def begins_private(line: str) -> bool:
     """Return whether a line begins a private chat, or may be meant to, so that it and the next ones are not kept."""
     word = line.split(maxsplit=1)[0].casefold() if line.strip() else ""

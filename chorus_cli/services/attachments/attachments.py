@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.attachments.mentions import mentions, missing_files
 from chorus_cli.core.attachments.recognition import recognised
-from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.errors import AttachmentError, ChorusError
 from chorus_cli.core.log.attachments import Attachment, Kind
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.storage.files import document_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from chorus_cli.ports import AttachmentStore, TokenCounter
 
@@ -65,6 +66,16 @@ class Attachments:
         self._waiting = [each for each in self._waiting if each not in self._given_back]
         self._given_back = attachments
         self.wait(attachments)
+
+    @contextmanager
+    def lent(self, attachments: tuple[Attachment, ...]) -> Iterator[None]:
+        """Give the attachments of a message back if it cannot be sent."""
+        try:
+            yield
+        except ChorusError:
+            if attachments:
+                self.give_back(attachments)
+            raise
 
     def clear(self) -> tuple[Attachment, ...]:
         """Let nothing wait any longer, and return the attachments that did."""

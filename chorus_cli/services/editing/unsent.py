@@ -6,7 +6,6 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import EditorError
 from chorus_cli.core.text.command_signs import unescaped_line
 from chorus_cli.services.editing.unsent_drafts import NOTHING, HeldDraft, Input, claim_newest, input_to_keep, joined
 
@@ -76,15 +75,13 @@ class UnsentInput:
         if self._folder is None:
             return ""
         self.sending = ""
-        kept = input_to_keep(slug, "", typed)
         # The loop may be about to end, so it is waited for.
-        try:
-            if kept.text:
-                self._writing.submit(self._draft.keep_beside, kept).result()
-        except EditorError as error:
-            return self._rescued(kept, str(error))
+        self.hold(slug, typed).result()
+        kept = input_to_keep(slug, "", typed)
+        if self._draft.obstacle:
+            return self._rescued(kept, self._draft.obstacle)
+        self._writing.submit(self._draft.let_go).result()
         self.settle()
-        self.hold(slug, "").result()
         return ""
 
     def _rescued(self, kept: Input, error: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditorError
-from chorus_cli.core.text.command_signs import before_private
+from chorus_cli.core.text.command_signs import before_private, typed_line
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.storage.files import drafts
 
@@ -28,14 +28,14 @@ class UnsentDrafts:
         self._run = run
 
     def keep(self, slug: str, text: str) -> Path | None:
-        """Write a message to a persona into a draft, and return its path; ``None`` if it is in memory only.
+        """Write the line of a message to a persona into a draft, and return its path; ``None`` if it is in memory only.
 
         Raises:
             EditorError: it cannot be written.
         """
         if self._folder is None:
             return None
-        return drafts.create(self._folder, _input_name(slug), cleaned_input(text)[0], self._run)
+        return drafts.create(self._folder, _input_name(slug), cleaned_input(typed_line(text))[0], self._run)
 
     def drop(self, draft: Path | None) -> None:
         """Delete a draft, if there is one: its message was sent, or the user has it again."""
@@ -83,8 +83,10 @@ class HeldDraft:
         Without a draft, which may fail to be written, the input only does not outlive a crash.
         """
         if wanted == self._input or self._folder is None:
+            self.obstacle = ""
             return
         if self._path is not None and wanted.has_text_of(self._input):
+            self.obstacle = ""
             self.mark(wanted)
             return
         try:
@@ -114,18 +116,9 @@ class HeldDraft:
         self._path, self._input = None, NOTHING
         return path
 
-    def keep_beside(self, kept: Input) -> None:
-        """Write input into a draft of its own, beside the one that is held.
-
-        Raises:
-            EditorError: it cannot be written.
-        """
-        if self._folder is not None:
-            drafts.create(self._folder, kept.name, kept.text, self._run)
-
 
 class Found(NamedTuple):
-    """The input of a process that has ended, its draft at ``path``, which belongs to this one now, and other drafts.
+    """Input that an ended process left, its draft at ``path``, claimed for the present process, and other drafts.
 
     Without such input ``path`` is ``None``; the newest of the others is the last one.
     """

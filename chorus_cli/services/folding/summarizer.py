@@ -135,7 +135,7 @@ class Summarizer:
             used = await asyncio.to_thread(self._used, task, so_far)
             room = allowed.room.budget - used
             if room < _SMALLEST_ROOM_TOKENS:
-                raise _no_room(model_of(target), so_far, used, allowed.room.budget)
+                raise _no_room(model_of(target), so_far, used + _SMALLEST_ROOM_TOKENS, allowed.room.budget)
             part, rest = await asyncio.to_thread(self._next, used, rest, room)
             heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
             messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part.text}"))
@@ -180,15 +180,16 @@ class Summarizer:
         text = join_surrogates("".join(pieces)).strip()
         ended = outcome(request.model, text, end, None)
         if ended.error is not None:
-            raise ended.error
+            # Of a summary that is not whole nothing is kept, as the advice would say.
+            raise ModelError(ended.error.problem)
         return text
 
 
-def _no_room(model: str, so_far: str, used: int, budget_tokens: int) -> ModelError:
+def _no_room(model: str, so_far: str, needed: int, budget_tokens: int) -> ModelError:
     """Return the error of a summary that leaves no room for more, or of a model that takes next to nothing."""
     if so_far:
-        problem = f"The summary so far is too long to be extended: that takes a request of {used:,} tokens"
-        problem = f"{problem}, and {model} takes {budget_tokens:,}."
+        problem = f"The summary so far is too long to be extended: that takes a request of at least {needed:,} "
+        problem = f"{problem}tokens, and {model} takes {budget_tokens:,}."
     else:
         problem = f"{model} takes requests of {budget_tokens:,} tokens, too few to write a summary with."
     return ModelError(problem, advice="/settings set summary_model NAME chooses another model for summaries.")

@@ -111,13 +111,14 @@ class Search:
         found = await self._found(query, scope, tell)
         threads = await self.store.read(thread_lists.titled, query, scope)
         more = min(found.more, search_index.COUNTED)
+        hits = await self._judged(found.hits)
         return Findings(
-            await self._judged(found.hits),
+            hits,
             more,
             more_is_least=found.more > more,
             threads=tuple(threads[: scope.limit]),
             more_threads=max(0, len(threads) - scope.limit),
-            wider="" if found.hits or threads else await self._wider(text, scope),
+            wider="" if hits or threads else await self._wider(text, scope),
         )
 
     async def _wider(self, text: str, scope: Scope) -> str:

@@ -107,11 +107,12 @@ class Focus:
         """Return the notices for a user who turns to the persona and thread in focus; one of them names damage."""
         target = self.target()
         self._given_warnings = target.persona.warnings
+        found = target.persona.warnings
         try:
             found = await notices(self._store, target, self._clock.now())
             await self._store.read(read_on_arrival, self.slug, self.thread_id)
         except DatabaseDamagedError as error:
-            found = (*target.persona.warnings, str(error))
+            found = (*found, str(error))
         return (*self.sharing_notices(), *found)
 
     async def last_exchange(self) -> Exchange | None:

@@ -189,14 +189,14 @@ class Replies:
         One that has no draft is kept in another file, or is in its sentence.
         """
         self._is_closed = True
-        running, unsent = self.running, list(self._outbox.waiting())
+        running, waiting = self.running, self._outbox.waiting()
+        drafts_before = [each for each in self._unstored.values() if each.draft is not None]
         self._outbox.forget()
-        self._unstored.clear()
         for turn in tuple(self._turns.values()):
             await turn.stop()
-        unsent += self._unstored.values()
-        lost = [sent for sent in unsent if sent.draft is None]
-        told = [str(self._rescued(sent, MessageNotStoredError(_NOT_SENT))) for sent in lost]
+        unsent = [*waiting, *(each for each in self._unstored.values() if each not in drafts_before)]
+        lost = [each for each in unsent if each.draft is None]
+        told = [self._rescued(each, MessageNotStoredError(_NOT_SENT)) for each in lost]
         return [*closing_lines(running, len(unsent) - len(lost)), *told]
 
     def _begin(self, sent: Unsent) -> RunningTurn:
@@ -226,7 +226,7 @@ class Replies:
             if isinstance(error, MessageNotStoredError) and not self._is_followed(sent.target.thread_id):
                 sent = await self._kept(sent)
                 if sent.draft is None:
-                    raise self._rescued(sent, error) from error
+                    raise CommandError(self._rescued(sent, error)) from error
             if sent.draft is None:
                 raise
             raise CommandError(f"{error} Your text is kept in {sent.draft}.") from error
@@ -237,8 +237,9 @@ class Replies:
             return await self._outbox.kept(sent)
         return sent
 
-    def _rescued(self, sent: Unsent, error: ChorusError) -> ChorusError:
-        return self._conversation.answering.rescued(error, sent.target.persona.slug, "user", sent.text)
+    def _rescued(self, sent: Unsent, error: ChorusError) -> str:
+        """Return the sentence of an error with the file that has the message now, or with the message."""
+        return str(self._conversation.answering.rescued(error, sent.target.persona.slug, "user", sent.text))
 
     def _is_followed(self, thread_id: int) -> bool:
         """Return whether the user sees the turn of a thread, and so its end."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LEAST_FREE_BYTES = 100_000_000
 _STALE_DAYS = 8
+_MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it can be written."
 
 
 class Folders(NamedTuple):
@@ -115,7 +116,8 @@ def _writable(places: Places, folders: Folders) -> Iterator[Finding]:
         return
     barrier = folders.data if os.access(path, os.W_OK) else path
     told = f"{barrier} cannot be written: everything can be read, and nothing can be stored."
-    yield wrong("home", f"{told} {access_advice(barrier)}")
+    is_on_read_only_disk = os.statvfs(folders.data).f_flag & os.ST_RDONLY
+    yield wrong("home", f"{told} {_MOUNTED_READ_ONLY if is_on_read_only_disk else access_advice(barrier)}")
 
 
 def _accessible(folders: Folders) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.time import timestamps
+from chorus_cli.storage.backups.working_folders import folder_for_copy
 from chorus_cli.storage.files import durable_files
 from chorus_cli.storage.files.permissions import access_advice, closed_paths, refused_folders
 from chorus_cli.storage.files.session_files import SESSIONS_FOLDER
@@ -86,8 +87,7 @@ def write(places: Places, request: Request) -> Manifest:
     try:
         if target.exists():
             raise BackupError(f"{target} exists already. Choose another name; nothing was written.")
-        durable_files.make_folder(places.backups)
-        with _temporary(places.backups) as copy, _temporary(target.parent) as draft:
+        with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
             copying.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             _name(draft, target)

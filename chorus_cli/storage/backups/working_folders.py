@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.storage.files import file_lock
-from chorus_cli.storage.files.durable_files import PREFIX, RANDOM
+from chorus_cli.storage.files.durable_files import PREFIX, RANDOM, make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,18 @@ def working_folder(parent: Path | None) -> Iterator[Path]:
         # As soon as it is free, another process may delete it too.
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
+
+
+def folder_for_copy(backups: Path, target: Path) -> Path:
+    """Return the folder of the backups for a copy of the log, or that of a new backup if nothing can be written there.
+
+    Raises:
+        OSError: the first one is not there and cannot be made.
+    """
+    if not os.access(backups if backups.exists() else backups.parent, os.W_OK):
+        return target.parent
+    make_folder(backups)
+    return backups
 
 
 def is_locked(folder: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from chorus_cli.core.text.phrases import enumerated
 
@@ -68,15 +68,25 @@ def closed_paths(paths: Sequence[Path]) -> str:
     return enumerated([*map(str, paths[:MOST_NAMED]), *more])
 
 
+def is_refusal(error: BaseException) -> TypeGuard[PermissionError]:
+    """Return whether an error says that permissions keep the user from a file or folder, which it names."""
+    return isinstance(error, PermissionError) and isinstance(error.filename, str | bytes)
+
+
 def advised(error: Exception) -> str:
     """Return the sentences of an error, with the command that helps if it is due to permissions of the user's files."""
     cause, sentences = error.__cause__, str(error)
-    if not isinstance(cause, PermissionError) or not cause.filename or "chmod" in sentences:
+    if cause is None or not is_refusal(cause) or "chmod" in sentences:
         return sentences
     place = barrier(Path(os.fsdecode(cause.filename)))
     place = place if is_there(place) else place.parent
-    is_own = is_there(place) and place.stat().st_uid == os.geteuid()
-    return f"{sentences} {access_advice(place)}" if is_own else sentences
+    return f"{sentences} {access_advice(place)}" if _is_shut_by_its_owner(place) else sentences
+
+
+def _is_shut_by_its_owner(path: Path) -> bool:
+    """Return whether a file or folder of the user lacks one of the user's own permissions."""
+    needed = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
+    return is_there(path) and path.stat().st_uid == os.geteuid() and not os.access(path, needed)
 
 
 def refused(error: OSError) -> str:

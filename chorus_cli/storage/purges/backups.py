@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -123,7 +122,7 @@ def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> str:
     Return a sentence if the disk does not confirm it all, else an empty one.
 
     Raises:
-        BackupError: it cannot be read or written, and is as it was.
+        BackupError: it cannot be read or written, and is as it was; or a purged attachment beside it cannot be deleted.
         StorageError: the log in it is damaged, or was made by a newer Chorus.
     """
     status = path.stat()
@@ -148,11 +147,11 @@ def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> str:
         if not is_replaced:
             raise BackupError(f"{path} cannot be written anew: {error.strerror or error}. It is as it was.") from error
         told = _unconfirmed(path, error)
-    for step in (partial(sync_folder, path.parent), partial(_drop_kept_attachments, places, dropped)):
-        try:
-            step()
-        except OSError as error:
-            told = _unconfirmed(path, error)
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        told = _unconfirmed(path, error)
+    _drop_kept_attachments(places, path, dropped)
     return told
 
 
@@ -248,8 +247,12 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
             each.unlink()
 
 
-def _drop_kept_attachments(places: Places, dropped: frozenset[str]) -> None:
-    """Delete the attachments beside the daily backups that neither one of them nor the log has any more."""
+def _drop_kept_attachments(places: Places, rewritten: Path, dropped: frozenset[str]) -> None:
+    """Delete the attachments beside the daily backups that neither one of them nor the log has any more.
+
+    Raises:
+        BackupError: one cannot be deleted.
+    """
     if not dropped:
         return
     named: set[str] = set()
@@ -260,7 +263,17 @@ def _drop_kept_attachments(places: Places, dropped: frozenset[str]) -> None:
     there = {path.name for path in archive.attachment_files(places.attachments)}
     for path in archive.attachment_files(places.kept_attachments):
         if path.name in dropped - named - there:
-            path.unlink()
+            _delete(path, rewritten)
+
+
+def _delete(attachment: Path, rewritten: Path) -> None:
+    try:
+        attachment.unlink()
+    except OSError as error:
+        raise BackupError(
+            f"{rewritten} was written anew, but its attachment {attachment} cannot be deleted and still has the text: "
+            f"{error.strerror or error}."
+        ) from error
 
 
 def _folder_for_copies(places: Places) -> AbstractContextManager[Path]:

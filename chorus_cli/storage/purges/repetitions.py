@@ -11,8 +11,7 @@ from chorus_cli.core.errors import SessionError
 from chorus_cli.core.log.search_query import set_apart
 from chorus_cli.core.upkeep.purge_reports import DOCUMENT, Repetition
 from chorus_cli.core.upkeep.traces import UNWATCHED
-from chorus_cli.storage.files import session_files
-from chorus_cli.storage.files.persona_files import DOCUMENTS_FOLDER
+from chorus_cli.storage.files import persona_files, session_files
 from chorus_cli.storage.purges.attached import text_of
 from chorus_cli.storage.purges.selection import AMONG, in_words
 from chorus_cli.storage.sqlite.log import search_index
@@ -94,10 +93,12 @@ def in_sessions(personas: Path, found: Concerned, changes: Iterable[SessionChang
 
 def in_documents(personas: Path, found: Concerned) -> Iterator[Repetition]:
     """Yield the documents of personas that have words of purged texts or of the search: no purge changes them."""
-    for path in sorted(personas.glob(f"*/{DOCUMENTS_FOLDER}/*")):
-        persona, text = path.parent.parent.name, text_of(path.resolve())
-        if found.has_words(text, persona) or found.traces.have_run_in(text):
-            yield Repetition(DOCUMENT, str(path), persona, text)
+    for folder in sorted(personas.glob(f"*/{persona_files.DOCUMENTS_FOLDER}")):
+        persona = folder.parent.name
+        sent, _ = persona_files.documents(personas, persona)
+        for each in sent:
+            if found.has_words(each.content, persona) or found.traces.have_run_in(each.content):
+                yield Repetition(DOCUMENT, str(folder / each.name), persona, each.content)
 
 
 def _texts(personas: Path, persona: str, session_id: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chorus_cli.core.jobs.output import MOST_BYTES, BoundedOutput, readable
@@ -49,6 +49,7 @@ def test_no_character_is_cut_in_two(texts: list[str], half: int) -> None:
 
 
 @given(pieces=PIECES, most=st.integers(min_value=1, max_value=5))
+@example(pieces=[b"a\n\x00"], most=1)
 def test_the_last_lines_are_those_of_the_whole_output(pieces: list[bytes], most: int) -> None:
     whole = b"".join(pieces)
     lines = whole.decode(errors="replace").removesuffix("\n").split("\n") if whole else []

@@ -121,12 +121,20 @@ class NewLog:
             self._connection.execute("UPDATE context_items SET content_hash = NULL")
         for table in self._tables:
             newest = reader.newest_number(table.name) if table.has_numbers else 0
-            self._connection.execute(
-                "UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = ?", (newest, table.name)
-            )
+            self._go_on_from(table.name, newest)
         for _, statement in self._triggers:
             self._connection.execute(statement)
         return self._lost()
+
+    def _go_on_from(self, table: str, newest: int) -> None:
+        """Have no number of a table that counts its rows given again, also if no row of it could be read."""
+        self._connection.execute(
+            "INSERT INTO sqlite_sequence (name, seq) SELECT name, 0 FROM sqlite_master WHERE type = 'table' "
+            "AND name = :table AND sql LIKE '%AUTOINCREMENT%' "
+            "AND NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = :table)",
+            {"table": table},
+        )
+        self._connection.execute("UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = ?", (newest, table))
 
     def _has(self, name: str) -> bool:
         return any(table.name == name for table in self._tables)
