@@ -107,8 +107,17 @@ def test_everything_can_be_read_with_one_sentence(home: Home, tmp_path: Path, pl
         told(outcome)
         doctor = run("doctor", "--json")
         report = json.loads(doctor.output)
-        wrong = {each["subject"] for each in report["findings"] if each["state"] == "wrong"}
-        assert (doctor.code, wrong, doctor.errors) == (1, {"home"}, "")
+        wrong = {each["subject"]: each["sentence"] for each in report["findings"] if each["state"] == "wrong"}
+        assert (doctor.code, [*wrong], doctor.errors) == (1, ["home"], "")
+        assert ("mounted read-only" in wrong["home"]) is (place is on_a_read_only_disk)
+        assert ("chmod" in wrong["home"]) is (place is without_permissions)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_backup_elsewhere_is_made(home: Home, tmp_path: Path, place: Place) -> None:
+    with place(home) as before:
+        outcome = Program(home, before)("backup", str(tmp_path / "kept.zip"))
+        assert (outcome.code, (tmp_path / "kept.zip").is_file()) == (0, True), outcome
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -155,6 +164,7 @@ def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: 
         assert "".join(terminal.screen_text().split()).count("messagesarerefused.") == 1
         terminal.say("remember me")
         terminal.await_text("nothing was sent")
+        terminal.until(lambda: "leaveChorusandstartitagain" in shown(terminal), "what to do")
         terminal.await_line(f"{PROMPT} remember me")
         terminal.press("ctrl-c")
         terminal.await_line(PROMPT)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chorus_cli.core.errors import HomeError
+from chorus_cli.storage.files.permissions import advised
 from chorus_cli.storage.files.permissions import refused as sentence
 from tests.terminal.command import Outcome, finished
 from tests.terminal.driver import Home
@@ -239,6 +241,13 @@ def test_a_sentence_about_a_refusal_has_the_command_that_helps(home: Home) -> No
     with refused(sessions, 0o500):
         outcome = run(home, "ask", "/context save")
     assert outcome.errors.endswith(f"Nothing was saved. Give yourself access with: chmod -R u+rwX {sessions}\n")
+
+
+def test_where_permissions_are_not_at_fault_no_command_is_advised(tmp_path: Path) -> None:
+    cause = PermissionError(errno.EPERM, "Operation not permitted", str(tmp_path / "new"))
+    error = HomeError("It cannot be written.")
+    error.__cause__ = cause
+    assert advised(error) == "It cannot be written."
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.ELOOP, errno.EMFILE])

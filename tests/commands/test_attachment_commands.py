@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.commands.framework.command_line import completions
+from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log.attachments import Kind
 from tests.attached_files import FILES, attachment, pdf
 from tests.services.attached_talk import say
@@ -51,6 +52,15 @@ async def test_a_picture_of_the_clipboard_goes_with_the_next_message(world: Worl
     assert (await world.told("/paste")).startswith("clipboard.png 68 bytes goes with your next message")
     await say(world, "what is it?")
     assert [each.name for each in (await world.log())[0].attachments] == ["clipboard.png"]
+
+
+async def test_it_waits_again_if_the_message_in_the_background_cannot_be_sent(world: World) -> None:
+    await world.told("/attach photo.png")
+    refused = "CREATE TEMP TRIGGER unwilling BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END"
+    await world.store.write(lambda connection: connection.execute(refused) and None)
+    with pytest.raises(StorageError, match="not today"):
+        await world.carry_out("/bg look at it")
+    assert [each.name for each in world.services.attachments.waiting] == ["photo.png"]
 
 
 @pytest.mark.parametrize("typed", ["'{}/my paper.pdf'", "{}/my\\ paper.pdf", "file://{}/my%20paper.pdf"])

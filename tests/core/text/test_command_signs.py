@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from chorus_cli.core.text.command_signs import before_private, begins_private
+from chorus_cli.core.text.command_signs import (
+    before_private,
+    begins_private,
+    is_message,
+    typed_line,
+    unescaped_line,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,3 +48,12 @@ def test_a_line_that_begins_a_private_chat_is_known(line: str, *, begins: bool) 
 )
 def test_the_lines_after_it_are_not_kept(typed: str, kept: str) -> None:
     assert before_private(typed) == kept
+
+
+@given(st.text(alphabet="/!a\n ", min_size=1).map(str.strip).filter(bool))
+@example("/new idea")
+@example("!wow")
+@example("//a")
+def test_the_line_of_a_message_sends_that_message(message: str) -> None:
+    line = typed_line(message)
+    assert (is_message(line), unescaped_line(line)) == (True, message)

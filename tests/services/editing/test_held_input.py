@@ -299,3 +299,16 @@ async def test_input_that_no_draft_holds_is_in_another_file_or_in_the_sentence(
     assert unsent.keep("frodo", " \n") == ""
     assert unsent.keep("frodo", "on we go").endswith(told)
     assert [(record["persona"], record["content"]) for record in records] == [("frodo", "on we go")]
+
+
+async def test_input_that_a_draft_holds_already_is_not_rescued_besides(tmp_path: Path, clock: FakeClock) -> None:
+    records: list[Mapping[str, str]] = []
+    folder = tmp_path / "drafts"
+    unsent = UnsentInput(folder, "1-ab", clock, lambda _run: False, records.append)
+    await asyncio.wrap_future(unsent.hold("frodo", "on we go"))
+    folder.rename(tmp_path / "moved")
+    folder.write_text("in the way")
+    unsent.hold("frodo", "on we go again")
+    unsent.hold("frodo", "on we go")
+    assert (unsent.keep("frodo", "on we go"), records) == ("", [])
+    assert kept(tmp_path / "moved") == ["on we go"]

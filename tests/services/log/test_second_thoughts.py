@@ -37,6 +37,13 @@ async def test_undo_takes_back_a_turn_and_gives_its_text_back(world: World) -> N
     assert await world.told("/undo") == "There is nothing to undo here."
 
 
+@pytest.mark.parametrize(("message", "line"), [("/quit is a word", "//quit is a word"), ("!wow", "!!wow")])
+async def test_a_message_comes_back_as_the_line_that_sends_it(world: World, message: str, line: str) -> None:
+    await world.say(message)
+    reply = await world.carry_out("/undo")
+    assert reply == Refill(f'Undone: your message "{message}" and its reply', line, gives_way=True)
+
+
 async def test_redo_puts_turns_back_in_reverse(world: World) -> None:
     await world.say("One")
     await world.say("Two")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.commands.framework.replies import Refill
 from chorus_cli.core.models.events import ReplyEnd, TextDelta, WaitBegun
 from tests.services.world import words_come
 
@@ -77,3 +78,18 @@ async def test_one_that_no_draft_holds_is_in_another_file_or_in_the_sentence(
     told = f"A message that waited was not sent. {end.format(busy.folder / 'rescue.jsonl')}"
     assert await busy.services.replies.close() == [told]
     assert [record["content"] for record in busy.rescued] == ([] if is_full else ["Second"])
+
+
+async def test_one_without_a_draft_whose_thread_was_stopped_is_told_of_in_the_end(busy: World) -> None:
+    (busy.folder / "drafts").write_text("in the way")
+    turn = await waiting(busy, "Second")
+    assert await busy.services.replies.stop(turn.target.thread_id)
+    [told] = await busy.services.replies.close()
+    assert told.startswith("A message that waited was not sent. The text is kept in ")
+
+
+async def test_its_draft_is_the_line_that_sends_it(busy: World) -> None:
+    await waiting(busy, "/quit is a word")
+    assert drafts(busy) == ["//quit is a word"]
+    reply = await busy.carry_out("/undo")
+    assert reply == Refill("Not sent: /quit is a word", "//quit is a word")

@@ -165,6 +165,13 @@ async def test_a_document_that_has_the_words_of_a_search_stays_and_is_named(worl
     assert "document" not in await world.told("/purge search gate --persona chorus")
 
 
+async def test_files_that_are_no_documents_are_not_looked_into(world: World) -> None:
+    path = document(world, "frodo", "nothing of it")
+    path.with_name("notes.txt").write_text(f"Remember: {HELD}")
+    path.with_name("loop.md").symlink_to("loop.md")
+    assert "document" not in (await world.asked_back("/purge search gate")).text
+
+
 async def test_a_document_that_has_the_words_of_a_purged_message_is_named(world: World) -> None:
     path = document(world, "chorus", f"> {SHORT}")
     assert await shown(world) == [f"document {path} of chorus: > {SHORT}"]

@@ -98,6 +98,16 @@ def test_two_hundred_damaged_logs_are_salvaged(log: Path, backup: Path, tmp_path
         everything_is_salvaged(log, backup, tmp_path / str(number), number)
 
 
+def test_if_no_message_can_be_read_all_are_lost_and_no_number_is_given_again(log: Path, tmp_path: Path) -> None:
+    shutil.copyfile(log, tmp_path / "damaged.db")
+    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
+        connection.execute("DELETE FROM messages")
+    counts = salvage(tmp_path / "damaged.db", tmp_path / "new.db", None)
+    assert (counts.lost.number, counts.lost.first_ids[:2]) == (MESSAGES, (1, 2))
+    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
+        assert connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone() == (MESSAGES,)
+
+
 def test_a_salvaged_log_opens_and_goes_on_where_the_damaged_one_was(log: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged.db").write_bytes(damaged(log.read_bytes(), 2))
     salvage(tmp_path / "damaged.db", tmp_path / "new.db", None)
