@@ -60,7 +60,9 @@ class Talk:
         return is_stored
 
     def _done(self, *arguments: str) -> bool:
-        return self.program.run(self.home.path, arguments).code == 0
+        # What is rescued while the disk is away is no part of the machine's temporary folder.
+        folder = self.home.path.parent.parent
+        return self.program.run(self.home.path, arguments, TMPDIR=str(folder)).code == 0
 
     def check(self) -> None:
         """Compare what is there after a power cut with what was acknowledged."""
