@@ -28,6 +28,10 @@ _CUT = f"The reply was stopped at {limits.REPLY.size}"
 _LIMIT = 10**9
 _GAUGE = f"/ {_LIMIT:,}"
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>])")
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
+_LONGEST_BYTES = 1_000
+"""Words that are waited for take less, with a colour for each letter."""
+
 _BEGUN_SEQUENCE = re.compile(rb"\x1b(?:\[[0-9;?]*)?\Z")
 _OBEYED = re.compile("[\x00-\x06\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -69,11 +73,17 @@ class WatchedChat:
         """Read what the terminal is sent until it was sent ``words``; the emulator, which is slow, reads nothing."""
         begin, number, deadline = len(self.terminal.drawn), self.terminal._child.child_fd, time.monotonic() + seconds
         awaited = [each.encode() for each in (words, or_else) if each]
-        while not any(each in self.terminal.drawn[begin:] for each in awaited):
+        looked_up_to = begin
+        while not any(each in self._plain(max(begin, looked_up_to - _LONGEST_BYTES)) for each in awaited):
+            looked_up_to = len(self.terminal.drawn)
             if not select.select([number], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return False
             self.terminal.drawn += os.read(number, 65_536)
         return True
+
+    def _plain(self, begin: int) -> bytes:
+        """Return what was drawn from there on without colours: each letter may have one of its own in code."""
+        return _COLOUR.sub(b"", self.terminal.drawn[begin:])
 
     def _await_prompt(self) -> None:
         # It may have come with the words that were waited for.
