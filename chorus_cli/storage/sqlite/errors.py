@@ -26,14 +26,19 @@ _UNDECODED = "Could not decode to UTF-8"
 """The beginning of Python's error about such a text, which has no code."""
 
 
-UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""Errors of reading a damaged database; in one, the names of tables may be no text, so that no message names them."""
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
+"""Errors of reading a damaged database; in one, the names of tables may be no text, so that no message names them.
+
+A damaged size may ask for more memory than there is.
+"""
 
 
-def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageError:
+def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path: Path) -> StorageError:
     """Translate an error of SQLite about the database at ``path``."""
     if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODED):
         return damaged(path, "a name or a text in it is not UTF-8")
+    if isinstance(error, MemoryError):
+        return damaged(path, "a size in it asks for more memory than there is")
     if is_refusal(error):
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
     if is_busy(error):

@@ -175,7 +175,7 @@ class Store:
         patiently = partial(self._patience.keep, self._connection, time.monotonic(), work)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, patiently)
-        except (sqlite3.Error, UnicodeDecodeError) as error:
+        except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
             raise storage_error(error, self._path) from error
 
     @property

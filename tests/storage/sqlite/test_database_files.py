@@ -18,6 +18,7 @@ from chorus_cli.core.errors import (
     StorageError,
 )
 from chorus_cli.storage.sqlite.errors import damaged, storage_error
+from chorus_cli.storage.sqlite.log.index_renewal import is_damage
 from chorus_cli.storage.sqlite.store import Store
 from tests.storage.files.unsynced import confirmed_syncs
 from tests.storage.sqlite.notes import note, notes
@@ -145,3 +146,8 @@ def test_what_sqlite_says_of_a_damage_is_one_line(path: Path) -> None:
     assert sentence.startswith(f"{path} is damaged or is no database (malformed database schema (t): CREATE TABLE")
     assert "\n" not in sentence
     assert len(sentence) < len(str(path)) + 350
+
+
+def test_a_size_that_asks_for_too_much_memory_is_damage(path: Path) -> None:
+    assert is_damage(MemoryError())
+    assert isinstance(storage_error(MemoryError(), path), DatabaseDamagedError)

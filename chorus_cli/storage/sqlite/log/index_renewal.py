@@ -51,10 +51,10 @@ def damage_told() -> Iterator[None]:
         raise
 
 
-def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
+def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError | MemoryError) -> bool:
     """Return whether an error may mean damage, unlike a full disk or another program's lock."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return isinstance(error, UnicodeDecodeError) or code in _SIGNS_OF_DAMAGE
+    return isinstance(error, UnicodeDecodeError | MemoryError) or code in _SIGNS_OF_DAMAGE
 
 
 def require_sound_pages(connection: sqlite3.Connection, index: WordIndex) -> None:

@@ -103,7 +103,7 @@ def facts(connection: sqlite3.Connection) -> Facts:
 def _told(path: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:
+    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
         raise storage_error(error, path) from error
 
 

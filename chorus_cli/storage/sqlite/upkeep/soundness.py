@@ -85,6 +85,6 @@ def _checked(connection: sqlite3.Connection, check: str) -> Sequence[str]:
     except UNREADABLE as error:
         if not is_damage(error):
             raise
-        return [str(error)]
+        return [str(error) or type(error).__name__]
     lines = [line for (text,) in found for line in str(text).splitlines()]
     return [line for line in lines if line != "ok" and not line.startswith("***")]
