@@ -23,6 +23,7 @@ from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.adapters.models.tool_calling import takes_tools
 from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.core.log.attachments import ALL_SENT
+from chorus_cli.core.models.thoughts import NO_ECHO, Echo
 from chorus_cli.services.attachments.attachments import Attachments
 from chorus_cli.services.context.context import Context
 from chorus_cli.services.folding.folding import Folding
@@ -97,9 +98,9 @@ class Providers:
 
     ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
     ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are;
-    ``accepted_by`` returns the kinds of attachments that a model takes. ``warm``
-    imports all that asking a model needs, which may take seconds; ``connect`` connects to its server beforehand.
-    ``aclose`` ends connections and servers. ``prices`` returns the prices of a model, if they are known.
+    ``accepted_by`` returns the kinds of attachments that a model takes, ``echo_of`` which of its thoughts it is sent
+    again. ``warm`` imports all that asking a model needs, which may take seconds; ``connect`` connects to its server
+    beforehand. ``aclose`` ends connections and servers. ``prices`` returns the prices of a model, if they are known.
     """
 
     client: ModelClient
@@ -110,6 +111,7 @@ class Providers:
     takes_tools: Callable[[str], bool] = lambda _model: False
     tools: Sequence[BuiltIn] = BUILT_IN
     accepted_by: Callable[[str], frozenset[Kind]] = lambda _model: ALL_SENT
+    echo_of: Callable[[str], Echo] = lambda _model: NO_ECHO
     warm: Callable[[str], None] = lambda _model: None
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
@@ -199,6 +201,7 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
         providers.input_cost,
         offer=offers.of_target,
         accepted_by=providers.accepted_by,
+        echo_of=providers.echo_of,
     )
     memory = _memory(opened, machine, providers)
     costs = Costs(store, clock, providers.prices)

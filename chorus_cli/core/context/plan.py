@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.core.context.fitting import fitting
 from chorus_cli.core.context.memory import block_tokens
+from chorus_cli.core.context.rounds import messages_of, thought_tokens, weighed
 from chorus_cli.core.context.view import Reason
-from chorus_cli.core.log.attachments import with_lines
-from chorus_cli.core.log.messages import Message, Role, Status, is_filled, words_of
+from chorus_cli.core.log.messages import Message, Role, Status, is_filled
 from chorus_cli.core.memory.prompt import hot_block
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from chorus_cli.core.tools.declaration import NO_OFFER
@@ -26,12 +26,11 @@ from chorus_cli.core.tools.declaration import NO_OFFER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from chorus_cli.core.context.rounds import Echoed
     from chorus_cli.core.context.snapshot import ContextSnapshot
     from chorus_cli.core.context.summaries import Summary
     from chorus_cli.core.context.view import View
-    from chorus_cli.core.log.attachments import Attachment, Kind
 
-BROKEN_OFF = "[this reply broke off here]"
 HEADING = "Summary of the earlier conversation:"
 LEAD = "(The conversation goes on.)"
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
@@ -106,7 +105,7 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
     """Build the request of a snapshot without leaving anything out; ``None`` if that does not fit the budget."""
     summary = snapshot.view.summary
     fixed_tokens = system_tokens(snapshot, summary)
-    rows = usable(snapshot.view.verbatim)
+    rows = _weighed(snapshot)
     message_tokens = total_tokens(rows)
     tokens = fixed_tokens + message_tokens
     if tokens > snapshot.budget.room.budget:
@@ -126,8 +125,13 @@ def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> Re
     summary = view.summary
     if summary is not None and summary.token_count is None:
         summary = replace(summary, token_count=at_most(summary.content))
-    plan = plan_whole(replace(snapshot, view=replace(view, messages=tuple(rows), summary=summary)))
+    echoed = {id_: _bounded(each, at_most) for id_, each in snapshot.echoed.items()}
+    plan = plan_whole(replace(snapshot, view=replace(view, messages=tuple(rows), summary=summary), echoed=echoed))
     return None if plan is None else replace(plan, snapshot=snapshot, is_exact=False)
+
+
+def _bounded(echoed: Echoed, at_most: Callable[[str], int]) -> Echoed:
+    return echoed if echoed.tokens is not None else echoed._replace(tokens=thought_tokens(echoed.thoughts, at_most))
 
 
 def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
@@ -141,7 +145,7 @@ def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
 def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
     """Build the request of a snapshot that does not fit whole, without its oldest messages or with one cut."""
     room, summary = snapshot.budget.room, snapshot.view.summary
-    rows = usable(snapshot.view.verbatim)
+    rows = _weighed(snapshot)
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
     if newest_question is not None:
         needed_tokens = tokens_of(newest_question)
@@ -170,6 +174,11 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
         cut,
         is_crowded=bool(too_large or cut or (summary is None and snapshot.view.summary is not None)),
     )
+
+
+def _weighed(snapshot: ContextSnapshot) -> list[Message]:
+    rows = usable(snapshot.view.verbatim)
+    return weighed(rows, snapshot.echoed) if snapshot.echoed else rows
 
 
 def _pinned(
@@ -205,12 +214,13 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
     chosen = frame.target.persona.settings
     return ModelRequest(
         frame.target.choice.model,
-        (system, *lead, *(_as_sent(row, frame.accepted) for row in rows)),
+        (system, *lead, *messages_of(rows, frame.accepted, snapshot.echoed)),
         chosen.temperature,
         chosen.max_output_tokens,
         context_tokens=snapshot.budget.limit.tokens,
         prompt_tokens=tokens,
         tools=frame.offer.tools,
+        effort=chosen.effort,
     )
 
 
@@ -267,28 +277,3 @@ def _unsent_reason(row: Message) -> Reason:
     if row.status is Status.STREAMING:
         return Reason.RUNNING
     return Reason.REPEATED if row.role is Role.USER and is_filled(row) else Reason.UNUSABLE
-
-
-def _as_sent(message: Message, accepted: frozenset[Kind]) -> PromptMessage:
-    match message.role:
-        case Role.USER:
-            text = f"{message.preamble}\n\n{message.content}" if message.preamble else message.content
-            question = PromptMessage("user", text)
-            return _with_attachments(question, message.attachments, accepted) if message.attachments else question
-        case Role.ASSISTANT:
-            # No provider takes a picture in a reply, as an import may bring one.
-            said = words_of(message) if message.attachments else message.content
-            return PromptMessage("assistant", f"{said}\n{BROKEN_OFF}" if message.status.broke_off else said)
-        case Role.TOOL_USE:
-            return PromptMessage("assistant", message.content, tool_calls=message.tool_calls)
-        case Role.TOOL_RESULT:
-            return PromptMessage("tool", message.content, tool_call_id=message.tool_call_id)
-
-
-def _with_attachments(
-    question: PromptMessage, attachments: tuple[Attachment, ...], accepted: frozenset[Kind]
-) -> PromptMessage:
-    """Return a question with the attachments that the model takes; a line stands for each of the others."""
-    named = [each for each in attachments if each.kind not in accepted]
-    sent = tuple(each for each in attachments if each.kind in accepted)
-    return question._replace(content=with_lines(question.content, named), attachments=sent)

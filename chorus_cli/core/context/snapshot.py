@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget
 from chorus_cli.core.context.calibration import LARGEST_FACTOR, Calibration
 from chorus_cli.core.log.attachments import ALL_SENT
+from chorus_cli.core.models.thoughts import NO_ECHO, Echo
 from chorus_cli.core.tools.declaration import NO_OFFER, ToolOffer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from chorus_cli.core.context.rounds import Echoed
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.attachments import Kind
@@ -45,7 +47,8 @@ class Frame:
     """The part of a snapshot that no database holds: the target, its system prompt, its model's limit, and the tools.
 
     ``offer`` is empty where no tools are offered to the model. Without ``is_exact`` the tokens are upper bounds.
-    ``accepted`` are the kinds of attachments that the model is sent; of the others it is told the names.
+    ``accepted`` are the kinds of attachments that the model is sent; of the others it is told the names. ``echo`` says
+    which of its thoughts it is sent again.
     """
 
     target: Target
@@ -54,6 +57,7 @@ class Frame:
     offer: ToolOffer = NO_OFFER
     is_exact: bool = True
     accepted: frozenset[Kind] = ALL_SENT
+    echo: Echo = NO_ECHO
     fixed_tokens: int = field(init=False)
     """The estimated tokens that every request has: the system message without a summary, and the tools."""
 
@@ -91,7 +95,8 @@ class ContextSnapshot:
     ``newest_operation_id`` is the newest operation that breaks the prefix of requests, 0 if there is none;
     ``fold_is_undone`` says that the newest fold was taken back. ``last_spoken`` is the time of the newest message of
     the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
-    older ones out. ``hot`` are the memory items of the system message.
+    older ones out. ``hot`` are the memory items of the system message. ``echoed`` are the thoughts that go with
+    replies, by the ids of these.
     """
 
     frame: Frame
@@ -102,6 +107,7 @@ class ContextSnapshot:
     last_spoken: datetime | None = None
     first_message_id: int | None = None
     hot: tuple[Item, ...] = ()
+    echoed: Mapping[int, Echoed] = field(default_factory=dict)
 
     @property
     def target(self) -> Target:

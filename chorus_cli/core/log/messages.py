@@ -50,6 +50,13 @@ class Status(StrEnum):
         return member
 
 
+class Thought(NamedTuple):
+    """How long a model thought before a reply, and in how many tokens; ``None`` where that is not known."""
+
+    seconds: float | None = None
+    tokens: int | None = None
+
+
 class Message(NamedTuple):
     """One row of the log: a tuple, because a request makes a thousand of them and those are made seven times as fast.
 
@@ -58,7 +65,8 @@ class Message(NamedTuple):
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
     ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
     row that a rewording stands for. An imported message that is ``superseded`` is not on the branch that its
-    conversation ended with.
+    conversation ended with. ``reply_id`` is the reply that ended with this call of a tool, ``None`` if that is unknown.
+    ``thought`` is ``None`` for a reply without thoughts.
     """
 
     id: int
@@ -80,6 +88,8 @@ class Message(NamedTuple):
     usage: Mapping[str, int] = _NO_USAGE
     attachments: tuple[Attachment, ...] = ()
     superseded: bool = False
+    reply_id: int | None = None
+    thought: Thought | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +98,8 @@ class MessageContent:
 
     ``turn_id`` is ``None`` for a message that opens a turn or, unless a user says it, joins that of the member before
     it. ``revises`` is the row that a rewording stands for. Without ``token_count`` it is counted on the first read.
-    ``reasoning`` is kept beside a reply of another program and never sent.
+    ``reasoning`` and ``thought_parts`` are the thoughts of an imported reply, which are never sent. ``reply_id`` is the
+    reply that ended with this call of a tool.
     """
 
     thread_id: int
@@ -105,7 +116,10 @@ class MessageContent:
     token_count: int | None = None
     attachments: tuple[Attachment, ...] = ()
     reasoning: str | None = None
+    thought_parts: str | None = None
+    thought: Thought | None = None
     superseded: bool = False
+    reply_id: int | None = None
 
 
 def content_of(message: Message) -> MessageContent:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.settings.jsonc import JsonValue
 
-CACHED, WRITTEN = "cached_tokens", "cache_write_tokens"
-"""Names in a usage for the part of the prompt that the provider's cache served, and for the part it stored."""
+CACHED, WRITTEN, THOUGHT = "cached_tokens", "cache_write_tokens", "reasoning_tokens"
+"""Names in a usage for the part of the prompt that the provider's cache served, for the part that it stored, and for
+the part of the reply that the model thought."""
 
 _WARNING_SHARE = 0.8
 _SMALLEST_SHOWN = 0.01

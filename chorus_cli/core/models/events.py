@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chorus_cli.core.errors import ChorusError
+    from chorus_cli.core.log.messages import Thought
     from chorus_cli.core.tools.calls import ToolCall
 
 _ASKS_AGAIN = "/retry asks again."
@@ -51,7 +52,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """The next piece of the model's reasoning, before the reply."""
+    """The next piece of the model's thoughts, mostly before the reply."""
 
     text: str
 
@@ -62,12 +63,14 @@ class ReplyEnd:
 
     ``finish_reason`` is the provider's (``stop``, ``length``, …) and ``None`` if the stream ended without one, which
     means that it was cut. ``usage`` holds token counts as reported (``prompt_tokens``, ``completion_tokens``, …), or
-    nothing. ``calls`` are the tools that the model calls, as far as the calls have come.
+    nothing. ``calls`` are the tools that the model calls, as far as the calls have come. ``thought_parts`` are the
+    provider's own parts of the thoughts, as ``Thoughts`` has them.
     """
 
     finish_reason: str | None
     usage: Mapping[str, int] = field(default_factory=dict)
     calls: tuple[ToolCall, ...] = ()
+    thought_parts: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ class TurnDone:
     """The turn is over and its rows are written.
 
     ``error`` is why the reply broke off, if it did; ``message_id`` is the row of the reply. ``again`` tells the user
-    how to get a reply, if no word of it came or the error is one within a reply.
+    how to get a reply, if no word of it came or the error is one within a reply. ``thought`` is how the model thought
+    before it.
     """
 
     message_id: int
@@ -110,6 +114,7 @@ class TurnDone:
     usage: Mapping[str, int] = field(default_factory=dict)
     error: ChorusError | None = None
     again: str = _KEPT
+    thought: Thought | None = None
 
     @property
     def complaint(self) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from chorus_cli.core.log.attachments import Attachment
+    from chorus_cli.core.models.thoughts import Thoughts
     from chorus_cli.core.tools.declaration import Tool
 
 PromptRole = Literal["system", "user", "assistant", "tool"]
@@ -17,7 +18,7 @@ class PromptMessage(NamedTuple):
 
     ``tool_calls`` is JSON text in the shape of the OpenAI API, on assistant messages that call tools;
     ``tool_call_id`` names the call that a tool message answers. ``attachments`` are the files that go before the
-    content of a user's message; the model takes them.
+    content of a user's message; the model takes them. ``thoughts`` are the model's own, in the form that it sent.
     """
 
     role: PromptRole
@@ -25,6 +26,7 @@ class PromptMessage(NamedTuple):
     tool_calls: str | None = None
     tool_call_id: str | None = None
     attachments: tuple[Attachment, ...] = ()
+    thoughts: Thoughts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class ModelRequest:
 
     ``context_tokens`` is the budget for the request and its reply together, which some servers need to know;
     ``prompt_tokens`` is the expected size of the request. ``tools`` are offered to the model; without ``may_call`` they
-    are declared all the same, as they belong to what a provider's cache knows, but must not be called.
+    are declared all the same, as they belong to what a provider's cache knows, but must not be called. ``effort`` says
+    how much the model should think: none, low, medium or high; ``None`` leaves that to the provider.
     """
 
     model: str
@@ -44,3 +47,4 @@ class ModelRequest:
     prompt_tokens: int | None = None
     tools: tuple[Tool, ...] = ()
     may_call: bool = True
+    effort: str | None = None

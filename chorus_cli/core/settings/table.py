@@ -45,6 +45,8 @@ class Settings:
     summary_model: str = ""
     temperature: float | None = None
     max_output_tokens: int | None = None
+    effort: str | None = None
+    show_thoughts: bool = False
     context_hours: int = DEFAULT_CONTEXT_HOURS
     context_token_limit: int | None = None
     context_usage_threshold: float = 0.8
@@ -167,6 +169,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("summary_model", Kind.TEXT, "The model that writes summaries.", default_words="the model in use"),
     Setting("temperature", Kind.NUMBER, "How freely the model words things.", 0, 2, default_words="the provider's"),
     Setting("max_output_tokens", Kind.WHOLE_NUMBER, "The longest reply, in tokens.", 1, default_words="the provider's"),
+    Setting(
+        "effort",
+        Kind.TEXT,
+        "How much the model thinks before it answers.",
+        choices=("none", "low", "medium", "high"),
+        default_words="the provider's",
+    ),
+    Setting("show_thoughts", Kind.FLAG, "Print the model's thoughts above its reply."),
     Setting(
         "context_hours",
         Kind.WHOLE_NUMBER,

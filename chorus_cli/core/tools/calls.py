@@ -11,10 +11,12 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 # Far more than are carried out; all are kept, because those that are not are answered too.
 _MOST_CALLS = 1_000
+SIGNED = "__thought__"
+"""What stands between the id of a call and its signature, by which litellm hands Gemini's signatures on."""
 
 
 class ToolCall(NamedTuple):
@@ -27,8 +29,16 @@ class ToolCall(NamedTuple):
     @property
     def as_json(self) -> str:
         """The call as the log keeps it: a list with one call in the shape of the OpenAI API."""
-        function = {"name": self.name, "arguments": self.arguments}
-        return json.dumps([{"id": self.id, "type": "function", "function": function}], ensure_ascii=False)
+        return calls_as_json([self])
+
+
+def calls_as_json(calls: Iterable[ToolCall]) -> str:
+    """Return calls as the log keeps them: a list in the shape of the OpenAI API."""
+    listed = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in calls
+    ]
+    return json.dumps(listed, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +120,18 @@ class CallAssembly:
 
 
 def unique_id(wanted: str, taken: Collection[str]) -> str:
-    """Return the id of a call, or one like it that is not ``taken``: a result names its call by it alone."""
-    base = wanted.strip() or "call"
-    if wanted.strip() and base not in taken:
-        return base
-    number = 1
-    while f"{base}_{number}" in taken:
+    """Return the id of a call, or one like it that is not ``taken``: a result names its call by it alone.
+
+    A signature in an id, as litellm writes it, stays as it is.
+    """
+    base, sign, signature = wanted.strip().partition(SIGNED)
+    ending = f"{sign}{signature}"
+    if base and f"{base}{ending}" not in taken:
+        return f"{base}{ending}"
+    base, number = base or "call", 1
+    while f"{base}_{number}{ending}" in taken:
         number += 1
-    return f"{base}_{number}"
+    return f"{base}_{number}{ending}"
 
 
 def stored_calls(tool_calls: str) -> tuple[ToolCall, ...]:

@@ -11,15 +11,17 @@ from chorus_cli.core.cards.macros import sent
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Limit, own_tokens
 from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
+from chorus_cli.core.context.rounds import thought_tokens
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log.attachments import ALL_SENT
 from chorus_cli.core.log.messages import Message, Status
+from chorus_cli.core.models.thoughts import NO_ECHO, Echo
 from chorus_cli.core.tools.declaration import NO_OFFER
 from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import snapshot_rows, summary_rows
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import message_rows, thought_rows
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -51,7 +53,7 @@ class Context:
     """Reads snapshots, counts their tokens, and plans requests.
 
     ``offer`` returns the tools that are offered to the model of a target, which has the given limit, ``accepted_by``
-    the kinds of attachments that a model takes.
+    the kinds of attachments that a model takes, and ``echo_of`` which of its thoughts it is sent again.
     """
 
     store: Store
@@ -61,6 +63,7 @@ class Context:
     prefixes: Prefixes = field(default_factory=Prefixes)
     offer: Callable[[Target, Limit], Awaitable[ToolOffer]] = _no_tools
     accepted_by: Callable[[str], frozenset[Kind]] = lambda _model: ALL_SENT
+    echo_of: Callable[[str], Echo] = lambda _model: NO_ECHO
     _system_prompts: dict[tuple[str, tuple[Document, ...]], SystemPrompt] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -79,11 +82,13 @@ class Context:
             await asyncio.to_thread(self.counter.load)
         is_exact = self.counter.is_ready
         model = target.choice.model
-        limit, accepted = await asyncio.to_thread(lambda: (self.limit_of(model), self.accepted_by(model)))
+        limit, accepted, echo = await asyncio.to_thread(
+            lambda: (self.limit_of(model), self.accepted_by(model), self.echo_of(model))
+        )
         if target.persona.settings.context_token_limit is not None:
             limit = _chosen_limit(target) or limit
         prompt = await self._system_prompt(target.persona)
-        return Frame(target, prompt, limit, await self.offer(target, limit), is_exact, accepted)
+        return Frame(target, prompt, limit, await self.offer(target, limit), is_exact, accepted, echo)
 
     async def limit(self, target: Target) -> Limit:
         """Return the context length of a target's model, which may take half a second, or that which the user set."""
@@ -153,6 +158,7 @@ class Context:
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
         """Count the messages and the summary that were put in without a count, and store the counts."""
+        snapshot = await self._with_counted_thoughts(snapshot) if snapshot.echoed else snapshot
         view = snapshot.view
         if all(row.token_count is not None for row in view.messages) and (
             view.summary is None or view.summary.token_count is not None
@@ -207,6 +213,19 @@ class Context:
             await self.store.write(message_rows.store_token_counts, counts)
         messages = tuple(row._replace(token_count=counts.get(row.id, row.token_count)) for row in view.messages)
         return replace(view, messages=messages, summary=summary)
+
+    async def _with_counted_thoughts(self, snapshot: ContextSnapshot) -> ContextSnapshot:
+        """Count the thoughts that were stored before the vocabulary was loaded, and store their counts."""
+        uncounted = {id_: each.thoughts for id_, each in snapshot.echoed.items() if each.tokens is None}
+        if not uncounted:
+            return snapshot
+        counts = await asyncio.to_thread(
+            lambda: {id_: thought_tokens(thoughts, self.counter.count) for id_, thoughts in uncounted.items()}
+        )
+        with suppress(StorageError):
+            await self.store.write(thought_rows.store_token_counts, counts)
+        counted = {id_: snapshot.echoed[id_]._replace(tokens=tokens) for id_, tokens in counts.items()}
+        return replace(snapshot, echoed={**snapshot.echoed, **counted})
 
     def _counts(self, messages: Sequence[Message], model: str) -> dict[int, int]:
         return {row.id: own_tokens(row, self.counter.count, model) for row in messages}

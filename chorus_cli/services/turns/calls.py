@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.models.events import ToolStarted, ToolUsed
-from chorus_cli.core.tools.calls import unique_id
+from chorus_cli.core.tools.calls import calls_as_json, unique_id
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.tools.built_in import Answer
 from chorus_cli.services.tools.toolbox import MOST_CALLS
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock, TokenCounter
     from chorus_cli.services.tools.built_in import Caller
     from chorus_cli.services.tools.toolbox import Toolbox
+    from chorus_cli.services.turns.reply_rows import WrittenReply
     from chorus_cli.storage.sqlite.store import Store
 
 MOST_ROUNDS = limits.ROUNDS.most
@@ -36,8 +37,9 @@ ENOUGH = Answer(
     f"not carried out, {MOST_ROUNDS} rounds are the most",
 )
 TOO_MANY = Answer(
-    f"This was not carried out: at most {MOST_CALLS} calls of a reply are. Make the others again if they still matter.",
-    f"not carried out, {MOST_CALLS} calls are the most",
+    f"({{number:,}} more calls of this reply were not carried out: {MOST_CALLS} are the most. Make them again if they "
+    "still matter.)",
+    f"not carried out, {MOST_CALLS} are the most",
 )
 
 
@@ -50,14 +52,27 @@ class CallLog:
     counter: TokenCounter
     given_up: set[int]
 
-    async def begin(self, reply: Message, call: ToolCall) -> list[Message]:
+    async def begin(self, reply: WrittenReply, call: ToolCall) -> list[Message]:
         """Store the end of a reply and its first call, in progress; return both rows."""
-        return await self.store.write(tool_rows.begin_call, reply, await self._call(reply, call))
+        content = await self._call(reply.row, call.as_json, call.id, reply.row.id)
+        return await self.store.write(tool_rows.begin_call, reply.row, reply.thoughts, content)
 
-    async def end(self, row: Message, result: str, following: ToolCall | None) -> list[Message]:
-        """Store the result of a call and what comes next, in progress: another call or, without one, a reply."""
-        after = self._reply(row) if following is None else await self._call(row, following)
-        return await self.store.write(tool_rows.end_call, row, await self._result(row, result), after)
+    async def end(
+        self, row: Message, result: str, following: ToolCall | None, surplus: Sequence[ToolCall] = ()
+    ) -> list[Message]:
+        """Store the result of a call and what comes next, in progress: another call or, without one, a reply.
+
+        The ``surplus`` calls, which are never carried out, are one row without a result, which no request contains.
+        """
+        after = [await self._result(row, result)]
+        if surplus:
+            left_over = await self._call(row, calls_as_json(surplus), surplus[0].id, row.reply_id)
+            after.append(replace(left_over, status=Status.COMPLETE))
+        if following is None:
+            after.append(self._reply(row))
+        else:
+            after.append(await self._call(row, following.as_json, following.id, row.reply_id))
+        return await self.store.write(tool_rows.end_call, row, after)
 
     async def stop(self, row: Message) -> None:
         """Store that a call or a reply was interrupted before it began to answer.
@@ -75,7 +90,7 @@ class CallLog:
                 row.thread_id, Role.ASSISTANT, "", self._now(row), row.turn_id, status=Status.INTERRUPTED,
                 model=row.model, token_count=0,
             )  # fmt: skip
-            await self.store.write(tool_rows.end_call, row, await self._result(row, STOPPED), nothing)
+            await self.store.write(tool_rows.end_call, row, [await self._result(row, STOPPED), nothing])
         else:
             interrupted = row._replace(status=Status.INTERRUPTED, timestamp=self._now(row), token_count=0)
             await self.store.write(message_rows.update_reply, interrupted)
@@ -87,11 +102,11 @@ class CallLog:
     def _reply(self, before: Message) -> MessageContent:
         return message_rows.empty_reply(before.thread_id, before.turn_id, self._now(before), before.model or "")
 
-    async def _call(self, before: Message, call: ToolCall) -> MessageContent:
+    async def _call(self, before: Message, written: str, id_: str, reply_id: int | None) -> MessageContent:
         return MessageContent(
-            before.thread_id, Role.TOOL_USE, "", self._now(before), before.turn_id, tool_calls=call.as_json,
-            tool_call_id=call.id, status=Status.STREAMING, model=before.model,
-            token_count=await self._count(call.as_json),
+            before.thread_id, Role.TOOL_USE, "", self._now(before), before.turn_id, tool_calls=written,
+            tool_call_id=id_, status=Status.STREAMING, model=before.model, token_count=await self._count(written),
+            reply_id=reply_id,
         )  # fmt: skip
 
     async def _result(self, call: Message, text: str) -> MessageContent:
@@ -106,7 +121,7 @@ class CallLog:
 
 
 class CallRound:
-    """The calls of one reply, carried out one after the other.
+    """The calls of one reply, carried out one after the other: the first sixteen.
 
     ``rows`` are stored and finished: the reply, and each call with its result. ``current`` is the row in progress: a
     call, and in the end the next reply.
@@ -117,40 +132,45 @@ class CallRound:
         self.current = reply
         self._log = log
         self._toolbox = toolbox
-        self._calls = calls
+        self._calls = calls[:MOST_CALLS]
+        self._surplus = [each.call for each in calls[MOST_CALLS:]]
 
-    async def begin(self) -> None:
+    async def begin(self, reply: WrittenReply) -> None:
         """Store the reply and the first call.
 
         Raises:
             StorageError: they could not be stored.
         """
-        (reply, self.current), stopped = await run_to_completion(self._log.begin(self.current, self._calls[0].call))
-        self.rows.append(reply)
+        (ended, self.current), stopped = await run_to_completion(self._log.begin(reply, self._calls[0].call))
+        self.rows.append(ended)
         if stopped:
             await self.stop()
             raise asyncio.CancelledError
 
     async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[ToolStarted | ToolUsed, None]:
-        """Carry out the calls, or answer them all with ``refusal``; those after the first sixteen are refused too.
+        """Carry out the calls, or answer them all with ``refusal``; the last result tells of those left over.
 
         Call ``stop`` if you do not iterate to the end.
 
         Raises:
             StorageError: a result could not be stored.
         """
-        for position, call in enumerate(self._calls):
+        for position, call in enumerate(self._calls, 1):
             yield ToolStarted(call.shown)
-            refused = refusal or (TOO_MANY if position >= MOST_CALLS else None)
-            answer = refused or await self._toolbox.answer(call, caller)
-            following = self._calls[position + 1].call if position + 1 < len(self._calls) else None
-            (ended, result, self.current), stopped = await run_to_completion(
-                self._log.end(self.current, answer.text, following)
+            answer = refusal or await self._toolbox.answer(call, caller)
+            is_last = position == len(self._calls)
+            surplus = self._surplus if is_last else []
+            result = f"{answer.text}\n\n{TOO_MANY.text.format(number=len(surplus))}" if surplus else answer.text
+            following = None if is_last else self._calls[position].call
+            (ended, answered, *_, self.current), stopped = await run_to_completion(
+                self._log.end(self.current, result, following, surplus)
             )
-            self.rows += (ended, result)
+            self.rows += (ended, answered)
             if stopped:
                 raise asyncio.CancelledError
             yield ToolUsed(call.shown, answer.outcome)
+        if self._surplus:
+            yield ToolUsed(f"{len(self._surplus):,} more calls", TOO_MANY.outcome)
 
     async def stop(self) -> None:
         """Store that the user stopped the row in progress."""

@@ -7,6 +7,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.context.rounds import Echoed
 from chorus_cli.core.errors import (
     DatabaseReadOnlyError,
     MessageNotStoredError,
@@ -16,7 +17,7 @@ from chorus_cli.core.errors import (
     ToolsRefusedError,
 )
 from chorus_cli.core.log.messages import Status
-from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
+from chorus_cli.core.models.events import Asking, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import PAUSES_SECONDS, Lengths, calls_to_answer, outcome, pause_before_retry
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.turns.calls import CallLog, CallRound, with_unique_ids
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.tools.arguments import ReadCall
     from chorus_cli.ports import Clock, ModelClient, TokenCounter
     from chorus_cli.services.tools.toolbox import Toolbox
-    from chorus_cli.services.turns.reply_rows import ReplyRows
+    from chorus_cli.services.turns.reply_rows import ReplyRows, WrittenReply
     from chorus_cli.storage.sqlite.store import Connection, Store
 
 
@@ -66,10 +67,11 @@ class ToolsRefused:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The reply ended with calls; the first of them is stored and in progress. ``usage`` is that of the reply."""
+    """The reply ended with calls; the first of them is stored and in progress. ``thoughts`` are what led to them."""
 
     round: CallRound
     usage: Mapping[str, int]
+    thoughts: Echoed
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +107,29 @@ class Answering:
                         continue
                     if isinstance(event, TextDelta):
                         writer.add(event.text)
+                    elif isinstance(event, ReasoningDelta):
+                        writer.think(event.text)
                     yield event
                     lengths.take(event)
             calls = await self._calls(request, end) if end.calls else ()
         except ModelError as error:
             failure = error
         except BaseException:
-            await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, end.usage))
+            await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, end))
             raise
         if calls:
-            yield Called(await self._called(writer, calls, end.usage), end.usage)
+            yield await self._called(writer, calls, end)
             return
         ended = outcome(request.model, "".join(writer.pieces), end, failure)
-        _, stopped = await run_to_completion(self._finish(writer, row, ended.status, end.usage))
+        written, stopped = await run_to_completion(self._finish(writer, row, ended.status, end))
         if stopped:
             raise asyncio.CancelledError
-        yield TurnDone(row.id, ended.status, end.usage, ended.error)
+        yield TurnDone(row.id, ended.status, end.usage, ended.error, thought=written.row.thought)
 
     async def abandon(self, row: Message) -> None:
         """Mark a reply as interrupted that was stopped before it began."""
         writer = ReplyWriter(self.rows, row, self.outside.clock.monotonic())
-        await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
+        await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
         """Check that no reply is being written in the thread of ``target``; ``run`` names this process.
@@ -171,24 +175,25 @@ class Answering:
         taken = (message.tool_call_id for message in request.messages if message.tool_call_id)
         return await self.toolbox.read(with_unique_ids(calls, taken)) if calls else ()
 
-    async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], usage: Mapping[str, int]) -> CallRound:
+    async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd) -> Called:
         """Store the end of the reply and its first call, which is in progress then."""
-        reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, usage))
+        reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, end))
         log = CallLog(self.store, self.outside.clock, self.outside.counter, self.given_up)
-        called = CallRound(log, self.toolbox, reply, calls)
+        called = CallRound(log, self.toolbox, reply.row, calls)
         try:
-            await called.begin()
+            await called.begin(reply)
             if stopped:
                 await called.stop()
                 raise asyncio.CancelledError
         except StorageError as error:
-            self.given_up.add(reply.id)
-            raise self.rescued(error, reply.persona, "assistant", writer.text) from error
-        return called
+            self.given_up.add(reply.row.id)
+            raise self.rescued(error, reply.row.persona, "assistant", writer.text) from error
+        thought = reply.row.thought
+        return Called(called, end.usage, Echoed(reply.thoughts, thought.tokens if thought else None))
 
-    async def _finish(self, writer: ReplyWriter, row: Message, status: Status, usage: Mapping[str, int]) -> None:
+    async def _finish(self, writer: ReplyWriter, row: Message, status: Status, end: ReplyEnd) -> WrittenReply:
         try:
-            await writer.finish(status, usage)
+            return await writer.finish(status, end)
         except StorageError as error:
             self.given_up.add(row.id)
             raise self.rescued(error, row.persona, "assistant", writer.text) from error

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.memory.capture import capture_notice
 from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone
+from chorus_cli.core.models.thoughts import Span
 from chorus_cli.services.tools.built_in import Caller
 from chorus_cli.services.turns.calls import ENOUGH, MOST_ROUNDS
 from chorus_cli.services.turns.notices import flash_notice, shortfalls
@@ -65,8 +66,12 @@ class _Turn:
         snapshot = self.plan.snapshot
         if self.called is None:
             return snapshot
-        view = replace(snapshot.view, messages=(*snapshot.view.messages, *self.called.round.rows))
-        return replace(snapshot, view=view, first_message_id=self.plan.begins_at)
+        rows = self.called.round.rows
+        view = replace(snapshot.view, messages=(*snapshot.view.messages, *rows))
+        echoed = dict(snapshot.echoed)
+        if any(self.called.thoughts.thoughts) and snapshot.frame.echo.span is not Span.NEVER:
+            echoed[rows[0].id] = self.called.thoughts
+        return replace(snapshot, view=view, echoed=echoed, first_message_id=self.plan.begins_at)
 
 
 @dataclass(frozen=True, slots=True)

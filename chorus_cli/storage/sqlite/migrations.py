@@ -30,6 +30,7 @@ from chorus_cli.storage.sqlite.schema_additions import (
     ORIGIN_OF,
     OTHER_REQUESTS,
     PURGES,
+    THOUGHTS,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ STEPS: tuple[Step, ...] = (
     ("0008_purges", PURGES),
     ("0009_intents", INTENTS),
     ("0010_other_requests", OTHER_REQUESTS),
+    ("0011_thoughts", THOUGHTS),
 )
 
 

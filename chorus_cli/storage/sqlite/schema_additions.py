@@ -1,4 +1,4 @@
-"""The statements of the later migrations: from numbers for the user to the usage of other requests."""
+"""The statements of the later migrations: from numbers for the user to the thoughts of models."""
 
 from __future__ import annotations
 
@@ -118,14 +118,19 @@ _READ = (
 _TURN_DIFFERS = "COALESCE(old.turn_id, old.id) <> COALESCE(new.turn_id, new.id)"
 _DIFFERS = " OR ".join([_TURN_DIFFERS, *(f"old.{name} IS NOT new.{name}" for name in _READ.split(", "))])
 
+
+def _counted_changes(differs: str) -> str:
+    return f"""
+    CREATE TRIGGER messages_changed AFTER UPDATE ON messages
+    WHEN old.status = 'complete' AND old.token_count IS NOT NULL AND ({differs}) BEGIN
+        UPDATE changed_rows SET count = count + 1;
+    END"""
+
+
 CHANGED_ROWS: tuple[str, ...] = (
     "CREATE TABLE changed_rows(count INTEGER NOT NULL) STRICT",
     "INSERT INTO changed_rows VALUES (0)",
-    f"""
-    CREATE TRIGGER messages_changed AFTER UPDATE ON messages
-    WHEN old.status = 'complete' AND old.token_count IS NOT NULL AND ({_DIFFERS}) BEGIN
-        UPDATE changed_rows SET count = count + 1;
-    END""",
+    _counted_changes(_DIFFERS),
     """
     CREATE TRIGGER messages_deleted AFTER DELETE ON messages BEGIN
         UPDATE changed_rows SET count = count + 1;
@@ -172,3 +177,27 @@ OTHER_REQUESTS: tuple[str, ...] = (
     "CREATE INDEX other_requests_by_time ON other_requests(timestamp)",
 )
 """Requests to models whose answers are no messages, such as those for summaries; only their usage is stored."""
+
+_THOUGHT = ("thought_parts", "thought_tokens", "thought_seconds", "reply_id", "reasoning")
+
+THOUGHTS: tuple[str, ...] = (
+    "ALTER TABLE messages ADD COLUMN thought_parts TEXT",
+    "ALTER TABLE messages ADD COLUMN thought_tokens INTEGER",
+    "ALTER TABLE messages ADD COLUMN thought_seconds REAL",
+    "ALTER TABLE messages ADD COLUMN reply_id INTEGER",
+    # The calls that a reply ended with follow it in its turn. Rows of an import have no process, and no reply is known.
+    """
+    UPDATE messages SET reply_id = found.reply_id FROM (
+        SELECT id, role, MAX(CASE role WHEN 'assistant' THEN id END) OVER (
+            PARTITION BY thread_id, turn_id, introduced_by ORDER BY id ROWS UNBOUNDED PRECEDING
+        ) AS reply_id FROM messages
+        WHERE turn_id IN (SELECT turn_id FROM messages WHERE role = 'tool_use' AND run IS NOT NULL)
+    ) AS found WHERE found.id = messages.id AND found.role = 'tool_use' AND messages.run IS NOT NULL""",
+    "DROP TRIGGER messages_changed",
+    _counted_changes(" OR ".join([_DIFFERS, *(f"old.{name} IS NOT new.{name}" for name in _THOUGHT)])),
+)
+"""Replies with their model's thoughts, and calls of tools with the reply that made them.
+
+``reasoning`` is the readable text of the thoughts, ``thought_parts`` JSON of the provider's own parts with the protocol
+that they belong to.
+"""

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Question, Reply, plain
-from chorus_cli.core.context.plan import BROKEN_OFF, LEAD
+from chorus_cli.core.context.plan import LEAD
+from chorus_cli.core.context.rounds import BROKEN_OFF
 from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.log.messages import Message, Role, Status

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.context.plan import BROKEN_OFF
+from chorus_cli.core.context.rounds import BROKEN_OFF
 from chorus_cli.core.errors import MessageNotStoredError, StorageError
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.models.events import ReplyEnd, TextDelta

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.context.plan import BROKEN_OFF
+from chorus_cli.core.context.rounds import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.storage.sqlite.log import message_rows

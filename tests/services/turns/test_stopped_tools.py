@@ -10,6 +10,7 @@ import pytest
 
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.models.events import ToolStarted, WaitBegun
+from chorus_cli.core.models.thoughts import Thoughts
 from chorus_cli.services.turns.calls import STOPPED
 from chorus_cli.storage.sqlite.log import message_rows, orphans, tool_rows
 from tests.services.turns.tool_talk import (
@@ -61,7 +62,7 @@ async def kill_in_tool(world: World) -> None:
             1, Role.TOOL_USE, "", world.clock.now(), reply.turn_id, tool_calls=call("endless").as_json,
             tool_call_id="c1", status=Status.STREAMING, token_count=9,
         )  # fmt: skip
-        tool_rows.begin_call(connection, ended, used)
+        tool_rows.begin_call(connection, ended, Thoughts(), used)
 
     await world.store.write(begin)
 

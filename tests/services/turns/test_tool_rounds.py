@@ -43,7 +43,7 @@ async def test_a_call_is_answered_in_the_next_request_of_the_turn(tooled: World)
     await tooled.say("Thanks")
     assert_each_request_begins_with_the_one_before(tooled)
     assert [message.role for message in tooled.model.requests[-1].messages] == [
-        "system", "user", "assistant", "assistant", "tool", "assistant", "user"
+        "system", "user", "assistant", "tool", "assistant", "user"
     ]  # fmt: skip
 
 
@@ -63,6 +63,7 @@ async def test_two_calls_of_one_reply_are_answered_one_after_the_other(tooled: W
         ("tool_use", ""), ("tool_result", "a"), ("tool_use", ""), ("tool_result", "bb")
     ]  # fmt: skip
     assert results(tooled) == ["a", "bb"]
+    assert [role for role, _ in tooled.asked()] == ["user", "assistant", "tool", "tool"]
     await tooled.say("Thanks")
     assert_each_request_begins_with_the_one_before(tooled)
 
@@ -170,13 +171,18 @@ async def test_an_endless_loop_of_calls_is_ended_with_an_answer(tooled: World) -
     assert_each_request_begins_with_the_one_before(tooled)
 
 
-async def test_only_the_first_calls_of_a_reply_are_carried_out(tooled: World) -> None:
-    calls(tooled, *(call("echo", {"text": f"{number}"}, f"c{number}") for number in range(MOST_CALLS + 2)))
+async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_are_one_row(tooled: World) -> None:
+    calls(tooled, *(call("echo", {"text": f"{number}"}, f"c{number}") for number in range(1_000)))
     events = await events_of(tooled, "All!")
-    assert results(tooled)[:MOST_CALLS] == [str(number) for number in range(MOST_CALLS)]
-    refused = "This was not carried out: at most 16 calls of a reply are. Make the others again if they still matter."
-    assert results(tooled)[MOST_CALLS:] == [refused] * 2
-    assert lines(events)[-1] == 'echo("17"): not carried out, 16 calls are the most'
+    *others, last = results(tooled)
+    assert others == [str(number) for number in range(MOST_CALLS - 1)]
+    assert last == (
+        "15\n\n(984 more calls of this reply were not carried out: 16 are the most. "
+        "Make them again if they still matter.)"
+    )
+    assert lines(events)[-1] == "984 more calls: not carried out, 16 are the most"
+    stored = await tooled.log()
+    assert [len(json.loads(row.tool_calls)) for row in stored if row.tool_calls] == [1] * MOST_CALLS + [984]
     await tooled.say("Thanks")
     assert_each_request_begins_with_the_one_before(tooled)
 

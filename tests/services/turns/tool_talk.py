@@ -79,7 +79,7 @@ def results(world: World, number: int = -1) -> list[str]:
 
 
 def assert_each_request_begins_with_the_one_before(world: World) -> None:
-    """No provider's cache is lost, and every call stands directly before its result."""
+    """No provider's cache is lost, and the results of all calls of a reply come directly after it."""
     sent = [request.messages for request in world.model.requests]
     for before, after in pairwise(sent):
         assert after[: len(before)] == before
@@ -88,13 +88,12 @@ def assert_each_request_begins_with_the_one_before(world: World) -> None:
 
 
 def assert_pairs_are_whole(messages: tuple[PromptMessage, ...]) -> None:
-    open_id = None
+    open_ids: list[str] = []
     for message in messages:
-        assert (message.role == "tool") == (open_id is not None)
-        assert message.tool_call_id == open_id
-        open_id = None
-        if message.tool_calls is not None:
-            (one,) = json.loads(message.tool_calls)
-            assert isinstance(json.loads(one["function"]["arguments"]), dict)
-            open_id = one["id"]
-    assert open_id is None
+        assert (message.role == "tool") == bool(open_ids)
+        if message.role == "tool":
+            assert message.tool_call_id == open_ids.pop(0)
+        for each in json.loads(message.tool_calls or "[]"):
+            assert isinstance(json.loads(each["function"]["arguments"]), dict)
+            open_ids.append(each["id"])
+    assert not open_ids

@@ -180,13 +180,13 @@ async def test_a_session_loses_the_message_and_its_summary_and_can_be_restored(w
 
 
 async def test_a_memory_item_of_a_purged_message_is_gone_and_stays_gone(world: World) -> None:
-    await world.say(f"Keep this:\n```\n{GATE}\nsecond\nthird\n```\n")
+    await world.say(f"Keep this:\n```\n{GATE}\nturnstile\nthird\n```\n")
     await world.told("/memory flash --force")
-    assert "second" in await world.told("/memory show 1")
+    assert "turnstile" in await world.told("/memory show 1")
     await purged(world, "/purge message 1")
     for line in ("/memory show 1", "/context undo 2", "/context undo 1", "/memory restore 1", "/memory list"):
-        assert "second" not in await world.told(line)
-    assert holding(world.folder, "second") == []
+        assert "turnstile" not in await world.told(line)
+    assert holding(world.folder, "turnstile") == []
 
 
 async def test_an_old_export_brings_no_purged_message_back(world: World) -> None:

@@ -26,7 +26,7 @@ COLUMNS = {
     "messages": (
         "id, persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, timestamp, status, run, "
         "model, token_count, usage, introduced_by, revises, checksum, attachments, reasoning, "
-        "superseded, origin, origin_seq, purged_by"
+        "superseded, origin, origin_seq, purged_by, thought_parts, thought_tokens, thought_seconds, reply_id"
     ),
     "threads": "id, persona, title, created_at, closed_at, number",
     "operations": "id, persona, thread_id, kind, after_message_id, detail, created_at, number, origin, origin_seq",

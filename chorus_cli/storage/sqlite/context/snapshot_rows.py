@@ -15,11 +15,12 @@ from chorus_cli.core.context.view import put_in, view
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Fold, Fork
 from chorus_cli.core.log.messages import Role
+from chorus_cli.core.models.thoughts import Span
 from chorus_cli.core.settings.table import setting_of
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import summary_rows
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows, spoken
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, spoken, thought_rows
 from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.budget import Budget
+    from chorus_cli.core.context.rounds import Echoed
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.journal import ThreadJournal
     from chorus_cli.core.memory.items import Item
@@ -74,6 +76,7 @@ def read_snapshot(
         fold_is_undone=known.fold_is_undone,
         first_message_id=start.first_message_id,
         hot=_chosen_hot(connection, frame, allowed, seen) if held is None else held,
+        echoed=_echoed(connection, frame, seen),
     )
 
 
@@ -113,6 +116,14 @@ def _view(connection: sqlite3.Connection, known: ThreadJournal, start: RequestSt
     forgotten = item_rows.forgotten_among(connection, held) if held else set()
     messages = without_forgotten(messages, forgotten) if forgotten else messages
     return view(messages, known, start.window, summaries)
+
+
+def _echoed(connection: sqlite3.Connection, frame: Frame, seen: View) -> dict[int, Echoed]:
+    """Read the thoughts of earlier turns that the model is sent again."""
+    if frame.echo.span is not Span.EVER:
+        return {}
+    model, calls_only = frame.target.choice.model, frame.echo.calls_only
+    return thought_rows.echoed(connection, seen.verbatim, model, calls_only=calls_only)
 
 
 def _chosen_hot(connection: sqlite3.Connection, frame: Frame, allowed: Budget, seen: View) -> tuple[Item, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import attachments
-from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.log.messages import Message, Role, Status, Thought
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
-    "status, run, model, token_count, introduced_by, revises, usage, attachments, superseded"
+    "status, run, model, token_count, introduced_by, revises, usage, attachments, superseded, reply_id, "
+    "reasoning IS NOT NULL OR thought_tokens IS NOT NULL, thought_seconds, thought_tokens"
 )
 
 # An enum takes several times as long as a cache to look a member up, and a long view has a thousand rows.
@@ -36,7 +37,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
 def _message(row: tuple[Any, ...]) -> Message:
     # By position, in the order of the columns: by name, making the rows of a large request takes a third longer.
     id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
-    run, model, token_count, introduced_by, revises, usage, attached, superseded = rest
+    run, model, token_count, introduced_by, revises, usage, attached, superseded, reply_id, *thought = rest
     try:
         return Message(
             id_,
@@ -58,6 +59,8 @@ def _message(row: tuple[Any, ...]) -> Message:
             dict(json.loads(usage)) if usage else {},
             attachments.from_text(attached) if attached else (),
             bool(superseded),
+            reply_id,
+            Thought(*thought[1:]) if thought[0] else None,
         )
     except (ValueError, TypeError) as error:
         raise DatabaseDamagedError(f"Message {id_} of {persona} cannot be read: {error}.") from error

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log import attachments
-from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
+from chorus_cli.core.log.messages import Message, MessageContent, Role, Status, Thought
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.log.operations import NewOperation, Operation
+    from chorus_cli.core.models.thoughts import Thoughts
 
 PAGE_ROWS = 500
 THERE = "purged_by IS NULL"
@@ -35,6 +36,7 @@ _OF_SMALL_THREAD = (
     "id IN (SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND id > :after)"
 )
 _LATEST = "9999-12-31T23:59:59.999999Z"
+_UNMEASURED = Thought()
 
 
 def open_turn(
@@ -83,11 +85,12 @@ def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOp
     return ids
 
 
-def update_reply(connection: sqlite3.Connection, reply: Message) -> None:
+def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoughts | None = None) -> None:
     """Write a reply as far as it has come; nothing happens if it is complete already or of another process."""
     timestamp = timestamps.to_text(reply.timestamp)
     connection.execute(
-        "UPDATE messages SET content = ?, timestamp = ?, status = ?, token_count = ?, usage = ?, checksum = ? "
+        "UPDATE messages SET content = ?, timestamp = ?, status = ?, token_count = ?, usage = ?, checksum = ?, "
+        "reasoning = ?, thought_parts = ?, thought_seconds = ?, thought_tokens = ? "
         "WHERE id = ? AND run IS ? AND status <> 'complete'",
         (
             reply.content,
@@ -96,6 +99,9 @@ def update_reply(connection: sqlite3.Connection, reply: Message) -> None:
             reply.token_count,
             json.dumps(dict(reply.usage)) if reply.usage else None,
             checksum(reply.role, reply.thread_id, reply.persona, timestamp, reply.content),
+            (thoughts and thoughts.text) or None,
+            (thoughts and thoughts.parts) or None,
+            *(reply.thought or _UNMEASURED),
             reply.id,
             reply.run,
         ),
@@ -261,7 +267,8 @@ def _columns_of(persona: str, content: MessageContent) -> tuple[str, tuple[objec
     timestamp = timestamps.to_text(content.timestamp)
     columns = (
         "persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, timestamp, status, model, "
-        "token_count, revises, checksum, attachments, reasoning, superseded"
+        "token_count, revises, checksum, attachments, reasoning, thought_parts, thought_seconds, "
+        "thought_tokens, superseded, reply_id"
     )
     return columns, (
         persona,
@@ -280,5 +287,8 @@ def _columns_of(persona: str, content: MessageContent) -> tuple[str, tuple[objec
         checksum(content.role, content.thread_id, persona, timestamp, content.content),
         attachments.to_text(content.attachments) if content.attachments else None,
         content.reasoning,
+        content.thought_parts,
+        *(content.thought or _UNMEASURED),
         content.superseded,
+        content.reply_id,
     )

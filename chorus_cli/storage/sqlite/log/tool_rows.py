@@ -12,25 +12,27 @@ from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
 
     from chorus_cli.core.log.messages import Message, MessageContent
+    from chorus_cli.core.models.thoughts import Thoughts
 
 
-def begin_call(connection: sqlite3.Connection, reply: Message, call: MessageContent) -> list[Message]:
+def begin_call(
+    connection: sqlite3.Connection, reply: Message, thoughts: Thoughts, call: MessageContent
+) -> list[Message]:
     """Store the end of a reply and the first of the calls it ends with, in progress; return both rows."""
-    message_rows.update_reply(connection, reply)
+    message_rows.update_reply(connection, reply, thoughts)
     return message_rows.rows(connection, [reply.id, _follow(connection, reply, call)])
 
 
-def end_call(
-    connection: sqlite3.Connection, call: Message, result: MessageContent, following: MessageContent
-) -> list[Message]:
-    """Store the result of a call and the row that follows it: the next call, or the next reply; return all three."""
+def end_call(connection: sqlite3.Connection, call: Message, following: Sequence[MessageContent]) -> list[Message]:
+    """Store the end of a call and the rows that follow it, of which the last is in progress; return all of them."""
     connection.execute(
         "UPDATE messages SET status = 'complete' WHERE id = ? AND run IS ? AND status = 'streaming'",
         (call.id, call.run),
     )
-    stored = [_follow(connection, call, content) for content in (result, following)]
+    stored = [_follow(connection, call, content) for content in following]
     return message_rows.rows(connection, [call.id, *stored])
 
 

@@ -1,0 +1,35 @@
+"""Thoughts of models: what a reply keeps of them, and which of them its model gets back."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Thoughts(NamedTuple):
+    """The thoughts of one reply.
+
+    ``text`` can be read. ``parts`` is JSON of the provider's own parts, word for word, as the protocol that received
+    them writes it; empty if there are none.
+    """
+
+    text: str = ""
+    parts: str = ""
+
+
+class Span(Enum):
+    """How long a model is sent its own thoughts again."""
+
+    NEVER = "never"
+    TURN = "within the turn"
+    EVER = "for ever"
+
+
+class Echo(NamedTuple):
+    """Which thoughts a model is sent again: for how long, and those of all replies or of ``calls_only``."""
+
+    span: Span = Span.NEVER
+    calls_only: bool = True
+
+
+NO_ECHO = Echo()
