@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.models.attached import content_of, not_stored
-from chorus_cli.core.models.exchange import PromptMessage
+from chorus_cli.core.models.plain_history import without_calls
 from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.adapters.models.attached import Load, Part
     from chorus_cli.adapters.models.model_map import ModelMap
-    from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 
 # Providers to which litellm passes markers on; others may refuse them, or messages that are not plain text.
 _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai")
@@ -70,7 +70,7 @@ def accepted_messages(request: ModelRequest) -> tuple[PromptMessage, ...]:
     """
     if request.tools or _CLAUDE not in request.model:
         return request.messages
-    return tuple(map(_in_words, request.messages))
+    return tuple(map(without_calls, request.messages))
 
 
 def request_messages(request: ModelRequest, model_map: ModelMap, load: Load) -> list[dict[str, object]]:
@@ -88,7 +88,6 @@ def chat_messages(
 
 def marked_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[MarkedMessage]:
     """Return ``messages`` as they are sent, those up to which the prompt is cached marked if asked for."""
-    messages = _with_words_before_calls(messages)
     marked = _marked(messages) if with_markers else frozenset()
     return [MarkedMessage(message, is_marked=place in marked) for place, message in enumerate(messages)]
 
@@ -120,30 +119,6 @@ def _part(part: Part) -> dict[str, object]:
     if part.is_picture:
         return {"type": "image_url", "image_url": {"url": part.address}}
     return {"type": "file", "file": {"filename": join_surrogates(part.attachment.name), "file_data": part.address}}
-
-
-def _with_words_before_calls(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
-    """Put what the model said before a call into the message of the call, as the model sent it.
-
-    The log has a row for each, but two messages of the assistant in a row are refused by some servers.
-    """
-    if not any(message.tool_calls for message in messages):
-        return tuple(messages)
-    joined: list[PromptMessage] = []
-    for message in messages:
-        has_words_before = bool(joined) and joined[-1].role == "assistant" and joined[-1].tool_calls is None
-        if message.tool_calls and not message.content and has_words_before:
-            joined[-1] = message._replace(content=joined[-1].content)
-        else:
-            joined.append(message)
-    return tuple(joined)
-
-
-def _in_words(message: PromptMessage) -> PromptMessage:
-    """Return a call or a result as plain text."""
-    if message.tool_calls is not None:
-        return PromptMessage("assistant", f"{message.content}\n[tool call: {message.tool_calls}]".strip())
-    return PromptMessage("user", f"[tool result: {message.content}]") if message.role == "tool" else message
 
 
 def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.attachments import with_lines
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.time.timeline import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,6 +58,13 @@ class Thought(NamedTuple):
 
     seconds: float | None = None
     tokens: int | None = None
+
+    @property
+    def words(self) -> str:
+        """One line about it: ``thought for 12 s, 640 tokens``."""
+        time = "" if self.seconds is None else f" for {duration(timedelta(seconds=self.seconds), 1)}"
+        tokens = "" if self.tokens is None else f", {counted(self.tokens, 'token')}"
+        return f"thought{time}{tokens}"
 
 
 class Message(NamedTuple):

@@ -89,8 +89,8 @@ class CallAssembly:
         self._by_index: dict[int, _Slot] = {}
         self._length = 0
 
-    def add(self, piece: CallPiece) -> None:
-        """Take the next piece of the stream.
+    def add(self, piece: CallPiece) -> bool:
+        """Take the next piece of the stream, and return whether it begins another call.
 
         Raises:
             ModelError: the calls have no end.
@@ -99,12 +99,14 @@ class CallAssembly:
         if self._length > limits.ARRIVING_CALLS.most or len(self._slots) > _MOST_CALLS:
             raise ModelError(f"The reply was stopped: it called tools in more than {limits.ARRIVING_CALLS.size}.")
         slot = self._slot_of(piece)
-        if slot is None or slot.is_followed_by(piece):
+        begins = slot is None or slot.is_followed_by(piece)
+        if slot is None or begins:
             slot = _Slot()
             self._slots.append(slot)
         if piece.index is not None:
             self._by_index[piece.index] = slot
         slot.add(piece)
+        return begins
 
     def calls(self) -> tuple[ToolCall, ...]:
         """Return the calls in the order in which they began; one without a name or arguments is none."""

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.exchange import ModelRequest
     from chorus_cli.core.tools.declaration import Tool
 
+_FORM = "anthropic"
 _VERSION = "2023-06-01"
 _PATH = "/v1/messages"
 _MARKER = {"type": "ephemeral"}
@@ -114,7 +115,7 @@ class AnthropicReply:
     """Reads one reply: the beginning of a message, the content blocks piece by piece, the reason of its end."""
 
     def __init__(self) -> None:
-        self._parts = ReplyParts()
+        self._parts = ReplyParts(_FORM)
         # The blocks that are calls; the server's own tools have pieces of the same kind.
         self._called: set[int | None] = set()
         self._counts: dict[str, object] = {}

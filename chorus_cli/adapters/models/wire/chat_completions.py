@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
+_FORM = "chat"
 _PATH = "/chat/completions"
 _DONE = "[DONE]"
 _FIRST = (0, None)
@@ -112,7 +113,7 @@ class ChatReader:
 
     def __init__(self) -> None:
         self._tags = ThinkTags()
-        self._parts = ReplyParts()
+        self._parts = ReplyParts(_FORM)
         self._finish_reason: str | None = None
         self._usage: JsonObject = {}
 

@@ -50,6 +50,7 @@ _UNNUMBERED = ("gemini-pro", "gemini-flash")
 # In place of the signature of a call that another model made; in Base64, as signatures are.
 _UNSIGNED = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
+_FORM = "gemini"
 _TEMPERATURE = "temperature"
 _CALLS_FORBIDDEN = "tool_config"
 
@@ -107,7 +108,7 @@ class GeminiReply:
     """Reads one reply: each event has the next parts of the first candidate, the last one the reason of its end."""
 
     def __init__(self) -> None:
-        self._parts = ReplyParts()
+        self._parts = ReplyParts(_FORM)
         self._calls = 0
         self._usage: Mapping[str, int] = {}
         self._finish_reason: str | None = None

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
-from chorus_cli.core.models.costs import CACHED, WRITTEN
+from chorus_cli.adapters.models.thought_parts import PartsRecord
+from chorus_cli.core.models.costs import CACHED, THOUGHT, WRITTEN
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.surrogates import PairJoiner
 from chorus_cli.core.tools.calls import CallAssembly
@@ -74,6 +75,11 @@ def cache_counts(cached_tokens: int, written_tokens: int = 0) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
+def thought_count(tokens: int) -> dict[str, int]:
+    """Return the tokens of the reply that the model thought, if there are any."""
+    return {THOUGHT: tokens} if tokens else {}
+
+
 def usage_of(prompt_tokens: int, completion_tokens: int, total_tokens: int = 0) -> dict[str, int]:
     """Return token counts under the names that ``ReplyEnd`` uses; the total is their sum unless it is given."""
     return {
@@ -84,9 +90,14 @@ def usage_of(prompt_tokens: int, completion_tokens: int, total_tokens: int = 0) 
 
 
 class ReplyParts:
-    """The parts of one reply: pieces of text, reasoning and calls, in the order of their arrival."""
+    """The parts of one reply: pieces of text, thoughts and calls, in the order of their arrival.
 
-    def __init__(self) -> None:
+    ``own`` takes what the provider wants back word for word; ``form`` names its protocol.
+    """
+
+    def __init__(self, form: str) -> None:
+        self.own = PartsRecord()
+        self._form = form
         self._text = PairJoiner()
         self._reasoning = PairJoiner()
         self._calls = CallAssembly()
@@ -94,20 +105,24 @@ class ReplyParts:
     def text(self, piece: str) -> Iterator[ModelEvent]:
         """Yield a piece of the text, without half a character at its end."""
         if text := self._text.join(piece):
+            self.own.said(text)
             yield TextDelta(text)
 
     def reasoning(self, piece: str) -> Iterator[ModelEvent]:
-        """Yield a piece of the reasoning, without half a character at its end."""
+        """Yield a piece of the thoughts, without half a character at its end."""
         if text := self._reasoning.join(piece):
             yield ReasoningDelta(text)
 
     def call(self, piece: CallPiece) -> None:
         """Keep a piece of a call for the end."""
-        self._calls.add(piece)
+        if self._calls.add(piece):
+            self.own.called(piece.id)
 
     def end(self, finish_reason: str | None, usage: Mapping[str, int]) -> Iterator[ModelEvent]:
         """Yield the remaining text and the end; a reply that stops with calls is said to stop for them."""
         if text := self._text.rest():
+            self.own.said(text)
             yield TextDelta(text)
         calls = self._calls.calls()
-        yield ReplyEnd(_CALLS if calls and finish_reason == _STOP else finish_reason, usage, calls)
+        reason = _CALLS if calls and finish_reason == _STOP else finish_reason
+        yield ReplyEnd(reason, usage, calls, self.own.written(self._form))
