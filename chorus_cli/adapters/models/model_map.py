@@ -32,7 +32,8 @@ _FOUND_BY_BARE_NAME = frozenset(
     {"openai", "anthropic", "bedrock", "bedrock_converse", "vertex_ai-language-models", "cohere_chat", "ai21"}
 )
 _LAID_OUT = b'{\n    "'
-"""The beginning of a map that has each entry indented by four blanks, as litellm's."""
+"""The beginning of a map with lines of their own for each entry, indented by at most four blanks, as litellm's."""
+_INDENT = 4
 
 # Entries that price the fine-tuned variants of a model.
 _TUNED = "ft:"
@@ -203,14 +204,23 @@ def _text_in(folder: Path | None) -> bytes:
 
 def _entry_in(text: bytes, name: str) -> _Entry | None:
     """Return one entry of a map that is laid out line by line; of two with the same name the last counts."""
-    start = text.rfind(f"\n    {json.dumps(name)}: {{".encode())
+    key = f"{json.dumps(name)}: {{".encode()
+    start = text.rfind(key)
+    while start >= 0 and not _begins_entry(text, start):
+        start = text.rfind(key, 0, start)
     if start < 0:
         return None
-    begin = text.index(b"{", start + len(name.encode()))
+    begin = start + len(key) - 1
     try:
         return _entry_of(json.loads(text[begin : text.index(b"\n    }", begin) + len(b"\n    }")]))
     except ValueError:
         return None
+
+
+def _begins_entry(text: bytes, start: int) -> bool:
+    """Return whether an entry begins at ``start``: a few are not indented, and objects within entries are further."""
+    indent = text[text.rfind(b"\n", 0, start) + 1 : start]
+    return len(indent) <= _INDENT and not indent.strip()
 
 
 def _knowledge_in(folder: Path | None) -> _Knowledge:

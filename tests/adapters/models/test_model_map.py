@@ -236,7 +236,7 @@ def facts(known: ModelMap, model: str) -> tuple[object, ...]:
 def test_a_fact_looked_up_in_the_text_of_a_map_is_that_of_the_whole_map(folder: Path) -> None:
     whole = ModelMap(folder)
     path = folder / "model_prices_and_context_window_backup.json"
-    path.write_text(json.dumps(MODELS, indent=4))
+    path.write_text(json.dumps(MODELS, indent=4).replace('\n    "claude-x"', '\n"claude-x"'))
     for name in [*MODELS, *whole.names(), "gpt", 'gpt-x"', "nosuch", "max_tokens"]:
         assert facts(ModelMap(folder), name) == facts(whole, name)
 
@@ -245,8 +245,8 @@ def test_a_fact_looked_up_in_the_shipped_map_is_that_of_the_whole_map() -> None:
     looked_up, whole = ModelMap(), ModelMap()
     names = sorted(whole.names())
     assert looked_up._knowledge is None
-    for name in names[::25]:
-        assert facts(looked_up, name) == facts(whole, name)
+    for name in [*names[::25], *(name for name in names if name.startswith("anthropic/"))]:
+        assert facts(looked_up, name) == facts(whole, name), name
     assert looked_up._knowledge is None
 
 
