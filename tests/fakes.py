@@ -69,12 +69,14 @@ class ScriptedModel:
     """Answers from a script: each entry is the events of one request, an error among them is raised there.
 
     ``requests`` holds what was asked. An ``asyncio.Event`` in the script is waited for. ``accepted`` are the kinds of
-    attachments that it takes. ``has_assumed_limit`` says that nothing tells its context length.
+    attachments that it takes. ``has_assumed_limit`` says that nothing tells its context length, ``relative`` names the
+    model whose figures it takes.
     """
 
     requests: list[ModelRequest] = field(default_factory=list)
     accepted: frozenset[Kind] = ALL_SENT
     has_assumed_limit: bool = False
+    relative: str = ""
     _script: deque[Sequence[ModelEvent | ModelError | asyncio.Event]] = field(default_factory=deque)
 
     def enqueue(self, *events: ModelEvent | ModelError | asyncio.Event) -> None:

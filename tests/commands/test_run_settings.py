@@ -97,8 +97,16 @@ async def test_a_model_whose_context_length_is_assumed_is_told_of(world: World, 
         "context_token_limit N sets another."
     )
     assert f"Model: openai/gpt-99 ({reason})\n{warning}" in await world.told(line)
+    assert await world.told("/model") == f"Model: openai/gpt-99 ({reason})\n{warning}"
     await world.told("/settings set context_token_limit 9000")
     assert warning not in await world.told(line)
+
+
+async def test_a_model_that_takes_the_figures_of_another_names_it(world: World) -> None:
+    world.model.has_assumed_limit, world.model.relative = True, "gpt-98"
+    told = "litellm has no figures for this model; those of gpt-98 are taken, as a guess."
+    assert await world.told("/model openai/gpt-99") == f"Model: openai/gpt-99 (set by /model)\n{told}"
+    assert await world.told("/model") == f"Model: openai/gpt-99 (set by /model)\n{told}"
 
 
 async def test_once_needs_a_model_and_is_completed_after_one(desk: Desk) -> None:

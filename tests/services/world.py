@@ -289,7 +289,7 @@ def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) ->
     return Providers(
         model,
         tools.counter,
-        lambda _model: Limit(limit_tokens, "a test", is_assumed=model.has_assumed_limit),
+        lambda _model: Limit(limit_tokens, "a test", is_assumed=model.has_assumed_limit, relative=model.relative),
         lambda _model: 0.001,
         Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
         lambda _model: bool(tools.offered),

@@ -6,12 +6,15 @@ import json
 import os
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chorus_cli.adapters.models.model_map import ModelMap
 from tests.adapters.models.fake_ollama import entry, listening, ollama
+from tests.adapters.models.fault_server import event
 from tests.adapters.models.local.model_files import gguf, library_in, written
+from tests.loopback_server import serving
 from tests.terminal.driver import PROMPT, Home
 
 if TYPE_CHECKING:
@@ -68,6 +71,29 @@ def test_ctrl_c_while_ollama_is_asked_loses_nothing_and_the_chat_goes_on(tmp_pat
         terminal.say("/quit")
         assert terminal.await_end() == 0
     assert home.said() == ["I am here"]
+
+
+def test_a_model_newer_than_the_map_takes_figures_of_its_family_and_says_so(tmp_path: Path) -> None:
+    new, known = "anthropic/claude-haiku-99", ModelMap()
+    relative = known.relative(new)
+    asked: list[dict[str, Any]] = []
+
+    def answer(body: dict[str, Any]) -> tuple[int, list[bytes]]:
+        asked.append(body)
+        reply = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello to you."}}
+        usage = {"type": "message_delta", "usage": {"input_tokens": 7, "output_tokens": 3}}
+        return 200, [event(reply), event(usage), event({"type": "message_stop"})]
+
+    with serving(answer) as address:
+        to_claude = {"ANTHROPIC_API_BASE": address.removesuffix("/v1"), "ANTHROPIC_API_KEY": "sk-invented"}
+        with Home(tmp_path).chat(**to_claude) as terminal:
+            terminal.ask(f"/model {new}", f"those of {relative} are taken, as a guess.")
+            terminal.ask("/context", f"{known.limit_tokens(new):,} tokens (the limit of {relative})")
+            terminal.ask("Hello", "Hello to you.")
+            terminal.ask("/cost", f"No price is known of {new}.")
+    (body,) = asked
+    assert body["max_tokens"] == known.output_tokens(relative or "")
+    assert body["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
 
 
 def test_a_name_that_cannot_be_meant_is_refused_and_changes_nothing(tmp_path: Path) -> None:

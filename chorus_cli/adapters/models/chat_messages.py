@@ -50,7 +50,7 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
     """Return the maximum length of the reply, in tokens; ``None`` if the provider need not be told.
 
     By default litellm asks Claude for its longest possible reply, and a request that leaves no room for that would be
-    refused.
+    refused. Of a Claude that its map does not list it asks for a short one.
     """
     longest = model_map.output_tokens(request.model)
     if request.max_output_tokens is not None or request.context_tokens is None or request.prompt_tokens is None:
@@ -58,8 +58,10 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
     # The user's limit for a request does not tell the model's own limit.
     holds = model_map.limit_tokens(request.model) or request.context_tokens
     room = holds - int(request.prompt_tokens * _MISJUDGED)
-    if longest is None or room >= longest or not wants_markers(request.model, model_map):
+    if longest is None or not wants_markers(request.model, model_map):
         return None
+    if room >= longest:
+        return longest if model_map.relative(request.model) else None
     return max(1, room)
 
 

@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT_TOKENS = 128_000
 LOOPBACK_LIMIT_TOKENS = 8192
 SECONDS_UNTIL_ASKED_AGAIN = 60.0
-# Limits of families, for models that litellm's map lacks. The first match counts.
-_FAMILIES = (
-    (r"claude-(?:2|instant)", "early Claude", 100_000),
-    (r"claude-", "Claude", 200_000),
-    (r"gemini-(?:pro|1\.0)", "Gemini 1.0", 32_000),
-    (r"gemini-", "Gemini", 1_000_000),
-    (r"gpt-4\.1", "GPT-4.1", 1_000_000),
-    (r"gpt-5", "GPT-5", 272_000),
-    (r"o1-(?:mini|preview)", "o1-mini", 128_000),
-    (r"o[134](?:-|$)", "OpenAI's o", 200_000),
-    (r"grok-4", "Grok 4", 256_000),
-)
 
 PATIENCE_SECONDS = 0.5
 # Ollama reserves memory for the whole context, and few machines have enough for 128k.
@@ -160,7 +148,7 @@ class ModelLimits:
         if model.startswith(LOCAL):
             return self._of_file(model) or Limit(LOOPBACK_LIMIT_TOKENS, "a model on this machine")
         tokens = self._model_map.limit_tokens(model)
-        if tokens is not None:
+        if tokens is not None and self._model_map.relative(model) is None:
             return Limit(tokens, "litellm's model map")
         return self._from_server(model) or self._likely(model)
 
@@ -179,13 +167,7 @@ class ModelLimits:
     def _likely(self, model: str) -> Limit:
         if is_on_this_machine(server_address(model, self._environment)):
             return Limit(LOOPBACK_LIMIT_TOKENS, "a server on this machine", is_assumed=True)
-        return _of_family(model) or Limit(DEFAULT_LIMIT_TOKENS, "the default", is_assumed=True)
-
-
-def _of_family(model: str) -> Limit | None:
-    """Return the limit of ``model``'s family: ``openrouter/anthropic/claude-x`` belongs to Claude."""
-    for pattern, family, tokens in _FAMILIES:
-        # Bedrock separates the vendor from the model by a dot.
-        if re.search(rf"(?:^|[/.]){pattern}", model):
-            return Limit(tokens, f"by its family, {family}", is_assumed=True)
-    return None
+        relative, tokens = self._model_map.relative(model), self._model_map.limit_tokens(model)
+        if relative is None or tokens is None:
+            return Limit(DEFAULT_LIMIT_TOKENS, "the default", is_assumed=True)
+        return Limit(tokens, f"the limit of {relative}", is_assumed=True, relative=relative)

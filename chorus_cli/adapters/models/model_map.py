@@ -8,12 +8,13 @@ import threading
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.adapters.models.families import family, relatives
 from chorus_cli.adapters.models.installation import installation_folder
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.costs import Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 _MODELS = "model_prices_and_context_window_backup.json"
@@ -32,7 +33,8 @@ _FOUND_BY_BARE_NAME = frozenset(
     {"openai", "anthropic", "bedrock", "bedrock_converse", "vertex_ai-language-models", "cohere_chat", "ai21"}
 )
 _LAID_OUT = b'{\n    "'
-"""The beginning of a map that has each entry indented by four blanks, as litellm's."""
+"""The beginning of a map with lines of their own for each entry, indented by at most four blanks, as litellm's."""
+_INDENT = 4
 
 # Entries that price the fine-tuned variants of a model.
 _TUNED = "ft:"
@@ -57,6 +59,8 @@ class _Entry(NamedTuple):
     takes_system_messages: bool
     sees_pictures: bool
     reads_pdfs: bool
+    thinks: bool
+    responds_only: bool
 
 
 class _Knowledge(NamedTuple):
@@ -76,11 +80,26 @@ class ModelMap:
         self._knowledge: _Knowledge | None = None
         self._text: bytes | None = None
         self._looked_up: dict[str, _Entry | None] = {}
+        self._relatives: dict[str, str | None] = {}
         self._reading = threading.Lock()
 
+    def relative(self, model: str) -> str | None:
+        """Return the listed model whose facts are taken for those of ``model``, for which the map has no limit.
+
+        It is the nearest of its family, as ``families.relatives`` has it; ``None`` if there is none, or the map lists
+        ``model`` with a limit. Prices are never taken.
+        """
+        if any(entry.limit_tokens for entry in self._entries_for(model)):
+            return None
+        if model not in self._relatives:
+            names = relatives(model, self._names_of_family(family(model)))
+            entries = ((name, self._entry(name)) for name in names)
+            self._relatives[model] = next((name for name, entry in entries if entry and _is_telling(entry)), None)
+        return self._relatives[model]
+
     def limit_tokens(self, model: str) -> int | None:
-        """Return the context limit of ``model`` in input tokens, or ``None`` if the map has none."""
-        figures = (entry.limit_tokens for entry in self._entries_for(model))
+        """Return the context limit of ``model``, or of its relative, in input tokens; ``None`` if none is known."""
+        figures = (entry.limit_tokens for entry in (*self._entries_for(model), *self._entries_of_relative(model)))
         return next((figure for figure in figures if figure is not None), None)
 
     def input_cost(self, model: str) -> float | None:
@@ -97,37 +116,41 @@ class ModelMap:
         return next((prices for prices in found if prices is not None), None)
 
     def output_tokens(self, model: str) -> int | None:
-        """Return the longest reply of ``model``, in tokens, or ``None`` if the map has none."""
-        figures = (entry.output_tokens for entry in self._entries_for(model))
+        """Return the longest reply of ``model``, or of its relative, in tokens; ``None`` if none is known."""
+        figures = (entry.output_tokens for entry in (*self._entries_for(model), *self._entries_of_relative(model)))
         return next((figure for figure in figures if figure is not None), None)
 
     def caches_prompts(self, model: str) -> bool:
-        """Return whether ``model`` supports prompt caching, according to the map."""
-        return any(entry.caches_prompts for entry in self._entries_for(model))
-
-    def calls_functions(self, model: str) -> bool | None:
-        """Return whether ``model`` supports function calling, according to the map; ``None`` if it is not listed."""
-        entries = [entry for entry in self._entries_for(model) if entry.chats]
-        return any(entry.calls_functions for entry in entries) if entries else None
+        """Return whether ``model``, or its relative, supports prompt caching, according to the map."""
+        return any(entry.caches_prompts for entry in self._described(model))
 
     def takes_temperature(self, model: str) -> bool:
-        """Return whether ``model`` takes a temperature, unless the map says that it does not."""
-        return all(entry.takes_temperature for entry in self._entries_for(model))
+        """Return whether ``model`` takes a temperature, unless the map denies that of it or its relative."""
+        return all(entry.takes_temperature for entry in self._described(model))
+
+    def responds_only(self, model: str) -> bool:
+        """Return whether ``model``, or its relative, is served by the Responses API and not by chat completions."""
+        return any(entry.responds_only for entry in self._described(model))
+
+    def calls_functions(self, model: str) -> bool | None:
+        """Return whether ``model`` supports function calling; ``None`` if neither it nor a relative is listed."""
+        return self._is_said(model, lambda entry: entry.calls_functions)
 
     def takes_system_messages(self, model: str) -> bool | None:
-        """Return whether ``model`` takes a system message, according to the map; ``None`` if it is not listed."""
-        entries = [entry for entry in self._entries_for(model) if entry.chats]
-        return any(entry.takes_system_messages for entry in entries) if entries else None
+        """Return whether ``model`` takes a system message; ``None`` as above."""
+        return self._is_said(model, lambda entry: entry.takes_system_messages)
 
     def sees_pictures(self, model: str) -> bool | None:
-        """Return whether ``model`` takes pictures, according to the map; ``None`` if it is not listed."""
-        entries = [entry for entry in self._entries_for(model) if entry.chats]
-        return any(entry.sees_pictures for entry in entries) if entries else None
+        """Return whether ``model`` takes pictures; ``None`` as above."""
+        return self._is_said(model, lambda entry: entry.sees_pictures)
 
     def reads_pdfs(self, model: str) -> bool | None:
-        """Return whether ``model`` takes PDF files, according to the map; ``None`` if it is not listed."""
-        entries = [entry for entry in self._entries_for(model) if entry.chats]
-        return any(entry.reads_pdfs for entry in entries) if entries else None
+        """Return whether ``model`` takes PDF files; ``None`` as above."""
+        return self._is_said(model, lambda entry: entry.reads_pdfs)
+
+    def thinks(self, model: str) -> bool | None:
+        """Return whether ``model`` can reason before it answers; ``None`` as above."""
+        return self._is_said(model, lambda entry: entry.thinks)
 
     def names(self) -> frozenset[str]:
         """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
@@ -156,13 +179,38 @@ class ModelMap:
         if entry is not None and _is_kind_of(entry.provider, prefix):
             yield entry
 
+    def _entries_of_relative(self, model: str) -> tuple[_Entry, ...]:
+        relative = self.relative(model)
+        entry = self._entry(relative) if relative else None
+        return () if entry is None else (entry,)
+
+    def _described(self, model: str) -> tuple[_Entry, ...]:
+        """Return the entries for ``model``, else that of its relative."""
+        return tuple(self._entries_for(model)) or self._entries_of_relative(model)
+
+    def _is_said(self, model: str, fact: Callable[[_Entry], bool]) -> bool | None:
+        entries = [entry for entry in self._described(model) if entry.chats]
+        return any(map(fact, entries)) if entries else None
+
     def _entry(self, name: str) -> _Entry | None:
-        if self._knowledge is None and name not in self._looked_up:
-            with self._reading:
-                self._text = _text_in(self._folder) if self._text is None else self._text
-                if self._text.startswith(_LAID_OUT):
-                    self._looked_up[name] = _entry_in(self._text, name)
+        if name not in self._looked_up and (text := self._laid_out()):
+            self._looked_up[name] = _entry_in(text, name)
         return self._looked_up[name] if name in self._looked_up else self._read().entries.get(name)
+
+    def _names_of_family(self, beginning: str) -> Iterable[str]:
+        """Return at least the names of a family that begin as the pattern ``beginning``; none if that is empty."""
+        if not beginning:
+            return ()
+        text = self._laid_out()
+        return _names_in(text, beginning) if text else self._read().entries
+
+    def _laid_out(self) -> bytes:
+        """Return the text of a map that single entries are found in; empty if all of it was read, or is to be."""
+        with self._reading:
+            if self._knowledge is not None:
+                return b""
+            self._text = _text_in(self._folder) if self._text is None else self._text
+            return self._text if self._text.startswith(_LAID_OUT) else b""
 
     def _names_of(self, is_meant: Callable[[_Entry], bool]) -> frozenset[str]:
         entries, providers = self._read()
@@ -175,6 +223,11 @@ class ModelMap:
                 self._knowledge = _knowledge_in(self._folder)
                 self._text = None
             return self._knowledge
+
+
+def _is_telling(entry: _Entry) -> bool:
+    """Return whether an entry tells of a model for general use: those without functions are for a single purpose."""
+    return entry.chats and entry.calls_functions and entry.limit_tokens is not None
 
 
 def _is_kind_of(provider: str, prefix: str) -> bool:
@@ -203,14 +256,29 @@ def _text_in(folder: Path | None) -> bytes:
 
 def _entry_in(text: bytes, name: str) -> _Entry | None:
     """Return one entry of a map that is laid out line by line; of two with the same name the last counts."""
-    start = text.rfind(f"\n    {json.dumps(name)}: {{".encode())
+    key = f"{json.dumps(name)}: {{".encode()
+    start = text.rfind(key)
+    while start >= 0 and not _begins_entry(text, start):
+        start = text.rfind(key, 0, start)
     if start < 0:
         return None
-    begin = text.index(b"{", start + len(name.encode()))
+    begin = start + len(key) - 1
     try:
         return _entry_of(json.loads(text[begin : text.index(b"\n    }", begin) + len(b"\n    }")]))
     except ValueError:
         return None
+
+
+def _begins_entry(text: bytes, start: int) -> bool:
+    """Return whether an entry begins at ``start``: a few are not indented, and objects within entries are further."""
+    indent = text[text.rfind(b"\n", 0, start) + 1 : start]
+    return len(indent) <= _INDENT and not indent.strip()
+
+
+def _names_in(text: bytes, beginning: str) -> list[str]:
+    """Return the names of a map that is laid out line by line, with prefixes, in which a pattern is found."""
+    found = re.findall(rb'\n {0,%d}"([^"]*%s[^"]*)": \{' % (_INDENT, beginning.encode()), text)
+    return [name.decode("utf-8", "replace") for name in found]
 
 
 def _knowledge_in(folder: Path | None) -> _Knowledge:
@@ -259,7 +327,17 @@ def _entry_of(value: object) -> _Entry | None:
         value.get("supports_system_messages") is True,
         value.get("supports_vision") is True,
         value.get("supports_pdf_input") is True,
+        value.get("supports_reasoning") is True,
+        _responds_only(value),
     )
+
+
+def _responds_only(entry: Mapping[str, object]) -> bool:
+    """Return whether an entry lists no chat completions; one without a list of endpoints has a mode."""
+    endpoints = entry.get("supported_endpoints")
+    if not isinstance(endpoints, list):
+        return entry.get("mode") == "responses"
+    return "/v1/responses" in endpoints and "/v1/chat/completions" not in endpoints
 
 
 def _tokens(value: object) -> int | None:

@@ -73,7 +73,7 @@ async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE]
         /model default
     """
     if choice is None:
-        return Text(in_force(services))
+        return Text(await chosen_model(services))
     name = in_full(choice.name)
     if not name:
         raise CommandError(f"/model {_ONCE} needs a model, for example: /model chorus/eliza {_ONCE}")
@@ -102,17 +102,15 @@ async def for_this_run(services: Services, name: str) -> Text:
 
 
 async def chosen_model(services: Services) -> str:
-    """Name the model that was chosen and the reason, with a warning if its context length is assumed."""
-    limit = await services.context.planner.limit(services.focus.target())
+    """Name the model in use and the reason for it, with a warning if its context length is assumed."""
+    target = services.focus.target()
+    limit = await services.context.planner.limit(target)
+    in_force = f"Model: {target.choice.model} ({target.choice.reason})"
+    if limit.relative:
+        return f"{in_force}\nlitellm has no figures for this model; those of {limit.relative} are taken, as a guess."
     if not limit.is_assumed:
-        return in_force(services)
+        return in_force
     return (
-        f"{in_force(services)}\nlitellm does not know this model, so a context of {limit.tokens:,} tokens is assumed "
+        f"{in_force}\nlitellm does not know this model, so a context of {limit.tokens:,} tokens is assumed "
         f"({limit.source}). /settings set context_token_limit N sets another."
     )
-
-
-def in_force(services: Services) -> str:
-    """Name the model in use and the reason for it."""
-    choice = services.focus.target().choice
-    return f"Model: {choice.model} ({choice.reason})"

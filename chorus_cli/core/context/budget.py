@@ -32,12 +32,14 @@ _LONGEST_SUMMARY_TOKENS = 2_000
 class Limit:
     """The context length of a model in tokens, and the source of that number.
 
-    ``is_assumed`` says that neither litellm nor the model's server has told it.
+    ``is_assumed`` says that neither litellm nor the model's server has told it; ``relative`` is the model that has it,
+    if it is taken from another one.
     """
 
     tokens: int
     source: str
     is_assumed: bool = field(default=False, compare=False)
+    relative: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
     from tests.fakes import FakeClock
 
-MAP = {"gpt-x": {"litellm_provider": "openai", "max_input_tokens": 100_000, "max_tokens": 4000}}
+CHATS = {"mode": "chat", "supports_function_calling": True}
+MAP = {
+    "gpt-x": {"litellm_provider": "openai", "max_input_tokens": 100_000, "max_tokens": 4000},
+    "claude-haiku-5": {"litellm_provider": "anthropic", "max_input_tokens": 300_000, **CHATS},
+    "gpt-6-mini": {"litellm_provider": "openai", "max_input_tokens": 400_000, **CHATS},
+}
 HERE = {"OPENAI_BASE_URL": "http://localhost:8080/v1"}
 TOLD = Limit(32_768, "the server's max_model_len")
 LIKELY = Limit(8192, "a server on this machine")
@@ -65,15 +70,14 @@ def model_map(tmp_path: Path) -> ModelMap:
         ("lm_studio/qwen", {}, LIKELY),
         ("hosted_vllm/qwen", {"HOSTED_VLLM_API_BASE": "http://gpu.example/v1"}, Limit(128_000, "the default")),
         ("nosuch", HERE, Limit(128_000, "the default")),
-        ("anthropic/claude-3-5-sonnet", {}, Limit(200_000, "by its family, Claude")),
-        ("anthropic/claude-2.1", {}, Limit(100_000, "by its family, early Claude")),
-        ("bedrock/anthropic.claude-3-5-sonnet", {}, Limit(200_000, "by its family, Claude")),
-        ("openrouter/anthropic/claude-3.5-sonnet", {}, Limit(200_000, "by its family, Claude")),
-        ("gemini/gemini-1.5-pro", {}, Limit(1_000_000, "by its family, Gemini")),
-        ("gemini/gemini-pro", {}, Limit(32_000, "by its family, Gemini 1.0")),
-        ("openai/gpt-5.9", {}, Limit(272_000, "by its family, GPT-5")),
-        ("openai/o3-2099", {}, Limit(200_000, "by its family, OpenAI's o")),
-        ("openai/claude-3-5-sonnet", HERE, LIKELY),
+        ("anthropic/claude-haiku-5", {}, Limit(300_000, "litellm's model map")),
+        ("anthropic/claude-haiku-6", {}, Limit(300_000, "the limit of claude-haiku-5")),
+        ("bedrock/anthropic.claude-haiku-6", {}, Limit(300_000, "the limit of claude-haiku-5")),
+        ("openrouter/anthropic/claude-haiku-6.5", {}, Limit(300_000, "the limit of claude-haiku-5")),
+        ("openai/gpt-6.9-mini", {}, Limit(400_000, "the limit of gpt-6-mini")),
+        ("openai/gpt-6.9-mini", HERE, LIKELY),
+        ("anthropic/claude-2.1", {}, Limit(128_000, "the default")),
+        ("openai/claude-haiku-6", HERE, LIKELY),
         ("huggingface/my/noclaude-3", {}, Limit(128_000, "the default")),
     ],
 )
@@ -90,7 +94,7 @@ def test_the_limit_says_where_it_comes_from_when_no_server_tells(
         ("openai/gpt-x", False),
         ("openai/told", False),
         ("openai/mine", True),
-        ("a/gpt-5.9", True),
+        ("a/gpt-6.9-mini", True),
     ],
 )
 def test_a_limit_that_neither_map_nor_server_tells_is_assumed(
@@ -106,12 +110,12 @@ def test_without_a_map_every_limit_is_a_default(tmp_path: Path) -> None:
 
 
 def test_a_server_stands_over_what_is_likely_and_below_the_map(model_map: ModelMap) -> None:
-    servers = Servers({"openai/mine": TOLD, "openai/gpt-x": TOLD, "chorus/eliza": TOLD})
+    servers = Servers({"openai/mine": TOLD, "openai/gpt-x": TOLD, "openai/gpt-6.9-mini": TOLD, "chorus/eliza": TOLD})
     limits = ModelLimits(HERE, model_map, servers.ask)
-    assert limits.of_model("openai/mine") == TOLD
+    assert limits.of_model("openai/mine") == limits.of_model("openai/gpt-6.9-mini") == TOLD
     assert limits.of_model("openai/gpt-x") == Limit(100_000, "litellm's model map")
     assert limits.of_model("chorus/eliza") == Limit(128_000, "the embedded ELIZA")
-    assert servers.asked == ["openai/mine"]
+    assert servers.asked == ["openai/mine", "openai/gpt-6.9-mini"]
 
 
 def test_what_a_server_said_holds_and_who_did_not_say_is_asked_again_after_a_minute(

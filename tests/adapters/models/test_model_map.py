@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -229,14 +230,18 @@ def test_the_files_are_read_once_however_many_ask_at_once(folder: Path) -> None:
 
 
 def facts(known: ModelMap, model: str) -> tuple[object, ...]:
-    of_model = (known.limit_tokens, known.input_cost, known.output_tokens, known.caches_prompts, known.calls_functions)
+    of_model = (
+        *(known.relative, known.limit_tokens, known.input_cost, known.output_tokens, known.prices),
+        *(known.caches_prompts, known.calls_functions, known.takes_temperature, known.takes_system_messages),
+        *(known.sees_pictures, known.reads_pdfs, known.thinks, known.responds_only),
+    )
     return tuple(each(model) for each in of_model)
 
 
 def test_a_fact_looked_up_in_the_text_of_a_map_is_that_of_the_whole_map(folder: Path) -> None:
     whole = ModelMap(folder)
     path = folder / "model_prices_and_context_window_backup.json"
-    path.write_text(json.dumps(MODELS, indent=4))
+    path.write_text(json.dumps(MODELS, indent=4).replace('\n    "claude-x"', '\n"claude-x"'))
     for name in [*MODELS, *whole.names(), "gpt", 'gpt-x"', "nosuch", "max_tokens"]:
         assert facts(ModelMap(folder), name) == facts(whole, name)
 
@@ -245,9 +250,131 @@ def test_a_fact_looked_up_in_the_shipped_map_is_that_of_the_whole_map() -> None:
     looked_up, whole = ModelMap(), ModelMap()
     names = sorted(whole.names())
     assert looked_up._knowledge is None
-    for name in names[::25]:
-        assert facts(looked_up, name) == facts(whole, name)
+    claudes = [name for name in names if name.startswith("anthropic/")]
+    for name in [*names[::25], *claudes, "anthropic/claude-haiku-99", "openai/gpt-99-sol", "vertex_ai/gemini-99-pro"]:
+        assert facts(looked_up, name) == facts(whole, name), name
     assert looked_up._knowledge is None
+
+
+FABLE = {
+    "litellm_provider": "anthropic",
+    "max_input_tokens": 1_000_000,
+    "max_output_tokens": 128_000,
+    "mode": "chat",
+    "input_cost_per_token": 1e-05,
+    "output_cost_per_token": 5e-05,
+    "provider_specific_entry": {"us": 1.1, "claude-fable-6": {"max_input_tokens": 7}},
+    "supports_function_calling": True,
+    "supports_pdf_input": True,
+    "supports_prompt_caching": True,
+    "supports_reasoning": True,
+    "supports_sampling_params": False,
+    "supports_vision": True,
+}
+CODEX = {"litellm_provider": "openai", "max_input_tokens": 272_000, "supports_function_calling": True}
+FAMILIES = {
+    "claude-fable-5-1": FABLE,
+    "claude-fable-6": {"litellm_provider": "anthropic", "mode": "chat", "input_cost_per_token": 2e-05},
+    "claude-fable-5": {**FABLE, "max_output_tokens": 64_000},
+    "claude-fable-7": {**FABLE, "mode": "embedding"},
+    "gpt-6.3-codex": {**CODEX, "mode": "responses"},
+    "gpt-6.3": {**CODEX, "mode": "chat", "supported_endpoints": ["/v1/chat/completions", "/v1/responses"]},
+    "gpt-6.3-operator": {**CODEX, "mode": "chat", "supported_endpoints": ["/v1/responses"]},
+}
+NOT_LISTED = "anthropic/claude-fable-99"
+
+
+@pytest.fixture(params=["looked up in the text", "read as a whole", "in one line"])
+def families(folder: Path, request: pytest.FixtureRequest) -> ModelMap:
+    """Return a map of families in litellm's layout, in which a line is not indented as it should be."""
+    text = json.dumps({"sample_spec": MODELS["sample_spec"], **FAMILIES}, indent=4)
+    text = text.replace('\n    "claude-fable-5-1"', '\n"claude-fable-5-1"')
+    if request.param == "in one line":
+        text = json.dumps(FAMILIES)
+    (folder / "model_prices_and_context_window_backup.json").write_text(text)
+    known = ModelMap(folder)
+    if request.param == "read as a whole":
+        known.names()
+    return known
+
+
+def test_a_model_of_a_known_family_takes_all_but_the_prices_of_the_newest_that_is_described(families: ModelMap) -> None:
+    assert families.relative(NOT_LISTED) == "claude-fable-5-1"
+    assert families.relative("claude-fable-5-1") is None
+    listed, guessed = facts(families, "anthropic/claude-fable-5-1"), facts(families, NOT_LISTED)
+    without_prices = (1_000_000, None, 128_000, None)
+    assert (listed[1], guessed[1:5]) == (1_000_000, without_prices)
+    assert listed[5:] == guessed[5:] == (True, True, False, False, True, True, True, False)
+    assert families.prices("anthropic/claude-fable-5-1") is not None
+
+
+def test_a_listed_model_without_figures_takes_those_only(families: ModelMap) -> None:
+    assert families.relative("anthropic/claude-fable-6") == "claude-fable-5-1"
+    assert families.limit_tokens("anthropic/claude-fable-6") == 1_000_000
+    assert families.output_tokens("anthropic/claude-fable-6") == 128_000
+    assert families.input_cost("anthropic/claude-fable-6") == 2e-05
+    assert families.thinks("anthropic/claude-fable-6") is False
+
+
+def test_of_another_family_nothing_is_guessed(families: ModelMap) -> None:
+    nothing = (None, None, None, None, None, False, None, True, None, None, None, None, False)
+    assert facts(families, "openai/a-model-of-tomorrow") == nothing
+    assert facts(families, "gemini/gemini-5-pro") == nothing
+
+
+@pytest.mark.parametrize(
+    ("model", "responds_only"),
+    [
+        ("openai/gpt-6.3-codex", True),
+        ("openai/gpt-6.4-codex", True),
+        ("openai/gpt-6.3-operator", True),
+        ("openai/gpt-6.3", False),
+        ("gpt-6.4", False),
+        ("openai/mine", False),
+    ],
+)
+def test_a_model_that_chat_completions_do_not_serve_only_responds(
+    families: ModelMap, model: str, *, responds_only: bool
+) -> None:
+    assert families.responds_only(model) is responds_only
+
+
+@pytest.mark.parametrize(
+    ("model", "thinks"),
+    [
+        ("anthropic/claude-sonnet-5", True),
+        ("openai/gpt-5.4-mini", True),
+        ("openai/gpt-4o", False),
+        ("openai/gpt-99-sol", True),
+        ("openai/mine", None),
+    ],
+)
+def test_the_shipped_map_tells_which_models_think(model: str, *, thinks: bool | None) -> None:
+    assert ModelMap().thinks(model) is thinks
+
+
+@pytest.mark.parametrize(
+    ("model", "relative"),
+    [
+        ("anthropic/claude-haiku-99", r"claude-haiku-\d"),
+        ("openrouter/anthropic/claude-opus-99", r"claude-opus-\d"),
+        ("bedrock/us.anthropic.claude-sonnet-99-20991231-v1:0", r"claude-sonnet-\d"),
+        ("gemini/gemini-99-flash", r"gemini/gemini-[\d.]+-flash"),
+        ("vertex_ai/gemini-99-pro", r"gemini/gemini-[\d.]+-pro(?:-preview)?"),
+        ("openai/gpt-99-astra", r"gpt-[\d.]+-astra"),
+        ("openai/gpt-99-mini", r"gpt-[\d.]+-mini"),
+        ("gpt-5.4-mini-2099-01-01", r"gpt-5\.4-mini"),
+        ("anthropic/claude-sonnet-4-5-20991231", r"claude-sonnet-4-5"),
+    ],
+)
+def test_the_shipped_map_has_relatives_of_models_to_come(model: str, relative: str) -> None:
+    known = ModelMap()
+    found = known.relative(model)
+    assert found is not None
+    assert re.match(relative, found)
+    assert known.limit_tokens(model) == known.limit_tokens(found)
+    assert known.output_tokens(model) == known.output_tokens(found)
+    assert (known.prices(model), known.input_cost(model)) == (None, None)
 
 
 def test_the_shipped_map_is_read_without_importing_litellm() -> None:

@@ -47,7 +47,7 @@ _FORM = "anthropic"
 _VERSION = "2023-06-01"
 _PATH = "/v1/messages"
 _MARKER = {"type": "ephemeral"}
-# The protocol requires a limit of the reply; this one holds for models that the map does not know.
+# The protocol requires a limit of the reply; this one holds for models of which the map knows no relative.
 _DEFAULT_REPLY_TOKENS = 4096
 _ONLY_TEMPERATURE = 1
 _OPTIONAL = frozenset({"temperature", "tool_choice"})

@@ -110,7 +110,8 @@ class Route:
 
 ANTHROPIC = Route("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
 BARE = Route("claude-sonnet-4-5", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
-UNMAPPED = Route("anthropic/claude-of-tomorrow", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
+UNLISTED = Route("anthropic/claude-of-tomorrow", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
+UNRELATED = Route("anthropic/claude-1-of-old", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
 AZURE = Route("azure_ai/claude-sonnet-4-5", "AZURE_AI_API_BASE", ("AZURE_AI_API_KEY",))
 BEDROCK = Route(
     "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
@@ -180,7 +181,8 @@ def texts_and_markers(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
         (BARE, "/v1/messages", {"Be kind.", "three", "five"}),
         (AZURE, "/anthropic/v1/messages", {"Be kind.", "three", "five"}),
         (BEDROCK, "/converse-stream", {"Be kind.", "three", "five"}),
-        (UNMAPPED, "/v1/messages", set()),
+        (UNLISTED, "/v1/messages", {"Be kind.", "three", "five"}),
+        (UNRELATED, "/v1/messages", set()),
     ],
     ids=lambda value: value.model if isinstance(value, Route) else "",
 )

@@ -126,9 +126,10 @@ def test_arguments_of_an_old_log_that_are_no_object_are_an_empty_one(arguments: 
         (CLAUDE, 64_000),
         (replace(CLAUDE, max_output_tokens=7), 7),
         (replace(CLAUDE, context_tokens=200_000, prompt_tokens=180_000), 11_000),
-        (replace(CLAUDE, model="anthropic/claude-of-tomorrow"), 4096),
+        (replace(CLAUDE, model="anthropic/claude-haiku-4-5-next"), 64_000),
+        (replace(CLAUDE, model="anthropic/a-model-of-tomorrow"), 4096),
     ],
-    ids=["the longest reply", "the user's limit", "the room", "an unknown model"],
+    ids=["the longest reply", "the user's limit", "the room", "that of its family", "an unknown model"],
 )
 def test_every_request_limits_the_reply(request_: ModelRequest, tokens: int) -> None:
     assert body(request_)["max_tokens"] == tokens

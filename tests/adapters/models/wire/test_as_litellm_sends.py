@@ -84,7 +84,7 @@ REQUESTS = {
 MODELS = (
     "anthropic/claude-sonnet-4-5",
     "anthropic/claude-opus-4-7",
-    "anthropic/claude-of-tomorrow",
+    "anthropic/claude-1-of-old",
     "gemini/gemini-2.5-flash",
     "gemini/gemini-flash-latest",
     "gemini/gemma-3-27b-it",
