@@ -165,6 +165,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
         Models(names, environment),
         partial(takes_tools, model_map=known, of_file=files.takes_tools),
         accepted_by=partial(accepted_kinds, model_map=known),
+        echo_of=router.echo,
         warm=router.warm,
         connect=router.preconnect,
         aclose=router.aclose,

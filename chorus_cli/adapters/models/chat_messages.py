@@ -75,19 +75,6 @@ def accepted_messages(request: ModelRequest) -> tuple[PromptMessage, ...]:
     return tuple(map(without_calls, request.messages))
 
 
-def request_messages(request: ModelRequest, model_map: ModelMap, load: Load) -> list[dict[str, object]]:
-    """Return the messages of a request in litellm's form; ``load`` returns the bytes of attachments."""
-    with_markers = wants_markers(request.model, model_map)
-    return chat_messages(accepted_messages(request), with_markers=with_markers, load=load)
-
-
-def chat_messages(
-    messages: Sequence[PromptMessage], *, with_markers: bool, load: Load = not_stored
-) -> list[dict[str, object]]:
-    """Return ``messages`` in litellm's form, with cache markers if asked for; ``load`` returns bytes of attachments."""
-    return [chat_message(message, load) for message in marked_messages(messages, with_markers=with_markers)]
-
-
 def marked_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[MarkedMessage]:
     """Return ``messages`` as they are sent, those up to which the prompt is cached marked if asked for."""
     marked = _marked(messages) if with_markers else frozenset()

@@ -11,10 +11,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 # With this variable litellm sends every request to a proxy of its own.
 _LITELLM_PROXY = "USE_LITELLM_PROXY"
+_OPENAI, _RESPONSES, _CHAT = "openai", "responses/", "-chat"
 _ANTHROPIC_LOGIN = "sk-ant-oat"
 _ANTHROPIC_LOGIN_HEADERS = (
     ("anthropic-beta", "oauth-2025-04-20"),
@@ -26,6 +27,7 @@ class ProtocolName(Enum):
     """The protocols of the wire."""
 
     CHAT_COMPLETIONS = "OpenAI's chat completions"
+    RESPONSES = "OpenAI's responses"
     ANTHROPIC = "Anthropic's messages"
     GEMINI = "Gemini's generateContent"
 
@@ -56,7 +58,8 @@ class Endpoint(NamedTuple):
     ``provider`` is the prefix of its name as litellm has it (``openai``), ``model`` its name without that prefix,
     ``address`` the base URL without a slash at its end, ``key`` the API key, empty if none is needed. ``headers`` are
     those that the account needs beyond the key, in lower case; they may hold a token in the key's place. ``refused``
-    are the parameters that the server has refused by name, which are left out.
+    are the parameters that the server has refused by name, which are left out. ``protocol`` is the one by which this
+    model is asked.
     """
 
     provider: str
@@ -65,6 +68,7 @@ class Endpoint(NamedTuple):
     key: str
     headers: tuple[tuple[str, str], ...] = ()
     refused: frozenset[str] = frozenset()
+    protocol: ProtocolName = ProtocolName.CHAT_COMPLETIONS
 
 
 PROVIDERS: Mapping[str, WireProvider] = {
@@ -80,7 +84,7 @@ PROVIDERS: Mapping[str, WireProvider] = {
         "https://api.openai.com/v1",
         ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         ("OPENAI_API_KEY",),
-        elsewhere=r"responses/|.*-pro(?:-\d|$)|.*codex|.*deep-research|gpt-daybreak|.*-instruct|(?:babbage|davinci)-",
+        elsewhere=r".*-instruct|(?:babbage|davinci)-",
     ),
     "gemini": WireProvider(
         "https://generativelanguage.googleapis.com/v1beta",
@@ -161,12 +165,18 @@ def named(model: str) -> Named:
     """Return the provider of ``model`` and its name there."""
     prefix, slash, name = model.partition("/")
     if slash:
+        name = name.removeprefix(_RESPONSES) if prefix == _OPENAI else name
         return Named(prefix if prefix in PROVIDERS else "", name)
     return Named(next((provider for provider, names in _BARE_NAMES if names.match(model)), ""), model)
 
 
-def endpoint(model: str, environment: Mapping[str, str]) -> Endpoint | None:
-    """Return where ``model`` is asked directly; ``None`` if it is to be asked through litellm."""
+def endpoint(
+    model: str, environment: Mapping[str, str], thinks: Callable[[str], bool | None] = lambda _model: None
+) -> Endpoint | None:
+    """Return where ``model`` is asked directly; ``None`` if it is to be asked through litellm.
+
+    OpenAI's models that think, as ``thinks`` says, take tools only by its newer protocol.
+    """
     prefix, name = named(model)
     if not prefix or environment.get(_LITELLM_PROXY, "").strip().lower() == "true":
         return None
@@ -177,7 +187,16 @@ def endpoint(model: str, environment: Mapping[str, str]) -> Endpoint | None:
     if not name.startswith("accounts/") and "#" not in name:
         name = f"{provider.folder}{name}"
     key, headers = _credentials(prefix, environment)
-    return Endpoint(prefix, name, base_address(prefix, environment), key, headers)
+    found = Endpoint(prefix, name, base_address(prefix, environment), key, headers, protocol=provider.protocol)
+    is_at_openai = prefix == _OPENAI and found.address == provider.address
+    if model.startswith(f"{_OPENAI}/{_RESPONSES}") or (is_at_openai and _CHAT not in name and thinks(model)):
+        return found._replace(protocol=ProtocolName.RESPONSES)
+    return found
+
+
+def may_lack_responses(endpoint: Endpoint) -> bool:
+    """Return whether a model is asked by OpenAI's newer protocol at an address that is not OpenAI's."""
+    return endpoint.protocol is ProtocolName.RESPONSES and endpoint.address != PROVIDERS[endpoint.provider].address
 
 
 def base_address(prefix: str, environment: Mapping[str, str]) -> str:
@@ -187,7 +206,7 @@ def base_address(prefix: str, environment: Mapping[str, str]) -> str:
     if not variable:
         return provider.address
     address = environment[variable].strip().rstrip("/")
-    for ending in ("/chat/completions", "/v1/messages"):
+    for ending in ("/chat/completions", "/v1/messages", "/responses"):
         address = address.removesuffix(ending)
     return address if address.endswith(provider.path) else f"{address}{provider.path}"
 
@@ -223,7 +242,7 @@ def _first_set(variables: tuple[str, ...], environment: Mapping[str, str]) -> st
 def _credentials(prefix: str, environment: Mapping[str, str]) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return the provider's key, and the headers of the account."""
     key = provider_key(prefix, environment)
-    if prefix == "openai":
+    if prefix == _OPENAI:
         return key, _openai_headers(environment)
     if prefix != "anthropic" or not key:
         return key, ()

@@ -12,6 +12,7 @@ from chorus_cli.core.jobs.wording import ENDED_HEADING
 from chorus_cli.core.memory.prompt import RECALLED_HEADING
 from chorus_cli.core.models.choice import ELIZA, LOCAL
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from chorus_cli.core.models.thoughts import NO_ECHO
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from chorus_cli.adapters.models.wire.client import WireClient
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.core.models.thoughts import Echo
     from chorus_cli.ports import Clock, ModelClient
 
 _EMBEDDED = "chorus/"
@@ -63,6 +65,10 @@ class ModelRouter:
         """Open a connection to the server of ``model`` where its client can, so that the next request need not."""
         if not model.startswith(_EMBEDDED) and self.wire.reaches(model):
             await self.wire.preconnect(model)
+
+    def echo(self, model: str) -> Echo:
+        """Return which of its thoughts ``model`` is sent again."""
+        return NO_ECHO if model.startswith(_EMBEDDED) else self._client(model).echo(model)
 
     async def aclose(self) -> None:
         """Close all connections, and end the servers of local models."""

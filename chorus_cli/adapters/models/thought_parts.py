@@ -39,6 +39,10 @@ class Called(NamedTuple):
     own: Mapping[str, object]
 
 
+class Pieces(list[str]):
+    """A text of a part that is still growing: to append to it does not copy what there is."""
+
+
 class PartsRecord:
     """Takes the parts of a reply in the order of their arrival."""
 
@@ -68,13 +72,25 @@ class PartsRecord:
         self._has_own = True
 
     def add(self, part: dict[str, object]) -> None:
-        """Take a part that is neither text nor a call; it may still be completed."""
+        """Take a part that is neither text nor a call; it may still be completed, and its texts may be `Pieces`."""
         self._parts.append(part)
         self._has_own = True
 
     def written(self, form: str) -> str:
         """Return the parts as the log keeps them, for the protocol ``form``; empty if nothing in them is its own."""
-        return json.dumps({"form": form, "parts": self._parts}) if self._has_own else ""
+        return json.dumps({"form": form, "parts": _joined(self._parts)}) if self._has_own else ""
+
+
+def _joined(value: object) -> object:
+    match value:
+        case Pieces():
+            return "".join(value)
+        case dict():
+            return {name: _joined(each) for name, each in value.items()}
+        case list():
+            return [_joined(each) for each in value]
+        case _:
+            return value
 
 
 def replayed(message: PromptMessage, form: str) -> Iterator[Said | Called | dict[str, object]]:

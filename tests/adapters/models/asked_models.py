@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.models.events import TextDelta
+from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from tests.adapters.models.fault_server import DONE, chunk
 
@@ -46,7 +47,12 @@ async def events_of(
     bare = address.removesuffix("/v1")
     environment = {**os.environ, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
     client = make_client(environment, first_token_seconds=patience_seconds, gap_seconds=patience_seconds)
-    return [event async for event in client.stream(ModelRequest(model, HELLO))]
+    return [meaning(event) async for event in client.stream(ModelRequest(model, HELLO))]
+
+
+def meaning(event: ModelEvent) -> ModelEvent:
+    """Return an event without the provider's own parts of the thoughts."""
+    return replace(event, thought_parts="") if isinstance(event, ReplyEnd) else event
 
 
 async def error_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.adapters.models.chat_messages import chat_messages, reply_limit, wants_markers
+from chorus_cli.adapters.models.chat_messages import chat_message, marked_messages, reply_limit, wants_markers
 from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 
@@ -17,6 +17,10 @@ MESSAGES = {
     "t": PromptMessage("tool", "found", tool_call_id="c1"),
     "_": PromptMessage("system", " \n"),
 }
+
+
+def translated(prompt: list[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:
+    return [chat_message(marked) for marked in marked_messages(prompt, with_markers=with_markers)]
 
 
 @pytest.mark.parametrize(
@@ -62,19 +66,19 @@ def test_a_claude_that_keeps_prompts_wants_markers(model: str, wants: bool) -> N
 )
 def test_the_system_message_and_the_two_newest_questions_are_marked(messages: str, markers: str) -> None:
     prompt = [MESSAGES[letter] for letter in messages]
-    translated = chat_messages(prompt, with_markers=True)
+    marked = translated(prompt, with_markers=True)
     marker = {"cache_control": {"type": "ephemeral"}}
-    for message, sent, mark in zip(prompt, translated, markers.ljust(len(prompt)), strict=True):
+    for message, sent, mark in zip(prompt, marked, markers.ljust(len(prompt)), strict=True):
         block = [{"type": "text", "text": message.content, **marker}]
         assert sent["content"] == (block if mark == "^" else message.content)
-    assert [sent["role"] for sent in translated] == [message.role for message in prompt]
-    plain = chat_messages(prompt, with_markers=False)
+    assert [sent["role"] for sent in marked] == [message.role for message in prompt]
+    plain = translated(prompt, with_markers=False)
     assert [sent["content"] for sent in plain] == [message.content for message in prompt]
 
 
 def test_a_request_begins_as_the_one_before_it_up_to_its_marker() -> None:
-    before = chat_messages([MESSAGES[letter] for letter in "suau"], with_markers=True)
-    after = chat_messages([MESSAGES[letter] for letter in "suauau"], with_markers=True)
+    before = translated([MESSAGES[letter] for letter in "suau"], with_markers=True)
+    after = translated([MESSAGES[letter] for letter in "suauau"], with_markers=True)
     assert after[0] == before[0]
     assert after[3] == before[3]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from chorus_cli.adapters.models.chat_messages import accepted_messages, chat_messages
+from chorus_cli.adapters.models.chat_messages import accepted_messages
 from chorus_cli.adapters.models.tool_calling import refuses_tools, takes_tools, tool_arguments
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from chorus_cli.core.tools.calls import ToolCall
@@ -75,5 +75,5 @@ def test_claude_gets_calls_in_words_where_no_tools_are_offered(
     model: str, tools: tuple[Tool, ...], roles: list[str]
 ) -> None:
     accepted = accepted_messages(ModelRequest(model, CALLED, tools=tools))
-    assert [message["role"] for message in chat_messages(accepted, with_markers=False)] == roles
+    assert [message.role for message in accepted] == roles
     assert "gold" in accepted[-1].content

@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.attached import not_stored
-from chorus_cli.adapters.models.chat_messages import reply_limit, request_messages
+from chorus_cli.adapters.models.chat_messages import (
+    accepted_messages,
+    chat_message,
+    marked_messages,
+    reply_limit,
+    wants_markers,
+)
 from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.litellm.errors import litellm_error
+from chorus_cli.adapters.models.litellm.thoughts import ThinkingBlocks, rule_of, with_own_thoughts
 from chorus_cli.adapters.models.providers import named
 from chorus_cli.adapters.models.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.models.costs import CACHED, WRITTEN
+from chorus_cli.core.models.costs import CACHED, THOUGHT, WRITTEN
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.redaction import redact, secrets_in
 from chorus_cli.core.text.surrogates import PairJoiner
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.core.models.thoughts import Echo
 
 _Answer = TypeVar("_Answer")
 
@@ -138,6 +146,10 @@ class LiteLLMClient:
         finally:
             await _close(stream)
 
+    def echo(self, model: str) -> Echo:
+        """Return which of its thoughts ``model`` is sent again."""
+        return rule_of(model, self._environment).echo
+
     def warm(self, _model: str) -> None:
         """Import all that the first request needs, which takes seconds; any thread may do so.
 
@@ -168,7 +180,7 @@ class LiteLLMClient:
         """Return the arguments for litellm; its own retries are off, because they would be invisible."""
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": request_messages(request, self._model_map, self._load),
+            "messages": self._messages(request),
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,
@@ -177,6 +189,8 @@ class LiteLLMClient:
         }
         if request.temperature is not None:
             arguments["temperature"] = request.temperature
+        if request.effort is not None:
+            arguments["reasoning_effort"] = request.effort
         most = reply_limit(request, self._model_map)
         if most is not None:
             arguments["max_tokens"] = most
@@ -184,6 +198,14 @@ class LiteLLMClient:
             # Without num_ctx Ollama reserves a few thousand tokens and silently cuts longer prompts.
             arguments["num_ctx"] = request.context_tokens
         return arguments | tool_arguments(request) | self._server_arguments(request.model)
+
+    def _messages(self, request: ModelRequest) -> list[dict[str, object]]:
+        rule = rule_of(request.model, self._environment)
+        with_markers = wants_markers(request.model, self._model_map)
+        return [
+            with_own_thoughts(marked.message, chat_message(marked, self._load), rule)
+            for marked in marked_messages(accepted_messages(request), with_markers=with_markers)
+        ]
 
     def _server_arguments(self, model: str) -> dict[str, object]:
         """Return the address and the key that litellm would not find by itself.
@@ -231,6 +253,7 @@ class _Reply:
         self._text = PairJoiner()
         self._reasoning = PairJoiner()
         self._calls = CallAssembly()
+        self._blocks = ThinkingBlocks()
         self._finish_reason: str | None = None
         self._usage: object = None
 
@@ -241,6 +264,7 @@ class _Reply:
             self._finish_reason = choice.finish_reason or self._finish_reason
             for piece in call_pieces(choice.delta):
                 self._calls.add(piece)
+            self._blocks.take(choice.delta)
             if reasoning := self._reasoning.join(getattr(choice.delta, "reasoning_content", None) or ""):
                 yield ReasoningDelta(reasoning)
             if text := self._text.join(choice.delta.content or ""):
@@ -255,7 +279,8 @@ class _Reply:
             # A cleanly cut reply may pass as complete, but never a complete one as cut.
             received = received or stream.intermittent_finish_reason
         finish_reason = None if received is None else self._finish_reason or received
-        yield ReplyEnd(finish_reason, _reported_usage(self._usage, stream.chunks), self._calls.calls())
+        usage = _reported_usage(self._usage, stream.chunks)
+        yield ReplyEnd(finish_reason, usage, self._calls.calls(), self._blocks.written())
 
 
 def _is_gemini(model: str) -> bool:
@@ -294,4 +319,5 @@ def _reported_usage(total: object, chunks: Sequence[_Chunk]) -> dict[str, int]:
     details = getattr(total, "prompt_tokens_details", None)
     figures = {name: getattr(total, name, None) for name in _USAGE_NAMES}
     figures |= {name: getattr(details, theirs, None) or None for name, theirs in _CACHE_NAMES.items()}
+    figures[THOUGHT] = getattr(getattr(total, "completion_tokens_details", None), THOUGHT, None) or None
     return {name: figure for name, figure in figures.items() if isinstance(figure, int)}

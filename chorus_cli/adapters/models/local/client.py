@@ -10,6 +10,7 @@ from chorus_cli.adapters.models.attached import not_stored
 from chorus_cli.adapters.models.local.server import LoadedModel, LocalServer, started
 from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.adapters.models.wire.connection import Connection
+from chorus_cli.core.models.thoughts import Echo, Span
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -65,6 +66,10 @@ class LocalClient:
                     yield event
         finally:
             server.uses -= 1
+
+    def echo(self, _model: str) -> Echo:
+        """Return which of its thoughts a model is sent again: those of the turn, which its template decides about."""
+        return Echo(Span.TURN)
 
     def warm(self, _model: str) -> None:
         """Import all that the first request needs; any thread may do so."""

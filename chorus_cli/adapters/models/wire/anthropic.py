@@ -6,7 +6,7 @@ import json
 import re
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chorus_cli.adapters.models.attached import content_of, not_stored
 from chorus_cli.adapters.models.chat_messages import (
@@ -16,7 +16,9 @@ from chorus_cli.adapters.models.chat_messages import (
     reply_limit,
     wants_markers,
 )
+from chorus_cli.adapters.models.efforts import chosen_effort
 from chorus_cli.adapters.models.failures import FailedError, Failure
+from chorus_cli.adapters.models.thought_parts import Called, Pieces, Said, replayed
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.received import (
@@ -27,10 +29,11 @@ from chorus_cli.adapters.models.wire.received import (
     object_at,
     objects_at,
     text_at,
+    thought_count,
     usage_of,
 )
 from chorus_cli.adapters.models.wire.writing import argument_object, bare_id, is_filled, json_bytes, object_bytes
-from chorus_cli.core.tools.calls import CallPiece, stored_calls
+from chorus_cli.core.tools.calls import CallPiece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,6 +54,7 @@ _MARKER = {"type": "ephemeral"}
 _DEFAULT_REPLY_TOKENS = 4096
 _ONLY_TEMPERATURE = 1
 _OPTIONAL = frozenset({"temperature", "tool_choice"})
+_LEAST_BUDGET_TOKENS, _LEAST_REPLY_TOKENS = 1024, 1024
 _FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 _STOP = "stop"
@@ -90,10 +94,13 @@ class AnthropicMessages:
         }
         if system:
             fields["system"] = system
-        told = self._sampling(request) | _offer(request)
-        fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused}
+        effort = chosen_effort(request, endpoint)
+        thinking = _thinking(effort.parameters, self._reply_tokens(request))
+        told = self._sampling(request, thinks=bool(thinking)) | _offer(request)
+        fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused} | thinking
         body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
-        return Post(_path(endpoint.address), _headers(endpoint), body, _OPTIONAL & fields.keys())
+        optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional
+        return Post(_path(endpoint.address), _headers(endpoint), body, optional)
 
     def reader(self) -> AnthropicReply:
         """Return a reader for the reply to one request."""
@@ -103,12 +110,11 @@ class AnthropicMessages:
         told = reply_limit(request, self._model_map)
         return told or self._model_map.output_tokens(request.model) or _DEFAULT_REPLY_TOKENS
 
-    def _sampling(self, request: ModelRequest) -> dict[str, object]:
-        """Return the temperature, unless the model refuses any but one."""
+    def _sampling(self, request: ModelRequest, *, thinks: bool) -> dict[str, object]:
+        """Return the temperature, unless the model refuses any but one, as it does while it thinks."""
         wanted = request.temperature
-        if wanted is None or (wanted != _ONLY_TEMPERATURE and not self._model_map.takes_temperature(request.model)):
-            return {}
-        return {"temperature": wanted}
+        takes_any = not thinks and self._model_map.takes_temperature(request.model)
+        return {} if wanted is None or (wanted != _ONLY_TEMPERATURE and not takes_any) else {"temperature": wanted}
 
 
 class AnthropicReply:
@@ -118,6 +124,7 @@ class AnthropicReply:
         self._parts = ReplyParts(_FORM)
         # The blocks that are calls; the server's own tools have pieces of the same kind.
         self._called: set[int | None] = set()
+        self._thinking: dict[str, Pieces] = {}
         self._counts: dict[str, object] = {}
         self._finish_reason: str | None = None
 
@@ -156,7 +163,11 @@ class AnthropicReply:
             case "text":
                 yield from self._parts.text(text_at(block, "text"))
             case "thinking":
+                self._thinking = {name: Pieces([text_at(block, name)]) for name in ("thinking", "signature")}
+                self._parts.own.add(block | self._thinking)
                 yield from self._parts.reasoning(text_at(block, "thinking"))
+            case "redacted_thinking":
+                self._parts.own.add(block)
             case "tool_use":
                 given = object_at(block, "input")
                 arguments = json.dumps(given, ensure_ascii=False) if given else ""
@@ -167,8 +178,11 @@ class AnthropicReply:
         match delta.get("type"):
             case "text_delta":
                 yield from self._parts.text(text_at(delta, "text"))
-            case "thinking_delta":
+            case "thinking_delta" if self._thinking:
+                self._thinking["thinking"].append(text_at(delta, "thinking"))
                 yield from self._parts.reasoning(text_at(delta, "thinking"))
+            case "signature_delta" if self._thinking:
+                self._thinking["signature"].append(text_at(delta, "signature"))
             case "input_json_delta" if _number(index) in self._called:
                 self._parts.call(CallPiece(_number(index), arguments=text_at(delta, "partial_json")))
 
@@ -192,7 +206,9 @@ class AnthropicReply:
             return {}
         prompt_tokens = sum(count_at(self._counts, name) for name in _PROMPT_COUNTS)
         written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS[1:])
-        return usage_of(prompt_tokens, count_at(self._counts, "output_tokens")) | cache_counts(cached, written)
+        thought = count_at(object_at(self._counts, "output_tokens_details"), "thinking_tokens")
+        usage = usage_of(prompt_tokens, count_at(self._counts, "output_tokens"))
+        return usage | cache_counts(cached, written) | thought_count(thought)
 
 
 def _path(address: str) -> str:
@@ -252,11 +268,31 @@ def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
         content = content_of(message, load)
         yield from map(_file_block, content.parts)
         marked = marked._replace(message=message._replace(content=content.text))
-    if marked.message.content.strip():
-        yield _text_block(marked)
-    for call in stored_calls(message.tool_calls or ""):
-        given = argument_object(call.arguments)
-        yield {"type": "tool_use", "id": _call_id(call.id), "name": call.name, "input": given}
+    if message.role != "assistant":
+        if marked.message.content.strip():
+            yield _text_block(marked)
+        return
+    for part in replayed(message, _FORM):
+        match part:
+            case Said(text):
+                # A blank text is refused.
+                if text.strip():
+                    yield {"type": "text", "text": text}
+            case Called(call):
+                given = argument_object(call.arguments)
+                yield {"type": "tool_use", "id": _call_id(call.id), "name": call.name, "input": given}
+            case _:
+                yield part
+
+
+def _thinking(parameters: dict[str, Any], reply_tokens: int) -> dict[str, Any]:
+    """Return the parameters for thinking, whose budget must be below the limit of the reply."""
+    budget = object_at(parameters, "thinking").get("budget_tokens")
+    if not isinstance(budget, int):
+        return parameters
+    budget = min(budget, reply_tokens - _LEAST_REPLY_TOKENS)
+    thinking = {"type": "enabled", "budget_tokens": budget}
+    return {"thinking": thinking} if budget >= _LEAST_BUDGET_TOKENS else {}
 
 
 def _file_block(part: Part) -> dict[str, object]:

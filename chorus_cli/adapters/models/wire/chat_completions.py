@@ -14,7 +14,19 @@ from chorus_cli.adapters.models.chat_messages import (
     reply_limit,
     wants_markers,
 )
+from chorus_cli.adapters.models.echoes import NO_RULE, echo_rule
+from chorus_cli.adapters.models.efforts import chosen_effort
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.adapters.models.thought_parts import CALLED
+from chorus_cli.adapters.models.wire.chat_thoughts import (
+    FIELDS,
+    FORM,
+    AssistantForm,
+    ReceivedThoughts,
+    extra_content,
+    with_short_ids,
+    with_thoughts,
+)
 from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
@@ -26,6 +38,7 @@ from chorus_cli.adapters.models.wire.received import (
     object_at,
     objects_at,
     text_at,
+    thought_count,
 )
 from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES
 from chorus_cli.adapters.models.wire.thinking import ThinkTags
@@ -37,6 +50,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.adapters.models.attached import Load
     from chorus_cli.adapters.models.chat_messages import MarkedMessage
+    from chorus_cli.adapters.models.echoes import EchoRule
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.adapters.models.wire.dialects import Dialect
@@ -44,7 +58,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
-_FORM = "chat"
+_MISTRAL = "mistral"
 _PATH = "/chat/completions"
 _DONE = "[DONE]"
 _FIRST = (0, None)
@@ -57,9 +71,7 @@ _FINISH_REASONS = {
     "sensitive": "content_filter",
 }
 _ERROR_REASONS = ("error", "network_error", "insufficient_system_resource")
-_OPTIONAL = frozenset(
-    {"temperature", "stream_options", "tool_choice", "reasoning_effort", *NEWER_NAMES, *NEWER_NAMES.values()}
-)
+_OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NAMES, *NEWER_NAMES.values()})
 
 
 class ChatCompletions:
@@ -70,8 +82,8 @@ class ChatCompletions:
 
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
-        self._messages = EncodedMessages(partial(_encoded_message, load=load))
-        self._messages_with_thoughts = EncodedMessages(partial(_encoded_with_thoughts, load=load))
+        self._load = load
+        self._encoded: dict[AssistantForm, EncodedMessages[MarkedMessage]] = {}
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
@@ -80,19 +92,26 @@ class ChatCompletions:
             headers["Authorization"] = f"Bearer {endpoint.key}"
         headers |= endpoint.headers
         marked = marked_messages(accepted_messages(request), with_markers=wants_markers(request.model, self._model_map))
+        parameters, efforts = self._parameters(request, endpoint), chosen_effort(request, endpoint)
+        form = AssistantForm(_rule(request, endpoint), has_short_ids=endpoint.provider == _MISTRAL)
         # The messages, the longest part by far, are joined from the bytes of each.
-        spoken = dialect(endpoint)
-        parameters = self._parameters(request, endpoint, spoken)
-        messages = self._messages_with_thoughts if spoken.wants_thoughts else self._messages
-        body = object_bytes("messages", messages.joined(marked), parameters)
-        return Post(_PATH, headers, body, _OPTIONAL & parameters.keys())
+        body = object_bytes("messages", self._messages(form).joined(marked), parameters | efforts.parameters)
+        fields = [field for field in FIELDS if form.rule is not NO_RULE and field not in endpoint.refused]
+        optional = {name: name for name in (*(_OPTIONAL & parameters.keys()), *fields)}
+        return Post(_PATH, headers, body, optional | efforts.optional)
 
     def reader(self) -> ChatReader:
         """Return a reader for the reply to one request."""
         return ChatReader()
 
-    def _parameters(self, request: ModelRequest, endpoint: Endpoint, spoken: Dialect) -> dict[str, object]:
+    def _messages(self, form: AssistantForm) -> EncodedMessages[MarkedMessage]:
+        if form not in self._encoded:
+            self._encoded[form] = EncodedMessages(partial(_encoded_message, load=self._load, form=form))
+        return self._encoded[form]
+
+    def _parameters(self, request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
         """Return everything in the body but the messages, without the parameters that the server does not take."""
+        spoken = dialect(endpoint)
         parameters: dict[str, object] = {
             "model": endpoint.model,
             "stream": True,
@@ -103,7 +122,6 @@ class ChatCompletions:
         if request.tools:
             parameters["tools"] = [tool.declaration for tool in request.tools]
             parameters["tool_choice"] = None if request.may_call else "none"
-            parameters |= spoken.with_tools
         left_out = spoken.omitted | endpoint.refused
         return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 
@@ -113,7 +131,8 @@ class ChatReader:
 
     def __init__(self) -> None:
         self._tags = ThinkTags()
-        self._parts = ReplyParts(_FORM)
+        self._parts = ReplyParts(FORM)
+        self._thoughts = ReceivedThoughts(self._parts.own)
         self._finish_reason: str | None = None
         self._usage: JsonObject = {}
 
@@ -139,7 +158,9 @@ class ChatReader:
         for is_reasoning, text in self._tags.rest():
             yield from self._said(text, is_reasoning=is_reasoning)
         usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := self._usage.get(name), int)}
-        yield from self._parts.end(self._finish_reason, usage | cache_counts(*_cached(self._usage)))
+        thought = count_at(object_at(self._usage, "completion_tokens_details"), "reasoning_tokens")
+        counts = usage | cache_counts(*_cached(self._usage)) | thought_count(thought)
+        yield from self._parts.end(self._finish_reason, counts)
 
     def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
         """Yield the texts of a choice, and keep its calls and its finish reason for the end.
@@ -153,14 +174,31 @@ class ChatReader:
         self._finish_reason = _FINISH_REASONS.get(reason, reason) or self._finish_reason
         # A server that does not stream sends the whole message.
         delta = object_at(choice, "delta") or object_at(choice, "message")
-        for piece in _call_pieces(delta):
-            self._parts.call(piece)
-        # Some providers send their reasoning by one name, some by the other, some by both.
-        yield from self._parts.reasoning(text_at(delta, "reasoning_content") or text_at(delta, "reasoning"))
-        for is_reasoning, text in _texts(delta.get("content")):
+        for thought in self._thoughts.texts(delta):
+            yield from self._parts.reasoning(thought)
+        for is_reasoning, text in self._texts(delta.get("content")):
             for is_thought, piece_of_text in [(True, text)] if is_reasoning else self._tags.split(text):
                 yield from self._said(piece_of_text, is_reasoning=is_thought)
         yield from self._parts.text(text_at(delta, "refusal"))
+        for piece, signed in _call_pieces(delta):
+            self._parts.call(piece)
+            if signed:
+                self._parts.own.sign(CALLED, signed)
+
+    def _texts(self, content: object) -> Iterator[tuple[bool, str]]:
+        """Yield the texts of a content, which may be a list of parts, and whether each is a thought."""
+        if isinstance(content, str):
+            yield False, content
+        for part in content if isinstance(content, list) else []:
+            match part:
+                case {"type": "thinking", "thinking": list()}:
+                    yield True, self._thoughts.chunk(part)
+                case {"type": "thinking", "thinking": str(text)}:
+                    yield True, text
+                case {"text": str(text)} | str(text):
+                    yield False, text
+                case _:
+                    pass
 
     def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
         return self._parts.reasoning(text) if is_reasoning else self._parts.text(text)
@@ -179,44 +217,30 @@ def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
     return NEWER_NAMES.get(name, name) if name in endpoint.refused else name
 
 
-def _encoded_message(marked: MarkedMessage, load: Load) -> bytes:
-    return json_bytes(_shaped(marked, load))
+def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:
+    """Return what goes back of thoughts: nothing to a server that refuses the field, or to one that is not to think."""
+    rule = echo_rule(endpoint)
+    if rule.field == "reasoning_details" and request.effort == "none":
+        # The providers behind a gateway may refuse thoughts in a request that does without.
+        return NO_RULE
+    return NO_RULE if endpoint.refused & {*FIELDS} else rule
 
 
-def _encoded_with_thoughts(marked: MarkedMessage, load: Load) -> bytes:
-    """Return a message for a model that wants its thoughts back: the log has none, and a blank stands for them."""
-    message = _shaped(marked, load)
-    return json_bytes(message | {"reasoning_content": " "} if "tool_calls" in message else message)
+def _encoded_message(marked: MarkedMessage, load: Load, form: AssistantForm) -> bytes:
+    message = unsigned(marked.message)
+    shaped = with_thoughts(message, chat_message(marked._replace(message=message), load), form)
+    return json_bytes(with_short_ids(shaped) if form.has_short_ids else shaped)
 
 
-def _shaped(marked: MarkedMessage, load: Load) -> dict[str, object]:
-    return chat_message(marked._replace(message=unsigned(marked.message)), load)
-
-
-def _texts(content: object) -> Iterator[tuple[bool, str]]:
-    """Yield the texts of a content, which may be a list of parts, and whether each is reasoning."""
-    if isinstance(content, str):
-        yield False, content
-    for part in content if isinstance(content, list) else []:
-        match part:
-            case {"type": "thinking", "thinking": [*thoughts]}:
-                yield from ((True, text) for _, text in _texts(thoughts))
-            case {"type": "thinking", "thinking": str(text)}:
-                yield True, text
-            case {"text": str(text)} | str(text):
-                yield False, text
-            case _:
-                pass
-
-
-def _call_pieces(delta: JsonObject) -> Iterator[CallPiece]:
-    """Yield the pieces of calls in a chunk, also of the single call of OpenAI's older protocol."""
+def _call_pieces(delta: JsonObject) -> Iterator[tuple[CallPiece, JsonObject]]:
+    """Yield the pieces of calls in a chunk with what goes back beside them; OpenAI's older protocol has one call."""
     pieces = objects_at(delta, "tool_calls")
     for piece in pieces:
-        index = piece.get("index")
-        yield _call_piece(index if isinstance(index, int) else None, text_at(piece, "id"), object_at(piece, "function"))
+        index, function = piece.get("index"), object_at(piece, "function")
+        number = index if isinstance(index, int) else None
+        yield _call_piece(number, text_at(piece, "id"), function), extra_content(piece)
     if not pieces and (function := object_at(delta, "function_call")):
-        yield _call_piece(0, "", function)
+        yield _call_piece(0, "", function), {}
 
 
 def _call_piece(index: int | None, id_: str, function: JsonObject) -> CallPiece:

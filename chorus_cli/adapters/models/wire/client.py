@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.attached import not_stored
+from chorus_cli.adapters.models.echoes import echo_rule
 from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import is_on_this_machine, request_problem
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
@@ -18,12 +19,14 @@ from chorus_cli.adapters.models.wire.connection import Connection
 from chorus_cli.adapters.models.wire.gemini import GeminiContents
 from chorus_cli.adapters.models.wire.received import NOT_JSON
 from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES, refused_parameter
+from chorus_cli.adapters.models.wire.responses import OpenAIResponses, has_no_responses
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import Notice, ReplyEnd
+from chorus_cli.core.models.thoughts import NO_ECHO
 from chorus_cli.core.text.redaction import redact, secrets_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
 
     from chorus_cli.adapters.models.attached import Load
     from chorus_cli.adapters.models.model_map import ModelMap
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from chorus_cli.adapters.models.wire.protocol import Post, ReplyReader, WireProtocol
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.core.models.thoughts import Echo
 
 _Answer = TypeVar("_Answer")
 
@@ -61,21 +65,28 @@ class WireClient:
         self._environment = environment
         self._protocols: Mapping[providers.ProtocolName, WireProtocol] = {
             providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map, load),
+            providers.ProtocolName.RESPONSES: OpenAIResponses(model_map, load),
             providers.ProtocolName.ANTHROPIC: AnthropicMessages(model_map, load),
             providers.ProtocolName.GEMINI: GeminiContents(model_map, load),
         }
+        self._thinks = model_map.thinks
         self._connection = connection or Connection()
         self._first_token_seconds = first_token_seconds
         self._gap_seconds = gap_seconds
         self._pauses = Pauses()
         self._refused: dict[tuple[str, str], frozenset[str]] = {}
+        self._without_responses: set[str] = set()
 
     def reaches(self, model: str) -> bool:
         """Return whether the provider of ``model`` speaks a protocol of the wire."""
         if self._environment.get(_SWITCH, "").strip().lower() in _OFF:
             return False
-        endpoint = providers.endpoint(model, self._environment)
-        return endpoint is not None and providers.PROVIDERS[endpoint.provider].protocol in self._protocols
+        return providers.endpoint(model, self._environment) is not None
+
+    def echo(self, model: str) -> Echo:
+        """Return which of its thoughts ``model`` is sent again."""
+        endpoint = self._endpoint(model)
+        return NO_ECHO if endpoint is None else echo_rule(endpoint).echo
 
     async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked instead of the model's provider.
@@ -88,7 +99,7 @@ class WireClient:
         problem = request_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
-        endpoint = endpoint or providers.endpoint(request.model, self._environment)
+        endpoint = endpoint or self._endpoint(request.model)
         if endpoint is None:
             raise model_error(Failure(Trouble.UNKNOWN_MODEL), Asked(request.model))
         try:
@@ -128,10 +139,10 @@ class WireClient:
         patience = Patience(self._first_token_seconds)
         known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
         stream, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
-        reply = _Reply(self._protocol(endpoint).reader(), stream)
+        reply = _Reply(self._protocol(accepted).reader(), stream)
         try:
-            for name in sorted(accepted.refused - known.refused - NEWER_NAMES.keys()):
-                yield Notice(f"{request.model} takes no {name}, so it is left out.")
+            for notice in _notices(request.model, known, accepted):
+                yield notice
             while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:
                 for event in events:
                     begun = True
@@ -159,10 +170,14 @@ class WireClient:
             try:
                 stream = await self._connection.send(post, endpoint)
             except FailedError as error:
+                if providers.may_lack_responses(endpoint) and has_no_responses(error.failure):
+                    self._without_responses.add(endpoint.address)
+                    endpoint = endpoint._replace(protocol=providers.ProtocolName.CHAT_COMPLETIONS)
+                    continue
                 refused = refused_parameter(error.failure, post.optional)
                 if refused is None:
                     raise
-                endpoint = endpoint._replace(refused=endpoint.refused | {refused})
+                endpoint = endpoint._replace(refused=endpoint.refused | {post.optional[refused]})
             else:
                 self._refused[endpoint.address, request.model] = endpoint.refused
                 return stream, endpoint
@@ -187,8 +202,15 @@ class WireClient:
         secrets = secrets_in(self._environment)
         return model_error(failure, Asked(model, endpoint.address, secrets, endpoint.provider, key_variable))
 
+    def _endpoint(self, model: str) -> Endpoint | None:
+        """Return where a model is asked, by the older protocol if the server has turned out to know no other."""
+        endpoint = providers.endpoint(model, self._environment, self._thinks)
+        if endpoint is not None and endpoint.address in self._without_responses:
+            return endpoint._replace(protocol=providers.PROVIDERS[endpoint.provider].protocol)
+        return endpoint
+
     def _protocol(self, endpoint: Endpoint) -> WireProtocol:
-        return self._protocols[providers.PROVIDERS[endpoint.provider].protocol]
+        return self._protocols[endpoint.protocol]
 
 
 class _Reply:
@@ -231,6 +253,14 @@ class _Reply:
     async def _read_on(self) -> None:
         async for _ in self._data:
             pass
+
+
+def _notices(model: str, asked: Endpoint, accepted: Endpoint) -> Iterator[Notice]:
+    """Yield what was found out about a server by its refusals."""
+    if accepted.protocol is not asked.protocol:
+        yield Notice(f"{accepted.address} has no /responses, so {model} is asked by chat completions.")
+    for what in sorted(accepted.refused - asked.refused - NEWER_NAMES.keys()):
+        yield Notice(f"{model} takes no {what}, so it is left out.")
 
 
 async def _quietly(closing: Awaitable[None]) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from chorus_cli.adapters.models.attached import content_of, not_stored
+from chorus_cli.adapters.models.efforts import NO_EFFORT, chosen_effort
 from chorus_cli.adapters.models.failures import FailedError, Failure
+from chorus_cli.adapters.models.thought_parts import CALLED, SAID, Called, Said, replayed
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.received import (
@@ -21,6 +23,7 @@ from chorus_cli.adapters.models.wire.received import (
     object_at,
     objects_at,
     text_at,
+    thought_count,
     usage_of,
 )
 from chorus_cli.adapters.models.wire.writing import (
@@ -30,7 +33,6 @@ from chorus_cli.adapters.models.wire.writing import (
     json_bytes,
     object_bytes,
     signature_in,
-    signed_id,
 )
 from chorus_cli.core.tools.calls import CallPiece, stored_calls
 
@@ -47,10 +49,9 @@ if TYPE_CHECKING:
 # Models before the third generation refuse ids of calls; of the names without a number only the newest are not.
 _OLDER = ("gemini-1", "gemini-2", "gemini-exp")
 _UNNUMBERED = ("gemini-pro", "gemini-flash")
-# In place of the signature of a call that another model made; in Base64, as signatures are.
-_UNSIGNED = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 _FORM = "gemini"
+_SIGNATURE = "thoughtSignature"
 _TEMPERATURE = "temperature"
 _CALLS_FORBIDDEN = "tool_config"
 
@@ -86,14 +87,16 @@ class GeminiContents:
         """Return the HTTP request that asks for a reply as a stream."""
         system = [message for message in request.messages if message.role == "system" and message.content.strip()]
         said = [message for message in request.messages if message.role != "system" and is_filled(message)]
-        fields = _configuration(request, endpoint) | _offer(request, endpoint)
+        effort = chosen_effort(request, endpoint) if self._model_map.thinks(request.model) else NO_EFFORT
+        fields = _configuration(request, endpoint, effort.parameters) | _offer(request, endpoint)
         if self._knows_system(request.model, endpoint.model) and system:
             fields["systemInstruction"] = {"parts": [{"text": message.content} for message in system]}
         else:
             said = [message._replace(role="user") for message in system] + said
         contents = self._encoded.joined(_grouped(said, has_ids=_takes_ids(endpoint.model)))
         path = f"/models/{quote(endpoint.model)}:streamGenerateContent?alt=sse"
-        return Post(path, _headers(endpoint), object_bytes("contents", contents, fields), _optional(request, endpoint))
+        optional = _optional(request, endpoint) | effort.optional
+        return Post(path, _headers(endpoint), object_bytes("contents", contents, fields), optional)
 
     def reader(self) -> GeminiReply:
         """Return a reader for the reply to one request."""
@@ -136,22 +139,25 @@ class GeminiReply:
 
     def _candidate(self, candidate: JsonObject) -> Iterator[ModelEvent]:
         for part in objects_at(object_at(candidate, "content"), "parts"):
+            signature = text_at(part, _SIGNATURE, "thought_signature")
             if call := object_at(part, "functionCall", "function_call"):
-                self._call(call, text_at(part, "thoughtSignature", "thought_signature"))
+                self._call(call, signature)
             elif part.get("thought") is True:
                 yield from self._parts.reasoning(text_at(part, "text"))
             else:
                 yield from self._parts.text(text_at(part, "text"))
+                if signature:
+                    self._parts.own.sign(SAID, {_SIGNATURE: signature})
         if reason := text_at(candidate, "finishReason"):
             self._finish_reason = _FINISH_REASONS.get(reason, _STOP)
 
     def _call(self, call: JsonObject, signature: str) -> None:
         """Keep a call, which always comes whole."""
         arguments = json.dumps(object_at(call, "args"), ensure_ascii=False)
-        self._parts.call(
-            CallPiece(self._calls, signed_id(text_at(call, "id"), signature), text_at(call, "name"), arguments)
-        )
+        self._parts.call(CallPiece(self._calls, text_at(call, "id"), text_at(call, "name"), arguments))
         self._calls += 1
+        if signature:
+            self._parts.own.sign(CALLED, {_SIGNATURE: signature})
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
@@ -159,8 +165,8 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
     return headers | ({"x-goog-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
 
 
-def _configuration(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    wanted = {_TEMPERATURE: request.temperature, "maxOutputTokens": request.max_output_tokens}
+def _configuration(request: ModelRequest, endpoint: Endpoint, effort: Mapping[str, object]) -> dict[str, object]:
+    wanted = {_TEMPERATURE: request.temperature, "maxOutputTokens": request.max_output_tokens, **effort}
     told = {name: value for name, value in wanted.items() if value is not None and name not in endpoint.refused}
     return {"generationConfig": told} if told else {}
 
@@ -181,10 +187,10 @@ def _declaration(tool: Tool) -> dict[str, object]:
     return {"name": tool.name, "description": tool.description, "parameters": schema}
 
 
-def _optional(request: ModelRequest, endpoint: Endpoint) -> frozenset[str]:
+def _optional(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
     """Return the parameters that are told, and need not be, by the names that the server has for them in errors."""
     told = {_TEMPERATURE: request.temperature is not None, _CALLS_FORBIDDEN: request.tools and not request.may_call}
-    return frozenset(name for name, is_told in told.items() if is_told) - endpoint.refused
+    return {name: name for name, is_told in told.items() if is_told and name not in endpoint.refused}
 
 
 def _takes_ids(model: str) -> bool:
@@ -214,16 +220,29 @@ def _parts(part: _Part, load: Load) -> Iterator[dict[str, object]]:
         result: dict[str, object] = {"name": part.tool, "response": _response(message.content)}
         yield {"functionResponse": result | _id(message.tool_call_id or "", part)}
         return
+    if message.role == "assistant":
+        yield from _said(part)
+        return
     content = content_of(message, load)
     for each in content.parts:
         yield {"inlineData": {"mimeType": each.attachment.media_type, "data": each.data}}
     if content.text.strip():
         yield {"text": content.text}
-    for call in stored_calls(message.tool_calls or ""):
-        called = {"name": call.name, "args": argument_object(call.arguments)}
-        signature = signature_in(call.id) or (_UNSIGNED if part.has_ids else "")
-        signed: dict[str, object] = {"thoughtSignature": signature} if signature else {}
-        yield {"functionCall": called | _id(call.id, part), **signed}
+
+
+def _said(part: _Part) -> Iterator[dict[str, object]]:
+    """Yield a reply as parts; each has the signature with which it came, and none without is given one."""
+    for each in replayed(part.message, _FORM):
+        match each:
+            case Said(text, own):
+                if text.strip():
+                    yield {"text": text, **own}
+            case Called(call, own):
+                called = {"name": call.name, "args": argument_object(call.arguments)} | _id(call.id, part)
+                signature = signature_in(call.id)
+                yield {"functionCall": called, **({_SIGNATURE: signature} if signature else {}), **own}
+            case _:
+                pass
 
 
 def _response(content: str) -> dict[str, object]:
@@ -242,4 +261,5 @@ def _usage(counts: JsonObject) -> dict[str, int]:
     if prompt_tokens + completion_tokens != total_tokens:
         completion_tokens += count_at(counts, "thoughtsTokenCount")
     usage = usage_of(prompt_tokens + count_at(counts, "toolUsePromptTokenCount"), completion_tokens, total_tokens)
-    return usage | cache_counts(count_at(counts, "cachedContentTokenCount"))
+    thought = thought_count(count_at(counts, "thoughtsTokenCount"))
+    return usage | cache_counts(count_at(counts, "cachedContentTokenCount")) | thought

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -12,16 +13,20 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.exchange import ModelRequest
 
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
 class Post(NamedTuple):
     """One HTTP request: the path and query below the address, its headers, its body as JSON.
 
-    ``optional`` are the parameters in the body that may be left out if the server refuses them.
+    ``optional`` has the names in errors for what may be left out of the body if the server refuses it, and what that
+    is: it is told so, and is in ``Endpoint.refused`` from then on.
     """
 
     path: str
     headers: Mapping[str, str]
     body: bytes
-    optional: frozenset[str] = frozenset()
+    optional: Mapping[str, str] = _NOTHING
 
 
 class ReplyReader(Protocol):
@@ -39,7 +44,7 @@ class ReplyReader(Protocol):
 
 
 class WireProtocol(Protocol):
-    """A protocol by which models are asked: OpenAI's chat completions, Anthropic's messages, Gemini's own."""
+    """A protocol by which models are asked: two of OpenAI's, Anthropic's messages, Gemini's own."""
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""

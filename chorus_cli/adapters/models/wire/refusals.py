@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.adapters.models.tool_calling import DENIED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from chorus_cli.adapters.models.failures import Failure
 
@@ -24,34 +24,41 @@ _ALSO_DENIED = re.compile(
 _FIELDS = ("message", "msg", "param", "loc", "code", "type", "detail", "error")
 
 
-def refused_parameter(failure: Failure, optional: frozenset[str]) -> str | None:
+def refused_parameter(failure: Failure, optional: Iterable[str]) -> str | None:
     """Return the first of the ``optional`` parameters that an answer denies by name; ``None`` if it denies none."""
     if failure.trouble is not None or failure.status not in _STATUSES:
         return None
-    return next(filter(None, (_denied(text, optional) for text in _texts(failure.body))), None)
+    return next(filter(None, (_denied(*told, optional) for told in _told(failure.body))), None)
 
 
-def _denied(text: str, optional: frozenset[str]) -> str | None:
+def _denied(text: str, parameter: object, optional: Iterable[str]) -> str | None:
+    """Return the parameter that a text denies: the one that the error gives as its own, else the first in the text."""
     if not DENIED.search(text) and not _ALSO_DENIED.search(text):
         return None
-    named = {name: re.search(rf"\b{name.replace('_', '[ _-]')}\b", text, re.IGNORECASE) for name in optional}
-    places = {name: match.start() for name, match in named.items() if match}
+    named = {name: re.search(rf"\b{_pattern(name)}\b", text, re.IGNORECASE) for name in optional}
+    if parameter in named:
+        return str(parameter)
+    places = {name: (match.start(), -len(name)) for name, match in named.items() if match}
     return min(places, key=lambda name: places[name], default=None)
 
 
-def _texts(body: object) -> Iterator[str]:
-    """Yield the words of each error in a body, each error by itself."""
+def _pattern(name: str) -> str:
+    return re.escape(name).replace("_", "[ _-]")
+
+
+def _told(body: object) -> Iterator[tuple[str, object]]:
+    """Yield the words of each error in a body, each error by itself, and the parameter that it gives."""
     match body:
         case str():
-            yield from body.splitlines()
+            yield from ((line, None) for line in body.splitlines())
         case list():
             for entry in body:
-                yield from _texts(entry)
+                yield from _told(entry)
         case dict():
             said = [body[name] for name in _FIELDS if name in body]
             for inner in said:
                 if isinstance(inner, dict | list):
-                    yield from _texts(inner)
+                    yield from _told(inner)
             # The place of a fault is a list of names.
             names = [name for place in said if isinstance(place, list) for name in place if isinstance(name, str)]
-            yield " ".join([*(text for text in said if isinstance(text, str)), *names])
+            yield " ".join([*(text for text in said if isinstance(text, str)), *names]), body.get("param")

@@ -1,25 +1,20 @@
 """Requests as they are written for the wire: their JSON, and the ids of calls in them.
 
-Gemini signs its calls and wants the signature back with the call. It travels in the call's id, as litellm has it, so
-that it is stored with the call, and the id means the same over the wire and over litellm.
+litellm puts the signatures of Gemini's calls into their ids, and so did the wire once: such ids are in the log.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.surrogates import join_surrogates
-from chorus_cli.core.tools.calls import stored_calls
+from chorus_cli.core.tools.calls import SIGNED, stored_calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chorus_cli.core.models.exchange import PromptMessage
-
-_SIGNED = "__thought__"
-_DIGITS = 24
 
 
 def json_bytes(value: object) -> bytes:
@@ -47,28 +42,21 @@ def is_filled(message: PromptMessage) -> bool:
     return message.role == "tool" or bool(message.tool_calls or message.attachments or message.content.strip())
 
 
-def signed_id(id_: str, signature: str) -> str:
-    """Return the id of a call with its signature in it; a call without an id gets one."""
-    if not signature:
-        return id_
-    return f"{id_ or 'call_' + hashlib.sha256(signature.encode()).hexdigest()[:_DIGITS]}{_SIGNED}{signature}"
-
-
 def bare_id(id_: str) -> str:
     """Return the id of a call without a signature."""
-    return id_.partition(_SIGNED)[0]
+    return id_.partition(SIGNED)[0]
 
 
 def signature_in(id_: str) -> str:
     """Return the signature in the id of a call, empty without one."""
-    return id_.partition(_SIGNED)[2]
+    return id_.partition(SIGNED)[2]
 
 
 def unsigned(message: PromptMessage) -> PromptMessage:
     """Return a message without signatures, which make ids too long for the providers that do not know them."""
     if message.tool_call_id is not None:
         message = message._replace(tool_call_id=bare_id(message.tool_call_id))
-    if message.tool_calls is None or _SIGNED not in message.tool_calls:
+    if message.tool_calls is None or SIGNED not in message.tool_calls:
         return message
     calls = (call._replace(id=bare_id(call.id)).as_json for call in stored_calls(message.tool_calls))
     return message._replace(tool_calls=json.dumps([json.loads(call)[0] for call in calls], ensure_ascii=False))

@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest
 from chorus_cli.core.tools.calls import ToolCall
-from tests.adapters.models.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, STOP, error_of, events_of
+from tests.adapters.models.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, STOP, error_of, events_of, meaning
 from tests.adapters.models.fault_server import (
     DONE,
     GZIP_HEAD,
@@ -179,7 +179,7 @@ async def test_an_odd_stream_is_read_for_what_it_means(make_client: MakeClient, 
     async with serving(odd.answer) as server:
         # Patient, as the longest takes a while.
         client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
-        events = [event async for event in client.stream(ModelRequest("openai/m", HELLO))]
+        events = [meaning(event) async for event in client.stream(ModelRequest("openai/m", HELLO))]
     assert tuple(events) == (odd.by_litellm if make_client.way == "litellm" and odd.by_litellm else odd.events)
 
 

@@ -253,7 +253,7 @@ async def came(make_client: MakeClient, model: str) -> tuple[ModelEvent | str, .
     events: list[ModelEvent | str] = []
     try:
         async for each in make_client(os.environ).stream(ModelRequest(model, HELLO)):
-            events.append(replace(each, usage={}) if isinstance(each, ReplyEnd) else each)  # noqa: PERF401 - a comprehension would lose them with the error
+            events.append(replace(each, usage={}, thought_parts="") if isinstance(each, ReplyEnd) else each)  # noqa: PERF401 - a comprehension would lose them with the error
     except ModelError as error:
         events.append(error.problem)
     return tuple(events)

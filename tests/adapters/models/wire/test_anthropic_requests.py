@@ -141,9 +141,9 @@ def test_parameters_that_the_server_refused_are_left_out() -> None:
     refused = body(request, ENDPOINT._replace(refused=frozenset({"temperature", "tool_choice", "max_tokens"})))
     assert whole["tool_choice"] == {"type": "none"}
     assert whole.keys() - refused.keys() == {"temperature", "tool_choice"}
-    assert posted(request).optional == {"temperature", "tool_choice"}
-    assert posted(replace(request, may_call=True)).optional == {"temperature"}
-    assert posted(CLAUDE).optional == frozenset()
+    assert posted(request).optional.keys() == {"temperature", "tool_choice"}
+    assert posted(replace(request, may_call=True)).optional.keys() == {"temperature"}
+    assert posted(CLAUDE).optional == {}
 
 
 def test_messages_of_the_request_before_are_written_in_the_same_bytes() -> None:

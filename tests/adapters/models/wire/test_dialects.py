@@ -39,23 +39,16 @@ def of(model: str, environment: dict[str, str] | None = None) -> Dialect:
         ("openai/gpt-5-chat-latest", Dialect()),
         ("openai/gpt-5-mini", Dialect("max_completion_tokens", frozenset({"temperature"}))),
         ("o4-mini", Dialect("max_completion_tokens", frozenset({"temperature"}))),
-        ("openai/gpt-5.4-mini", Dialect("max_completion_tokens", with_tools={"reasoning_effort": "none"})),
-        (
-            "openai/gpt-6-sol",
-            Dialect("max_completion_tokens", frozenset({"temperature"}), {"reasoning_effort": "none"}),
-        ),
+        ("openai/gpt-5.4-mini", Dialect("max_completion_tokens")),
+        ("openai/gpt-6-sol", Dialect("max_completion_tokens", frozenset({"temperature"}))),
         ("openai/gpt-6-astra", Dialect("max_completion_tokens", frozenset({"temperature"}))),
-        ("moonshot/kimi-k2.6", Dialect(omitted=frozenset({"temperature"}), wants_thoughts=True)),
+        ("moonshot/kimi-k2.6", Dialect(omitted=frozenset({"temperature"}))),
         ("moonshot/moonshot-v1-8k", Dialect()),
         ("perplexity/sonar", Dialect(omitted=frozenset({"stream_options", "tools", "tool_choice"}))),
     ],
 )
 def test_some_models_take_parameters_in_their_own_way(model: str, expected: Dialect) -> None:
     assert of(model) == expected
-
-
-def test_only_openai_itself_wants_no_reasoning_beside_tools() -> None:
-    assert of("openai/gpt-5.4", {"OPENAI_BASE_URL": "http://localhost:8000/v1"}) == Dialect("max_completion_tokens")
 
 
 class TestAsLiteLLM:

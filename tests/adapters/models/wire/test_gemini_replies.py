@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.adapters.models.failures import FailedError, Trouble
 from chorus_cli.adapters.models.wire.gemini import GeminiReply
-from chorus_cli.adapters.models.wire.writing import bare_id, signature_in
 from chorus_cli.core.tools.calls import ToolCall
 from tests.adapters.models.wire.read_replies import end_of, read, reasoning_in, text_in
 
@@ -90,7 +90,7 @@ def test_thoughts_are_reasoning() -> None:
         ([piece(call("f", {})), piece(call("g", {}), reason="STOP")], [("", "f", "{}"), ("", "g", "{}")]),
         ([piece(call("f", {})), piece(call("f", {}), reason="STOP")], [("", "f", "{}"), ("", "f", "{}")]),
         ([piece(call("f", None), reason="STOP")], [("", "f", "{}")]),
-        ([piece(call("f", {"x": "é"}, "a", "s=="), reason="STOP")], [("a__thought__s==", "f", '{"x": "é"}')]),
+        ([piece(call("f", {"x": "é"}, "a", "s=="), reason="STOP")], [("a", "f", '{"x": "é"}')]),
     ],
     ids=["one", "two with ids", "two in two events", "the same twice", "without arguments", "signed"],
 )
@@ -100,11 +100,17 @@ def test_calls_come_whole(payloads: list[object], calls: list[ToolCall]) -> None
     assert end.finish_reason == "tool_calls"
 
 
-def test_a_call_that_is_signed_but_has_no_id_gets_one_of_its_own() -> None:
-    end = end_of(reply(piece(call("f", {}, "", "one=="), call("f", {}, "", "two=="), reason="STOP")))
-    first, second = (found.id for found in end.calls)
-    assert [signature_in(first), signature_in(second)] == ["one==", "two=="]
-    assert bare_id(first) != bare_id(second)
+def test_signatures_are_kept_with_the_parts_in_which_they_came() -> None:
+    signed = {"text": "So", "thoughtSignature": "one=="}
+    end = end_of(
+        reply(piece("Well. ", signed), piece("."), piece(call("f", {}, "a", "two=="), call("f", {}), reason="STOP"))
+    )
+    assert json.loads(end.thought_parts)["parts"] == [
+        {"said": 8, "thoughtSignature": "one=="},
+        {"said": 1},
+        {"called": "a", "thoughtSignature": "two=="},
+        {"called": ""},
+    ]
 
 
 def test_tokens_that_the_cache_served_are_told_apart() -> None:
@@ -116,15 +122,15 @@ def test_tokens_that_the_cache_served_are_told_apart() -> None:
     ("counts", "usage"),
     [
         (USAGE, (10, 4, 14)),
-        (USAGE | {"thoughtsTokenCount": 5, "totalTokenCount": 19}, (10, 9, 19)),
-        (USAGE | {"thoughtsTokenCount": 3}, (10, 4, 14)),
+        (USAGE | {"thoughtsTokenCount": 5, "totalTokenCount": 19}, (10, 9, 19, 5)),
+        (USAGE | {"thoughtsTokenCount": 3}, (10, 4, 14, 3)),
         (USAGE | {"toolUsePromptTokenCount": 6, "totalTokenCount": 20}, (16, 4, 20)),
         ({"promptTokenCount": 10, "totalTokenCount": 10}, (10, 0, 10)),
         ({"promptTokenCount": 10, "candidatesTokenCount": 4}, (10, 4, 14)),
     ],
     ids=["counts", "thoughts beside", "thoughts within", "results of its own tools", "no reply", "no total"],
 )
-def test_tokens_are_counted_with_the_thoughts(counts: dict[str, int], usage: tuple[int, int, int]) -> None:
+def test_tokens_are_counted_with_the_thoughts(counts: dict[str, int], usage: tuple[int, ...]) -> None:
     end = end_of(reply({"usageMetadata": {"promptTokenCount": 1}}, {"usageMetadata": counts}, NO_CONTENT))
     assert tuple(end.usage.values()) == usage
 

@@ -128,4 +128,7 @@ async def test_calls_of_gemini_come_with_their_signatures() -> None:
     part = {"functionCall": {"name": "echo", "args": {}, "id": "c"}, "thoughtSignature": "QQ=="}
     called = event({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]})
     (end,) = await reply(GEMINI, STREAM_HEAD, called)
-    assert end == ReplyEnd("tool_calls", calls=(ToolCall("c__thought__QQ==", "echo", "{}"),))
+    parts = [{"called": "c", "thoughtSignature": "QQ=="}]
+    assert end == ReplyEnd(
+        "tool_calls", calls=(ToolCall("c", "echo", "{}"),), thought_parts=json.dumps({"form": "gemini", "parts": parts})
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chorus_cli.adapters.models.failures import Asked, Failure, Trouble, model_error
-from chorus_cli.adapters.models.providers import PROVIDERS, Endpoint, endpoint, lacks_key
+from chorus_cli.adapters.models.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, lacks_key
+from tests.adapters.models.ways import MODEL_MAP
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
@@ -25,11 +26,15 @@ ANTHROPIC = "https://api.anthropic.com"
             {"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "http://y"},
             Endpoint("openai", "m", "http://y", ""),
         ),
-        ("claude-x", {"ANTHROPIC_API_KEY": "k"}, Endpoint("anthropic", "claude-x", ANTHROPIC, "k")),
+        (
+            "claude-x",
+            {"ANTHROPIC_API_KEY": "k"},
+            Endpoint("anthropic", "claude-x", ANTHROPIC, "k", protocol=ProtocolName.ANTHROPIC),
+        ),
         (
             "anthropic/c",
             {"ANTHROPIC_BASE_URL": "http://x/v1/messages"},
-            Endpoint("anthropic", "c", "http://x", ""),
+            Endpoint("anthropic", "c", "http://x", "", protocol=ProtocolName.ANTHROPIC),
         ),
         ("groq/openai/g", {"GROQ_API_BASE": "http://x/chat/completions"}, Endpoint("groq", "openai/g", "http://x", "")),
         ("mistral/m", {"MISTRAL_API_BASE": "http://x"}, Endpoint("mistral", "m", "http://x/v1", "")),
@@ -67,10 +72,6 @@ def test_a_model_of_the_table_is_asked_at_its_providers_address(
         ("gemini-2.5-flash", {}),
         ("claude-3-5-sonnet@20240620", {}),
         ("text-completion-openai/davinci-002", {}),
-        ("openai/responses/gpt-4o", {}),
-        ("openai/o3-pro", {}),
-        ("gpt-5.2-pro-2025-12-11", {}),
-        ("gpt-5-codex", {}),
         ("gpt-3.5-turbo-instruct", {}),
         ("anthropic/claude-2.1", {}),
         ("perplexity/openai/gpt-5.2", {}),
@@ -156,3 +157,27 @@ def test_the_sentence_of_a_missing_key_names_a_variable_of_the_provider(prefix: 
     sentence = str(model_error(Failure(Trouble.NO_KEY), Asked(f"{prefix}/m")))
     assert sentence.startswith(f"There is no key for {prefix}/m. Set ")
     assert any(f" {variable}," in sentence for variable in PROVIDERS[prefix].key_variables)
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "is_by_responses"),
+    [
+        ("openai/gpt-5.4-mini", {}, True),
+        ("o3-pro", {}, True),
+        ("gpt-5-codex", {}, True),
+        ("openai/gpt-6.2-sol", {}, True),
+        ("openai/gpt-5-chat-latest", {}, False),
+        ("openai/gpt-4o", {}, False),
+        ("openai/mine", {}, False),
+        ("openai/gpt-5.4-mini", {"OPENAI_BASE_URL": "http://x/v1"}, False),
+        ("openai/responses/mine", {"OPENAI_BASE_URL": "http://x/v1"}, True),
+        ("openai/responses/gpt-4o", {}, True),
+    ],
+)
+def test_openais_models_that_think_are_asked_by_its_newer_protocol(
+    model: str, environment: dict[str, str], *, is_by_responses: bool
+) -> None:
+    asked = endpoint(model, environment, MODEL_MAP.thinks)
+    assert asked is not None
+    assert asked.model == model.rpartition("/")[2]
+    assert (asked.protocol is ProtocolName.RESPONSES) is is_by_responses

@@ -27,6 +27,7 @@ KEY = "sk-test-0123456789"
 # The answer does not matter.
 REFUSAL = failure(404, {"error": {"message": "no"}})
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse"
+RESPONSES = "https://api.openai.com/v1/responses"
 URLS = {
     "Anthropic": "https://api.anthropic.com/v1/messages",
     "OpenAI": "https://api.openai.com/v1/chat/completions",
@@ -115,7 +116,8 @@ async def test_each_offered_model_is_asked_at_its_providers_address_with_its_key
 ) -> None:
     environment = {offered.key_variable: KEY, "CHORUS_WIRE": switch}
     asked = await recorded(offered.default_model, environment, tmp_path, monkeypatch)
-    assert asked.url == URLS[offered.name]
+    by_the_newer_protocol = offered.name == "OpenAI" and switch != "off"
+    assert asked.url == (RESPONSES if by_the_newer_protocol else URLS[offered.name])
     assert is_by_litellm(asked) == (switch == "off" or offered.name == "Cohere")
     assert keys(asked) == KEY_HEADERS.get(offered.name, BEARER)
     assert KEY not in str(asked.body)

@@ -12,7 +12,7 @@ from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.adapters.models.wire.events import EventStream
 from chorus_cli.core.models.events import ReplyEnd
 from chorus_cli.core.models.exchange import ModelRequest
-from tests.adapters.models.asked_models import HELLO
+from tests.adapters.models.asked_models import HELLO, meaning
 from tests.adapters.models.fault_server import serving
 from tests.adapters.models.ways import MODEL_MAP
 
@@ -42,7 +42,7 @@ async def replied(*pieces: bytes) -> list[ModelEvent]:
 
 
 async def events_of(client: WireClient, request: ModelRequest = ASKING) -> list[ModelEvent]:
-    return [event async for event in client.stream(request)]
+    return [meaning(event) async for event in client.stream(request)]
 
 
 async def read(pieces: Iterable[bytes], longest_event_bytes: int = 64_000_000) -> list[ModelEvent]:

@@ -1,0 +1,190 @@
+"""Which thoughts each provider wants back, as its documentation says, and what stands for those of other models."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.adapters.models.providers import PROVIDERS, ProtocolName
+from chorus_cli.core.models.thoughts import NO_ECHO, Echo, Span
+
+if TYPE_CHECKING:
+    from chorus_cli.adapters.models.providers import Endpoint
+
+OWN_SERVER = "your own server"
+GATEWAYS = ("fireworks_ai", "novita", "together_ai", "deepinfra", "nebius", "nvidia_nim", "sambanova", OWN_SERVER)
+
+
+class Filler(Enum):
+    """The messages without thoughts of their own that need a blank in their place."""
+
+    NONE = "none"
+    CALLS = "with calls"
+    ALL = "all"
+
+
+class EchoRule(NamedTuple):
+    """A row of the table: the thoughts of ``models``, a pattern, that a provider is sent again.
+
+    ``field`` of the protocol holds them; without one they go back in the field in which they came. ``form`` names what
+    goes back in the documents, and ``source`` is where the rule is published.
+    """
+
+    providers: tuple[str, ...]
+    models: str
+    echo: Echo
+    form: str
+    source: str
+    field: str = ""
+    filler: Filler = Filler.NONE
+
+
+_EVER, _EVER_WITH_CALLS = Echo(Span.EVER, calls_only=False), Echo(Span.EVER)
+_TURN = Echo(Span.TURN)
+_CONTENT, _TEXT, _DETAILS = "reasoning_content", "reasoning", "reasoning_details"
+_AS_IT_CAME = "`reasoning_content` or `reasoning`, as it came"
+
+ECHO_RULES: tuple[EchoRule, ...] = (
+    EchoRule(
+        ("anthropic",),
+        "claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:-2025|$))",
+        _TURN,
+        "`thinking` and `redacted_thinking` blocks, unmodified",
+        "platform.claude.com/docs/en/build-with-claude/extended-thinking",
+    ),
+    EchoRule(
+        ("anthropic",),
+        "",
+        Echo(Span.TURN, is_bound=True),
+        "`thinking` and `redacted_thinking` blocks, unmodified",
+        "platform.claude.com/docs/en/build-with-claude/adaptive-thinking",
+    ),
+    EchoRule(
+        (ProtocolName.RESPONSES.value,),
+        "",
+        _TURN,
+        "`reasoning` items with encrypted content",
+        "developers.openai.com/api/docs/guides/reasoning",
+    ),
+    EchoRule(
+        ("gemini",),
+        "",
+        _EVER,
+        "signatures, in the parts in which they came",
+        "ai.google.dev/gemini-api/docs/thought-signatures",
+    ),
+    EchoRule(
+        ("mistral",),
+        "",
+        _EVER,
+        "`thinking` chunks of the content",
+        "docs.mistral.ai/capabilities/reasoning",
+        "content",
+    ),
+    EchoRule(
+        ("deepseek",),
+        "",
+        _EVER,
+        "`reasoning_content`",
+        "api-docs.deepseek.com/guides/thinking_mode",
+        _CONTENT,
+        Filler.ALL,
+    ),
+    EchoRule(
+        ("moonshot",),
+        r"kimi-k2(?:\.[0-6]|-)",
+        _EVER_WITH_CALLS,
+        "`reasoning_content`",
+        "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model",
+        _CONTENT,
+        Filler.CALLS,
+    ),
+    EchoRule(
+        ("moonshot",),
+        "kimi-k",
+        _EVER,
+        "`reasoning_content`",
+        "platform.kimi.ai/docs/guide/use-reasoning-effort",
+        _CONTENT,
+        Filler.CALLS,
+    ),
+    EchoRule(
+        ("zai",),
+        "",
+        _TURN,
+        "`reasoning_content`",
+        "docs.z.ai/guides/capabilities/thinking-mode",
+        _CONTENT,
+    ),
+    EchoRule(
+        ("minimax",),
+        "",
+        _EVER,
+        "`reasoning_details`",
+        "platform.minimax.io/docs/api-reference/text-openai-api",
+        _DETAILS,
+    ),
+    EchoRule(
+        ("openrouter",),
+        "",
+        _EVER,
+        "`reasoning_details`",
+        "openrouter.ai/docs/use-cases/reasoning-tokens",
+        _DETAILS,
+    ),
+    EchoRule(("groq",), "", _TURN, "`reasoning`", "console.groq.com/docs/reasoning", _TEXT),
+    EchoRule(("cerebras",), "", _TURN, "`reasoning`", "inference-docs.cerebras.ai/capabilities/reasoning", _TEXT),
+    EchoRule(
+        GATEWAYS,
+        "deepseek.*(?:v[4-9]|flash)",
+        _EVER,
+        _AS_IT_CAME,
+        "api-docs.deepseek.com/guides/thinking_mode",
+        filler=Filler.ALL,
+    ),
+    EchoRule(
+        GATEWAYS,
+        "kimi-k",
+        _EVER_WITH_CALLS,
+        _AS_IT_CAME,
+        "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model",
+        filler=Filler.CALLS,
+    ),
+    EchoRule(
+        GATEWAYS,
+        "minimax-m",
+        _EVER,
+        _AS_IT_CAME,
+        "platform.minimax.io/docs/api-reference/text-openai-api",
+    ),
+    EchoRule(GATEWAYS, "glm-", _TURN, _AS_IT_CAME, "docs.z.ai/guides/capabilities/thinking-mode"),
+    EchoRule(
+        (OWN_SERVER,),
+        "",
+        _TURN,
+        _AS_IT_CAME,
+        "docs.vllm.ai/en/latest/features/reasoning_outputs",
+    ),
+)
+"""The first row that matches counts; no other provider is sent any thoughts."""
+
+NO_RULE = EchoRule((), "", NO_ECHO, "", "")
+
+
+def echo_rule(endpoint: Endpoint) -> EchoRule:
+    """Return the rule for the model of an endpoint."""
+    name = _name(endpoint)
+    found = (
+        rule for rule in ECHO_RULES if name in rule.providers and re.search(rule.models, endpoint.model, re.IGNORECASE)
+    )
+    return next(found, NO_RULE)
+
+
+def _name(endpoint: Endpoint) -> str:
+    """Return the name in the table for an endpoint: that of its protocol, its provider, or one's own server."""
+    if endpoint.protocol is ProtocolName.RESPONSES:
+        return ProtocolName.RESPONSES.value
+    provider = PROVIDERS[endpoint.provider]
+    is_own = provider.is_local or (endpoint.provider == "openai" and endpoint.address != provider.address)
+    return OWN_SERVER if is_own else endpoint.provider

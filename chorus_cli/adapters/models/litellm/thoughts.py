@@ -1,0 +1,67 @@
+"""Thoughts through litellm: which of them it hands on, in the forms that it has for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.models.echoes import NO_RULE, EchoRule, echo_rule
+from chorus_cli.adapters.models.providers import ProtocolName, endpoint
+from chorus_cli.adapters.models.thought_parts import PartsRecord, Pieces, replayed
+from chorus_cli.adapters.models.wire.chat_thoughts import AssistantForm, with_thoughts
+from chorus_cli.core.models.thoughts import Echo, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.core.models.exchange import PromptMessage
+
+_FORM = "litellm"
+_CLAUDE, _BLOCKS = "claude", "thinking_blocks"
+_DROPPED = "mistral"
+
+
+def rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
+    """Return what ``model`` is sent of its thoughts: fields of chat completions, or Claude's blocks."""
+    if _CLAUDE in model:
+        return NO_RULE._replace(echo=Echo(Span.TURN, is_bound=True))
+    asked = endpoint(model, environment)
+    if asked is None or asked.protocol is not ProtocolName.CHAT_COMPLETIONS or asked.provider == _DROPPED:
+        return NO_RULE
+    return echo_rule(asked)
+
+
+def with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: EchoRule) -> dict[str, object]:
+    """Return a message in litellm's form with its thoughts."""
+    if rule.providers:
+        return with_thoughts(message, shaped, AssistantForm(rule))
+    blocks = [part for part in replayed(message, _FORM) if isinstance(part, dict)] if message.thoughts else []
+    return shaped | {_BLOCKS: blocks} if blocks else shaped
+
+
+class ThinkingBlocks:
+    """Joins Claude's blocks, which litellm hands on in the pieces in which they came."""
+
+    def __init__(self) -> None:
+        self._record = PartsRecord()
+        self._block: dict[str, object] = {}
+        self._growing: Pieces | None = None
+
+    def take(self, delta: object) -> None:
+        """Take the pieces in a chunk; a signature ends a block."""
+        for piece in getattr(delta, _BLOCKS, None) or ():
+            if not isinstance(piece, dict):
+                continue
+            if piece.get("type") != "thinking":
+                self._record.add(dict(piece))
+                continue
+            if self._growing is None:
+                self._growing = Pieces()
+                self._block = {"type": "thinking", "thinking": self._growing}
+                self._record.add(self._block)
+            self._growing.append(str(piece.get("thinking") or ""))
+            if piece.get("signature"):
+                self._block["signature"], self._growing = piece["signature"], None
+
+    def written(self) -> str:
+        """Return the blocks as the log keeps them."""
+        return self._record.written(_FORM)
