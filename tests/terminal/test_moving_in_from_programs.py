@@ -1,4 +1,4 @@
-"""`chorus import`, as a user of llm, Claude Code, Codex CLI and Gemini CLI moves in with it."""
+"""`chorus import`, as a user of llm, Claude Code, Codex CLI, Gemini CLI and Qwen Code moves in with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.imports.sessions import claude_line, text
+from tests.core.imports.sessions import claude_line, qwen_answer, qwen_call, qwen_line, text
 from tests.terminal.driver import Home
 
 SAMPLES = Path(__file__).parents[1] / "storage" / "files" / "imports" / "samples"
@@ -20,7 +20,7 @@ PROJECT = "-home-frodo-shire"
 
 @pytest.fixture
 def moved(tmp_path: Path) -> Path:
-    """A folder with what four programs keep."""
+    """A folder with what five programs keep."""
     folder = tmp_path / "old"
     (folder / PROJECT).mkdir(parents=True)
     for sample in SAMPLES.glob("*.jsonl"):
@@ -31,9 +31,20 @@ def moved(tmp_path: Path) -> Path:
         claude_line("u1", None, "user", "Where does the \x1b[31mroad go?"),
         claude_line("a1", "u1", "assistant", [text("Ever on.")]),
     ]
-    written = "\n".join(json.dumps({**line, "sessionId": "road"}) for line in lines)
-    (folder / PROJECT / "road.jsonl").write_text(written, encoding="utf-8")
+    written(folder / PROJECT / "road.jsonl", *({**line, "sessionId": "road"} for line in lines))
+    written(
+        folder / "s1.jsonl",
+        qwen_line("u1", None, "user", {"text": "What is in the pouch?"}),
+        qwen_line("a1", "u1", "assistant", {"text": "A riddle.", "thought": True}, qwen_call("t1", "ls", path="pouch")),
+        qwen_line("x1", "a1", "tool_result", qwen_answer("t1", "ls", output="ring")),
+        qwen_line("a2", "x1", "assistant", {"text": "A ring."}),
+    )
     return folder
+
+
+def written(path: Path, *lines: object) -> Path:
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return path
 
 
 def imported(home: Home, *arguments: str) -> dict[str, Any]:
@@ -43,14 +54,18 @@ def imported(home: Home, *arguments: str) -> dict[str, Any]:
     return report
 
 
-def test_what_four_programs_kept_is_in_the_log_once_and_found(tmp_path: Path, moved: Path) -> None:
+def test_what_five_programs_kept_is_in_the_log_once_and_found(tmp_path: Path, moved: Path) -> None:
     home = Home(tmp_path / "home")
     assert imported(home, str(moved), "--dry-run")["new_messages"] == 0
     first = imported(home, str(moved))
-    assert first["sources"] == {"claude-code": 1, "codex": 2, "gemini-cli": 1, "llm": 16}
-    assert (first["new_conversations"], first["new_messages"], first["attachments"]) == (20, 75, 4)
+    assert first["sources"] == {"claude-code": 1, "codex": 2, "gemini-cli": 1, "llm": 16, "qwen-code": 1}
+    assert (first["new_conversations"], first["new_messages"], first["attachments"]) == (21, 79, 4)
     assert imported(home, str(moved))["new_messages"] == 0
     found = home.run("search", "where").output
     assert "does the" in found
     assert "\x1b[31m" not in found
-    assert home.sql("SELECT count(*), min(timestamp) FROM messages") == [(75, "2026-01-02T03:26:00.123000Z")]
+    assert home.sql("SELECT count(*), min(timestamp) FROM messages") == [(79, "2026-01-02T03:26:00.123000Z")]
+    assert home.sql("SELECT role, content, reasoning FROM messages WHERE tool_call_id = 't1'") == [
+        ("tool_use", "", "A riddle."),
+        ("tool_result", "ring", None),
+    ]

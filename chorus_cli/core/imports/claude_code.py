@@ -46,8 +46,8 @@ def is_line(value: object) -> bool:
     return found.get("type") in _MARKS and bool(found.keys() & {"sessionId", "leafUuid", "messageId"})
 
 
-def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
-    """Read a session from its lines; ``name`` is that of the file, which is the session's id.
+def conversation_of(lines: Iterable[object], name: str, source: str = SOURCE) -> ForeignConversation:
+    """Read a session of a program from its lines; ``name`` is that of the file, which is the session's id.
 
     Raises:
         ImportFormatError: it has no message that can be read, or is that of a subagent.
@@ -63,7 +63,7 @@ def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
     said = next((message.content for message in tree.messages if message.role is Role.USER), "")
     ids = session.ids
     return ForeignConversation(
-        SOURCE,
+        source,
         name if name in ids or not ids else ids[-1],
         session.title or values.line(said, 80),
         tree.messages,

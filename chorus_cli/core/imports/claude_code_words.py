@@ -98,6 +98,7 @@ class Words:
             return
         new = _Reply(key, values.line(message.get("model")) or None)
         reply = self._replies.setdefault(values.identifier(message.get("id")) or key, new)
+        reply.model = reply.model or new.model
         reply.is_cut = message.get("stop_reason") == "max_tokens"
         time, known = values.moment(line.get("timestamp")), [each.block for each in reply.blocks]
         for number, block in enumerate(_blocks(message)):

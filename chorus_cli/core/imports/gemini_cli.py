@@ -25,7 +25,8 @@ _BROKEN = "line that cannot be read"
 _PROGRAM = "note of the program"
 _NOT_SAID = re.compile(r"\s*(?:<(?:session_context|hook_context|state_snapshot)>|/[a-z-]+(?:\s|$))")
 # A tuple: a value that is sought in it may be a list, which no set takes.
-_SAID = ("user", "gemini")
+_REPLIES = ("gemini", "model")
+_SAID = ("user", *_REPLIES)
 
 
 def is_beginning(value: object) -> bool:
@@ -66,6 +67,7 @@ class _Session:
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}
         self.skipped: Counter[str] = Counter()
+        self._keys = values.ContentKeys()
         self._records: dict[str, Record] = {}
         self._parents: dict[str, str | None] = {}
         self._live: list[str] = []
@@ -85,7 +87,7 @@ class _Session:
             del self._live[self._live.index(key) if key in self._live else 0 :]
         elif "$set" in line:
             self._learn(values.record(line["$set"]))
-        elif key := values.identifier(line.get("id")):
+        elif key := _key(line, self._keys):
             self._add(key, line)
         else:
             self._learn(line)
@@ -107,7 +109,8 @@ class _Session:
         self.facts.update({name: fact for name, fact in facts.items() if name != "messages"})
         if start is not None:
             self.facts["startTime"] = start
-        written = {values.identifier(each.get("id")): each for each in values.records(facts.get("messages"))}
+        keys = values.ContentKeys()
+        written = {_key(each, keys): each for each in values.records(facts.get("messages"))}
         written.pop("", None)
         known = [key for key in self._live if key in written and any(_rows(key, self._records[key]))]
         if known:
@@ -124,6 +127,14 @@ class _Session:
             self._live.append(key)
 
 
+def _key(record: Record, keys: values.ContentKeys) -> str:
+    """Return the id of a message, one made of its content if it has none, or an empty text if it is no message."""
+    key = values.identifier(record.get("id"))
+    if key or record.get("type") not in _SAID:
+        return key
+    return keys.of(*(values.json_text(record.get(name)) for name in ("type", "timestamp", "content")))
+
+
 def _rows(key: str, record: Record) -> Iterator[ForeignMessage]:
     time = values.moment(record.get("timestamp"))
     content = _parts(record.get("content"))
@@ -132,7 +143,7 @@ def _rows(key: str, record: Record) -> Iterator[ForeignMessage]:
         files = tuple(_files(content))
         if files or (text.strip() and not _NOT_SAID.match(text)):
             yield ForeignMessage(key, None, Role.USER, text, time, files=files)
-    elif record.get("type") == "gemini":
+    elif record.get("type") in _REPLIES:
         thoughts = "\n\n".join(filter(None, map(_thought, values.records(record.get("thoughts"))))) or None
         model = values.line(record.get("model")) or None
         yield from _reply(ForeignMessage(key, None, Role.ASSISTANT, _words(content), time, model), record, thoughts)
@@ -148,7 +159,7 @@ def _reply(blank: ForeignMessage, record: Record, thoughts: str | None) -> Itera
         time = values.moment(each.get("timestamp"))
         row = replace(blank, key=f"{blank.key}/{number}", reasoning=thoughts if number == 1 else None)
         result = each.get("result")
-        answer = None if result is None else Result(_words_of_result(_parts(result)), time)
+        answer = None if result is None else Result(words_of_result(_parts(result)), time)
         yield from rows_of_call(row, call_of(identity, each.get("name"), each.get("args")), answer)
 
 
@@ -163,7 +174,8 @@ def _words(parts: Sequence[Record]) -> str:
     return "".join(values.text(part.get("text")) for part in parts if part.get("thought") is not True)
 
 
-def _words_of_result(parts: Sequence[Record]) -> str:
+def words_of_result(parts: Sequence[Record]) -> str:
+    """Return the text of a result, whose parts are text or responses of functions."""
     pieces = []
     for part in parts:
         answer = values.record(values.record(part.get("functionResponse")).get("response"))

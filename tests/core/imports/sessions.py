@@ -62,3 +62,30 @@ def gemini_meta(**more: Any) -> dict[str, Any]:
 def gemini_line(key: str, kind: str, content: Any, **more: Any) -> dict[str, Any]:
     model = {"model": "gemini-2.5-pro"} if kind == "gemini" else {}
     return {"id": key, "timestamp": "2026-01-02T03:05:00.000Z", "type": kind, "content": content, **model, **more}
+
+
+def qwen_line(key: str, parent: str | None, kind: str, *parts: Any, **more: Any) -> dict[str, Any]:
+    """A line of Qwen Code: a message in parts, or without any a line of the program."""
+    role = "model" if kind == "assistant" else "user"
+    content = {"message": {"role": role, "parts": list(parts)}} if parts else {"systemPayload": {}}
+    model = {"model": "qwen3-coder-plus"} if kind == "assistant" else {}
+    return {
+        "uuid": key,
+        "parentUuid": parent,
+        "sessionId": "s1",
+        "timestamp": f"2026-01-02T03:{sum(map(ord, key)) % 60:02}:00.123Z",
+        "type": kind,
+        "cwd": "/home/frodo/shire",
+        "version": "0.21.13",
+        **content,
+        **model,
+        **more,
+    }
+
+
+def qwen_call(key: str, name: str, **given: Any) -> dict[str, Any]:
+    return {"functionCall": {"id": key, "name": name, "args": given}}
+
+
+def qwen_answer(key: str, name: str, **response: Any) -> dict[str, Any]:
+    return {"functionResponse": {"id": key, "name": name, "response": response}}

@@ -49,6 +49,16 @@ def test_the_one_object_of_older_versions_is_read_too() -> None:
     assert found.title == "Cities"
 
 
+def test_messages_without_ids_are_told_apart_by_their_content() -> None:
+    talk = [{"type": "user", "content": "Go on."}, {"type": "model", "content": "Gone on."}] * 2
+    found = conversation_of([gemini_meta(messages=talk)], "session-1")
+    check(found)
+    assert said(found) == [("user", "Go on."), ("assistant", "Gone on.")] * 2
+    again = read(*talk, replaced(*talk, {"type": "user", "content": "Done."}))
+    assert said(again) == [*said(found), ("user", "Done.")]
+    assert {message.key for message in found.messages} < {message.key for message in again.messages}
+
+
 def test_a_message_that_is_written_again_is_replaced_and_keeps_its_first_time() -> None:
     later = {**ANSWER, "timestamp": "2026-01-02T09:00:00.000Z", "toolCalls": [CALL]}
     _, words, call, result = live(read(QUESTION, ANSWER, later))

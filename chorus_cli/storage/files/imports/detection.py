@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FORMATS: tuple[Format, ...] = (
     own_files.JSON_LINES,
     llm_logs.LLM_LOG,
+    terminal_sessions.QWEN_CODE,
     terminal_sessions.CLAUDE_CODE,
     terminal_sessions.CODEX,
     terminal_sessions.GEMINI_CLI,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.core.imports import claude_code, codex, gemini_cli
+from chorus_cli.core.imports import claude_code, codex, gemini_cli, qwen_code
 from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.storage.files.imports.json_lines import first_values, value_in, values_in
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
@@ -18,11 +19,18 @@ if TYPE_CHECKING:
 
 _Reader: TypeAlias = "Callable[[Iterable[object], str], ForeignConversation]"
 
-_LINE_OF_CLAUDE_CODE = (b'"parentUuid"', b'"sessionId"', b'"isSidechain"')
 _LINE_OF_CODEX = (b'"session_meta"', b'"payload"')
 _HEAD_OF_GEMINI_CLI = (b'"sessionId"', b'"projectHash"')
 _HEAD_BYTES = 512
 """Older versions of Gemini CLI write one object over many lines, and these names first."""
+
+
+class _Form(NamedTuple):
+    """The form of a program whose lines name their parents: a line, the names in a very long one, and the reader."""
+
+    is_line: Callable[[object], bool]
+    names: tuple[bytes, ...]
+    read: _Reader
 
 
 class _Session(Source):
@@ -42,11 +50,11 @@ class _Session(Source):
             yield Skipped(str(error))
 
 
-def _claude_code(opening: Opening) -> Source | None:
+def _linked(form: _Form, opening: Opening) -> Source | None:
     beginning = opening.beginning
-    if not (any(map(claude_code.is_line, first_values(beginning))) or _is_one_line(beginning, _LINE_OF_CLAUDE_CODE)):
+    if not (any(map(form.is_line, first_values(beginning))) or _is_one_line(beginning, form.names)):
         return None
-    return _Session(opening.path, values_in(opening.path), claude_code.conversation_of)
+    return _Session(opening.path, values_in(opening.path), form.read)
 
 
 def _codex(opening: Opening) -> Source | None:
@@ -70,8 +78,22 @@ def _is_one_line(beginning: bytes, names: tuple[bytes, ...]) -> bool:
     return beginning.startswith(b"{") and b"\n" not in beginning and all(name in beginning for name in names)
 
 
+QWEN_CODE = Format(
+    qwen_code.SOURCE,
+    "sessions of Qwen Code",
+    "~/.qwen/projects, a project in it or a session",
+    partial(
+        _linked, _Form(qwen_code.is_line, (b'"parentUuid"', b'"sessionId"', b'"parts"'), qwen_code.conversation_of)
+    ),
+)
 CLAUDE_CODE = Format(
-    "claude-code", "sessions of Claude Code", "~/.claude/projects, a project in it or a session", _claude_code
+    claude_code.SOURCE,
+    "sessions of Claude Code",
+    "~/.claude/projects, a project in it or a session",
+    partial(
+        _linked,
+        _Form(claude_code.is_line, (b'"parentUuid"', b'"sessionId"', b'"isSidechain"'), claude_code.conversation_of),
+    ),
 )
 CODEX = Format("codex", "sessions of Codex CLI", "~/.codex/sessions, a folder in it or a session", _codex)
 GEMINI_CLI = Format("gemini-cli", "sessions of Gemini CLI", "~/.gemini/tmp, a folder in it or a session", _gemini_cli)

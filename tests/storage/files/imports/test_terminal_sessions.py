@@ -13,7 +13,7 @@ from chorus_cli.core.imports.conversation import ForeignConversation, Skipped
 from chorus_cli.storage.files.imports.detection import sources
 from chorus_cli.storage.files.imports.json_lines import values_in
 from tests.core.imports.exports import check, live, said
-from tests.core.imports.sessions import claude_line, codex_event, codex_meta, gemini_line, gemini_meta, text
+from tests.core.imports.sessions import claude_line, codex_event, codex_meta, gemini_line, gemini_meta, qwen_line, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,11 @@ SAMPLES = Path(__file__).parent / "samples"
 CLAUDE = [claude_line("u1", None, "user", "Start"), claude_line("a1", "u1", "assistant", [text("Ready")])]
 CODEX = [codex_meta(), codex_event("user_message", "Start"), codex_event("agent_message", "Ready")]
 GEMINI = [gemini_meta(), gemini_line("u1", "user", "Start"), gemini_line("a1", "gemini", "Ready")]
+QWEN = [
+    qwen_line("u1", None, "user", {"text": "Start"}),
+    qwen_line("a1", "u1", "assistant", {"text": "Ready"}),
+]
+LONG = "iVBO" * 100_000
 TALK = [("user", "Start"), ("assistant", "Ready")]
 
 
@@ -77,7 +82,10 @@ def test_a_fork_of_codex_in_which_nothing_was_said_yet_is_no_conversation() -> N
     assert found_in(SAMPLES / "codex-0.169-fork.jsonl") == ([], [Skipped("conversation without messages")])
 
 
-@pytest.mark.parametrize(("values", "source"), [(CLAUDE, "claude-code"), (CODEX, "codex"), (GEMINI, "gemini-cli")])
+@pytest.mark.parametrize(
+    ("values", "source"),
+    [(CLAUDE, "claude-code"), (CODEX, "codex"), (GEMINI, "gemini-cli"), (QWEN, "qwen-code")],
+)
 def test_a_session_is_recognised_whatever_the_file_is_called(
     tmp_path: Path, values: list[dict[str, Any]], source: str
 ) -> None:
@@ -93,7 +101,7 @@ def test_the_older_file_of_gemini_cli_is_one_object(tmp_path: Path, indent: int 
     assert said(found) == TALK
 
 
-@pytest.mark.parametrize(("values", "count"), [(CLAUDE, 2), (CODEX, 2), (GEMINI, 2)])
+@pytest.mark.parametrize(("values", "count"), [(CLAUDE, 2), (CODEX, 2), (GEMINI, 2), (QWEN, 2)])
 def test_a_cut_last_line_costs_only_itself(tmp_path: Path, values: list[dict[str, Any]], count: int) -> None:
     path = lines(tmp_path / "running.jsonl", values)
     path.write_bytes(path.read_bytes() + b'{"type":"assistant","uuid":"x","mess\xe2\x82')
@@ -115,12 +123,19 @@ def test_a_folder_of_projects_is_read_as_a_whole(tmp_path: Path) -> None:
     assert sorted(each.reason for each in skipped) == ["file of no known format", "session of a subagent"]
 
 
-def test_a_first_line_of_many_megabytes_does_not_hide_the_session(tmp_path: Path) -> None:
-    picture = {"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 100_000}}
-    long = claude_line("u1", None, "user", "x")
-    long = {name: long[name] for name in long if name != "message"} | {"message": {"content": [picture]}}
-    ((found,), _) = found_in(lines(tmp_path / "s1.jsonl", [long, *CLAUDE[1:]]))
-    assert [len(message.files) for message in found.messages] == [1, 0]
+@pytest.mark.parametrize(
+    ("message", "session"),
+    [
+        ({"content": [{"type": "image", "source": {"media_type": "image/png", "data": LONG}}]}, CLAUDE),
+        ({"parts": [{"inlineData": {"mimeType": "image/png", "data": LONG}}]}, QWEN),
+    ],
+)
+def test_a_first_line_of_many_megabytes_does_not_hide_the_session(
+    tmp_path: Path, message: dict[str, Any], session: list[dict[str, Any]]
+) -> None:
+    long = {name: field for name, field in session[0].items() if name != "message"} | {"message": message}
+    ((found,), _) = found_in(lines(tmp_path / "s1.jsonl", [long, *session[1:]]))
+    assert [len(each.files) for each in found.messages] == [1, 0]
 
 
 def test_a_line_over_the_limit_is_passed_over(tmp_path: Path) -> None:
