@@ -148,6 +148,8 @@ def _in_words(block: Record) -> str:
     match block.get("type"):
         case "text":
             return values.text(block.get("text"))
+        case "voice_note":
+            return values.text(block.get("transcript"))
         case "tool_use":
             return f"[{values.line(block.get('name')) or 'tool'}]\n{values.json_text(block.get('input'))}"
         case "tool_result":

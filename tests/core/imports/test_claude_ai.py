@@ -65,6 +65,12 @@ def test_thoughts_calls_endings_and_files_are_kept() -> None:
     assert first.model == "claude-3-opus"
 
 
+def test_the_words_of_a_voice_note_are_those_of_its_transcript() -> None:
+    note = {"type": "voice_note", "transcript": "Where is my cup?"}
+    found = conversation_of(claude(claude_message("a", ROOT, "human", "", content=[note])))
+    assert said(found) == [("user", "Where is my cup?")]
+
+
 @pytest.mark.parametrize(
     ("blocks", "roles"),
     [
