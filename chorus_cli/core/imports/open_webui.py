@@ -1,4 +1,4 @@
-"""Conversations of Open WebUI: a tree of messages whose thoughts and calls of tools stand inside of their text."""
+"""Conversations of Open WebUI: a tree of messages, with thoughts and calls in their text or in a list beside it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import html
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports import values
 from chorus_cli.core.imports.branches import Node, joined
 from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.core.imports.tool_rows import Result, call_of, rows_of_call
 from chorus_cli.core.log.messages import Role, Status
-from chorus_cli.core.tools.calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from chorus_cli.core.imports.values import Record
 
@@ -30,6 +30,22 @@ _DETAILS_END = "</details>"
 _ATTRIBUTE = re.compile(r'\b([a-z]+)="([^"]*)"')
 _SUMMARY = re.compile(r"\A\s*<summary>[^<]*</summary>\s*")
 _QUOTED = re.compile(r"^> ?", re.MULTILINE)
+_CODE = "code_interpreter"
+
+
+class _Thought(NamedTuple):
+    words: str
+
+
+class _Use(NamedTuple):
+    """A call of a tool; the arguments are an object or its JSON, the result is ``None`` if it has none."""
+
+    name: str
+    arguments: object
+    result: str | None
+
+
+_Piece: TypeAlias = "str | _Thought | _Use"
 
 
 def is_conversation(value: object) -> bool:
@@ -119,7 +135,7 @@ def _rows(key: str, message: Record) -> Iterator[ForeignMessage]:
             model=values.line(message.get("model")) or None,
             status=Status.INTERRUPTED if is_cut else None,
         )
-        rows = _reply(first)
+        rows = _reply(first, _pieces(text, values.records(message.get("output"))))
         yield from (replace(row, key=f"{key}/{number}" if number else key) for number, row in enumerate(rows))
     elif text.strip() or files:
         yield first
@@ -131,17 +147,19 @@ def _content(content: object) -> str:
     return "\n".join(filter(None, (values.text(part.get("text")) for part in values.records(content))))
 
 
-def _reply(first: ForeignMessage) -> list[ForeignMessage]:
+def _reply(first: ForeignMessage, pieces: Iterable[_Piece]) -> list[ForeignMessage]:
     """Return the rows of a reply: text, calls each with their result, and more text; the first has the thoughts."""
     rows: list[ForeignMessage] = []
     thoughts: list[str] = []
-    for piece in _pieces(first.content):
+    for piece in pieces:
         if isinstance(piece, str):
             rows += [replace(first, content=piece, files=())] if piece else []
-        elif piece["type"] == "reasoning":
-            thoughts.append(_QUOTED.sub("", html.unescape(piece["body"])).strip())
+        elif isinstance(piece, _Thought):
+            thoughts.append(piece.words)
         else:
-            rows += _call(replace(first, status=None, files=()), f"{first.key}/{len(rows)}", piece)
+            call = call_of(f"{first.key}/{len(rows)}", piece.name, piece.arguments)
+            result = None if piece.result is None else Result(piece.result)
+            rows += rows_of_call(replace(first, status=None, files=()), call, result)
     if not rows and (thoughts or first.files):
         rows = [replace(first, content="")]
     if rows:
@@ -150,8 +168,40 @@ def _reply(first: ForeignMessage) -> list[ForeignMessage]:
     return rows
 
 
-def _pieces(text: str) -> Iterator[str | Mapping[str, str]]:
-    """Yield the text and, in their places, the details: their attributes and their body."""
+def _pieces(text: str, output: Sequence[Record]) -> Sequence[_Piece]:
+    """Return the pieces of a reply as the list beside its text has them, or the text if that was edited since."""
+    listed, in_text = [*_pieces_of_output(output)], [*_pieces_of_text(text)]
+    return listed if listed and _words(in_text) in ("", _words(listed)) else in_text
+
+
+def _words(pieces: Sequence[_Piece]) -> str:
+    """Return the text of pieces without blanks, which are written in one place and not in the other."""
+    return "".join("".join(piece.split()) for piece in pieces if isinstance(piece, str))
+
+
+def _pieces_of_output(output: Sequence[Record]) -> Iterator[_Piece]:
+    """Yield the pieces that a list has in the form of OpenAI's Responses API."""
+    results = {
+        values.identifier(item.get("call_id")): _content(item.get("output"))
+        for item in output
+        if item.get("type") == "function_call_output"
+    }
+    for item in output:
+        match item.get("type"):
+            case "message":
+                yield _content(item.get("content")).strip()
+            case "reasoning":
+                yield _Thought((_content(item.get("content")) or _content(item.get("summary"))).strip())
+            case "function_call":
+                result = results.get(values.identifier(item.get("call_id")))
+                yield _Use(values.line(item.get("name")), item.get("arguments"), result)
+            case "open_webui:code_interpreter":
+                result = values.json_text(item["output"]) if item.get("output") else None
+                yield _Use(_CODE, {"code": values.text(item.get("code"))}, result)
+
+
+def _pieces_of_text(text: str) -> Iterator[_Piece]:
+    """Yield the text and, in their places, the details in it."""
     position = 0
     while found := _DETAILS.search(text, position):
         end = text.find(_DETAILS_END, found.end())
@@ -159,28 +209,24 @@ def _pieces(text: str) -> Iterator[str | Mapping[str, str]]:
             break
         yield text[position : found.start()].strip()
         body = _SUMMARY.sub("", text[found.end() : end])
-        yield {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[0])} | {"body": body}
+        attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[0])}
+        yield _detail(attributes, body)
         position = end + len(_DETAILS_END)
     yield text[position:].strip()
 
 
-def _call(first: ForeignMessage, key: str, details: Mapping[str, str]) -> Iterator[ForeignMessage]:
-    """Yield a call and its result; one without a result is text, for no model would accept it."""
-    is_code = details["type"] == "code_interpreter"
-    name = "code_interpreter" if is_code else values.line(details.get("name")) or "tool"
-    arguments = values.json_text({"code": details["body"].strip()}) if is_code else _unquoted(details, "arguments")
-    result = _unquoted(details, "output" if is_code else "result") or (details["body"].strip() if not is_code else "")
-    if not result:
-        yield replace(first, content=f"[{name}]\n{arguments}")
-        return
-    call = ToolCall(key, name, arguments or "{}").as_json
-    yield replace(first, role=Role.TOOL_USE, content="", tool_calls=call, tool_call_id=key)
-    yield replace(first, role=Role.TOOL_RESULT, content=result, tool_call_id=key)
+def _detail(attributes: Mapping[str, str], body: str) -> _Thought | _Use:
+    if attributes["type"] == "reasoning":
+        return _Thought(_QUOTED.sub("", html.unescape(body)).strip())
+    if attributes["type"] == _CODE:
+        return _Use(_CODE, {"code": body.strip()}, _unquoted(attributes, "output") or None)
+    result = _unquoted(attributes, "result") or body.strip() or None
+    return _Use(values.line(attributes.get("name")), _unquoted(attributes, "arguments"), result)
 
 
-def _unquoted(details: Mapping[str, str], name: str) -> str:
+def _unquoted(attributes: Mapping[str, str], name: str) -> str:
     """Return an attribute that holds JSON, which is written once or twice."""
-    written = details.get(name, "")
+    written = attributes.get(name, "")
     try:
         found: object = json.loads(written)
     except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import perf_counter
@@ -28,12 +29,23 @@ CODE = (
     '<details type="code_interpreter" done="true" output="{&quot;stdout&quot;: &quot;2&quot;}">\n'
     "<summary>Analyzed</summary>\n```python\n1+1\n```\n</details>"
 )
+OUTPUT = [
+    {
+        "type": "reasoning",
+        "content": [{"type": "output_text", "text": "> Paris, in full &amp; at length"}],
+        "summary": None,
+    },
+    {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Paris"}'},
+    {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "18 C"}]},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is mild."}]},
+]
 IMAGE = {"type": "image", "url": "data:image/png;base64,aGk="}
 FULL = web(
     web_message("a", None, "user", "hello", files=[IMAGE]),
     web_message("b", "a", "assistant", "from the other model", model="gpt-4o"),
     web_message("c", "a", "assistant", f"{THOUGHTS}I look.\n{CALL}\nHere.", done=False),
 )
+LISTED = web(web_message("a", None, "assistant", "It is mild.", output=OUTPUT))
 
 
 def test_a_conversation_is_read_along_its_current_branch() -> None:
@@ -76,6 +88,35 @@ def test_thoughts_calls_pictures_and_broken_replies_are_kept() -> None:
 )  # fmt: skip
 def test_details_in_a_text_are_read(content: Any, rows: list[tuple[str, str]]) -> None:
     assert said(conversation_of(web(web_message("a", None, "assistant", content)))) == rows
+
+
+def test_a_list_beside_the_text_has_whole_thoughts_and_calls() -> None:
+    text = '<details type="reasoning">short</details>\n<details type="tool_calls">18 C</details>\nIt is mild.'
+    message = web_message("a", None, "assistant", text, output=OUTPUT)
+    call, result, answer = live(conversation_of(web(message)))
+    assert call.reasoning == "> Paris, in full &amp; at length"
+    assert call.tool_calls is not None
+    (use,) = json.loads(call.tool_calls)
+    assert (use["function"]["name"], json.loads(use["function"]["arguments"])) == ("get_weather", {"city": "Paris"})
+    assert (result.content, result.tool_call_id, answer.content) == ("18 C", use["id"], "It is mild.")
+    only = conversation_of(web({**message, "content": ""}))
+    assert said(only) == [("tool_use", ""), ("tool_result", "18 C"), ("assistant", "It is mild.")]
+
+
+def test_code_and_a_call_without_an_answer_stand_in_the_list_too() -> None:
+    output = [
+        {"type": "open_webui:code_interpreter", "code": "1+1", "lang": "python", "output": {"stdout": "2"}},
+        {"type": "function_call", "call_id": "c9", "name": "ls", "arguments": "{}", "status": "in_progress"},
+    ]
+    code, result, alone = live(conversation_of(web(web_message("a", None, "assistant", "", output=output))))
+    assert code.tool_calls is not None
+    assert '{\\"code\\": \\"1+1\\"}' in code.tool_calls
+    assert (result.content, alone.content) == ('{"stdout": "2"}', "[ls]\n{}")
+
+
+def test_a_reply_that_was_edited_has_the_words_of_the_edit() -> None:
+    message = web_message("a", None, "assistant", "It is very mild.", output=OUTPUT)
+    assert said(conversation_of(web(message))) == [("assistant", "It is very mild.")]
 
 
 def test_parents_are_rebuilt_from_children() -> None:
@@ -138,7 +179,7 @@ def test_a_text_made_to_be_slow_is_read_at_once(piece: str) -> None:
     assert perf_counter() - began < 5
 
 
-@given(spoiled(FULL))
+@given(spoiled(FULL) | spoiled(LISTED))
 def test_no_type_of_any_field_breaks_the_reader(value: object) -> None:
     with suppress(ImportFormatError):
         check(conversation_of(value))
