@@ -40,7 +40,8 @@ async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str
             roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas)
             imports = Imports(app.store, app.clock, roster, app.paths.attachments)
             persona = app.personas.find(given.persona) if given.persona else None
-            report = await _taken_in(imports, Wanted(paths, app.focus.slug, persona, zone), report, tell)
+            wanted = Wanted(paths, app.focus.slug, persona, zone, [each.slug for each in taken])
+            report = await _taken_in(imports, wanted, report, tell)
             if not chosen.dry_run:
                 # All is imported, and each search fills the index.
                 with suppress(StorageError):

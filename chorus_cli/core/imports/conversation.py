@@ -56,7 +56,8 @@ class ForeignConversation:
 
     ``messages`` stand parents first; those on the branch it ended with are ``live``, by their keys, in their order.
     ``guesses`` are sentences for the user about the assumptions of a reader, such as a time zone; ``skipped`` counts
-    the parts left out, by their reason. ``persona`` is the slug of the persona it was held with, if the source has any.
+    the parts left out, by their reason. ``persona`` is the slug of the persona it was held with, if the source has any,
+    ``character`` the name of a character, whose persona there may be.
     """
 
     source: str
@@ -68,6 +69,7 @@ class ForeignConversation:
     guesses: tuple[str, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
     persona: str | None = None
+    character: str = ""
 
 
 def dated(conversation: ForeignConversation, now: datetime) -> ForeignConversation:

@@ -68,6 +68,7 @@ def conversation_of(
         moment(created, zone),
         guesses=(_guess(zone),) if reader.is_zone_guessed else (),
         skipped=((_BROKEN, broken),) if broken else (),
+        character="" if reader.is_group else reader.character,
     )
 
 
@@ -97,7 +98,10 @@ def _guess(zone: tzinfo | None) -> str:
 
 
 class _Reader:
-    """Reads the messages of one chat. ``leaf`` is the newest; a time without an offset sets ``is_zone_guessed``."""
+    """Reads the messages of one chat. ``leaf`` is the newest; a time without an offset sets ``is_zone_guessed``.
+
+    Messages begin with the names of their speakers in a group, and else with that of a narrator alone.
+    """
 
     def __init__(self, header: Record, lines: Sequence[Record], zone: tzinfo | None) -> None:
         self.leaf: str | None = None
@@ -105,11 +109,12 @@ class _Reader:
         self._lines = lines
         self._zone = zone
         self._keys = values.ContentKeys()
-        speakers = Counter(values.line(line.get("name")) for line in lines if line.get("is_user") is not True)
+        speakers = Counter(values.line(line.get("name")) for line in lines if _is_of_character(line))
         users = Counter(values.line(line.get("name")) for line in lines if line.get("is_user") is True)
         self.character = _named(header.get("character_name"), speakers)
         self._user = _named(header.get("user_name"), users)
-        self._is_group = len(speakers.keys() - _UNNAMED) > 1
+        self.is_group = len(speakers.keys() - _UNNAMED) > 1
+        self._unnamed = {""} if self.is_group else {"", self.character, *speakers}
 
     def nodes(self) -> Iterator[Node]:
         """Yield the messages, each before those that follow it; one hidden from the model is a branch of its own."""
@@ -144,7 +149,7 @@ class _Reader:
         if not is_user:
             content = _CHARACTER_MACRO.sub(lambda _: name or self.character, content)
             content = _USER_MACRO.sub(lambda _: self._user or "you", content)
-            content = f"{name}: {content}" if self._is_group and name and content else content
+            content = f"{name}: {content}" if name not in self._unnamed and content else content
         return ForeignMessage(
             key,
             None,
@@ -160,6 +165,12 @@ class _Reader:
         found = moment(written, self._zone)
         self.is_zone_guessed = self.is_zone_guessed or moment(written, UTC) != moment(written, _ANOTHER_ZONE)
         return found
+
+
+def _is_of_character(line: Record) -> bool:
+    """Return whether a line is a character's: neither the user's, nor hidden from the model, nor a narrator's."""
+    is_narrator = values.record(line.get("extra")).get("type") == "narrator"
+    return line.get("is_user") is not True and line.get("is_system") is not True and not is_narrator
 
 
 def _named(written: object, names: Counter[str]) -> str:

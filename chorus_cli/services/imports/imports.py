@@ -6,11 +6,13 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.core.imports.conversation import dated
+from chorus_cli.core.personas.names import slug_of
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.imports.report import ImportReport
@@ -42,14 +44,16 @@ _FIRST_TOLD_SECONDS, _MOST_SILENT_SECONDS = 1.0, 15.0
 class Wanted(NamedTuple):
     """Files and folders to be imported.
 
-    ``persona`` is the slug of the one that gets all conversations, ``None`` for those that the files name and, where
-    they name none, ``otherwise``. ``zone`` is that of times without one, ``None`` being the system's.
+    ``persona`` is the slug of the one that gets all conversations, ``None`` for those that the files name, else that of
+    the name of a conversation's character, else ``otherwise``. ``zone`` is that of times without one, ``None`` being
+    the system's. ``coming`` are the slugs of personas that cards among the files make, in a dry run not yet.
     """
 
     paths: Sequence[Path]
     otherwise: str
     persona: str | None = None
     zone: tzinfo | None = None
+    coming: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,14 @@ class Imports:
             ImportFormatError: a file cannot be read, or is of no known format.
         """
         report = ImportReport(is_dry=True)
+        personas, called = self.roster.personas, cache(partial(self._called, wanted.coming))
         async with aclosing(
             _batches(wanted, None, self.clock.now(), self.attachments.with_name("chorus.db"))
         ) as batches:
             async for batch in batches:
                 report.skipped.update(batch.skipped)
                 report.lost_attachments += batch.lost_attachments
-                personas = self.roster.personas
-                names = [_named(wanted, read) for read in batch.read]
+                names = [_named(wanted, read, called) for read in batch.read]
                 slugs = {named: personas.called(named) or named for named in {*names}}
                 incoming = [Incoming(slugs[named], *read) for named, read in zip(names, batch.read, strict=True)]
                 for each in incoming:
@@ -95,6 +99,7 @@ class Imports:
             AttachmentError: an attachment cannot be stored.
             StorageError: the log cannot be written.
         """
+        called = cache(partial(self._called, wanted.coming))
         operations, slugs = Operations(self.clock.now(), _fingerprint(wanted.paths)), dict[str, str]()
         begun = told = self.clock.monotonic()
         silent = _FIRST_TOLD_SECONDS
@@ -102,9 +107,10 @@ class Imports:
             _batches(wanted, self.attachments, operations.now, self.attachments.with_name("chorus.db"))
         ) as batches:
             async for batch in batches:
-                for named in {_named(wanted, read) for read in batch.read} - slugs.keys():
+                names = [_named(wanted, read, called) for read in batch.read]
+                for named in {*names} - slugs.keys():
                     slugs[named] = await self._persona(named) or wanted.otherwise
-                incoming = [Incoming(slugs[_named(wanted, read)], *read) for read in batch.read]
+                incoming = [Incoming(slugs[named], *read) for named, read in zip(names, batch.read, strict=True)]
                 await self._store(batch, incoming, operations, report)
                 now = self.clock.monotonic()
                 if now - told >= silent:
@@ -132,6 +138,11 @@ class Imports:
             unnamed = written - await self.store.read(named_attachments)
             await asyncio.to_thread(delete_attachments, self.attachments, unnamed)
 
+    def _called(self, coming: Sequence[str], character: str) -> str | None:
+        """Return the slug of the persona of a character's name, ``None`` if there is none."""
+        slug = slug_of(character, ())
+        return self.roster.personas.called(character) or (slug if slug in coming else None)
+
     async def _persona(self, named: str) -> str | None:
         """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
         try:
@@ -146,8 +157,11 @@ def _fingerprint(paths: Sequence[Path]) -> str:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
-def _named(wanted: Wanted, read: Read) -> str:
-    return wanted.persona or read.conversation.persona or wanted.otherwise
+def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> str:
+    """Return the slug of the persona that gets a conversation, or the name in the file of one that may be missing."""
+    conversation = read.conversation
+    character = called(conversation.character) if conversation.character else None
+    return wanted.persona or conversation.persona or character or wanted.otherwise
 
 
 async def _batches(wanted: Wanted, folder: Path | None, now: datetime, own: Path) -> AsyncGenerator[Batch, None]:

@@ -90,10 +90,24 @@ def test_a_message_that_is_hidden_from_the_model_is_not_live() -> None:
 def test_the_speakers_of_a_group_are_named() -> None:
     header = {"user_name": "unused", "character_name": "unused", "chat_metadata": {}}
     lines = [QUESTION, {**GREETING, "mes": "Welcome, {{user}}."}, {**GREETING, "name": "Bob", "mes": "{{CHAR}} nods."}]
-    assert said(conversation_of(header, lines))[1:] == [
-        ("assistant", "Seraphina: Welcome, Ann."),
-        ("assistant", "Bob: Bob nods."),
+    found = conversation_of(header, lines)
+    assert said(found)[1:] == [("assistant", "Seraphina: Welcome, Ann."), ("assistant", "Bob: Bob nods.")]
+    assert found.character == ""
+
+
+@pytest.mark.parametrize("more", [{"extra": {"type": "narrator"}}, {"is_system": True}])
+def test_a_line_of_a_narrator_or_of_the_program_makes_no_group(more: dict[str, Any]) -> None:
+    line = {"name": "System", "is_user": False, "send_date": "2024-7-12@01h35m00s", "mes": "It rains.", **more}
+    found = conversation_of(HEADER, [GREETING, QUESTION, REPLY, line])
+    check(found)
+    assert [each.content for each in found.messages if each.role is Role.ASSISTANT] == [
+        "Seraphina greets Ann.",
+        "one",
+        "three",
+        "two",
+        "System: It rains.",
     ]
+    assert found.character == "Seraphina"
 
 
 def test_a_chat_that_went_on_has_the_same_keys() -> None:

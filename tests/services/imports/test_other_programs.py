@@ -164,3 +164,20 @@ async def test_a_chat_of_silly_tavern_moves_in_with_its_swipes(world: World) -> 
     ]
     assert (await taken_in(world, path)).added_messages == 0
     assert (await world.threads.all())[-1].title == "Mara - 2024"
+
+
+@pytest.mark.parametrize(
+    ("persona", "goes_to"), [(None, "mara"), ("chorus", "chorus")], ids=["to the character", "to another"]
+)
+async def test_a_chat_with_a_character_goes_to_the_persona_of_that_name(
+    world: World, persona: str | None, goes_to: str
+) -> None:
+    await world.roster.create("Mara")
+    path = world.folder / "2024.jsonl"
+    path.write_text("\n".join(map(json.dumps, TAVERN)))
+    imports, report = world.services.imports, ImportReport(is_dry=False)
+    wanted = Wanted([path], "chorus", persona)
+    assert dict((await imports.preview(wanted)).personas) == {goes_to: 1}
+    await imports.take_in(wanted, report, lambda _line: None)
+    assert (dict(report.personas), report.added_messages) == ({goes_to: 1}, 3)
+    assert (await imports.preview(wanted)).known == 3
