@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.core.cards.made_cards import card, picture, text_chunk
+from tests.core.imports.exports import claude, claude_message, web, web_message
 from tests.core.imports.sessions import claude_line, qwen_answer, qwen_call, qwen_line, text
 from tests.terminal.driver import Home
 
@@ -69,3 +71,43 @@ def test_what_five_programs_kept_is_in_the_log_once_and_found(tmp_path: Path, mo
         ("tool_use", "", "A riddle."),
         ("tool_result", "ring", None),
     ]
+
+
+def test_exports_come_in_with_transcripts_lists_and_characters(tmp_path: Path) -> None:
+    home, folder = Home(tmp_path / "home"), tmp_path / "old"
+    folder.mkdir()
+    note = {"type": "voice_note", "transcript": "Where is my cup?"}
+    written(folder / "talks.json", claude(claude_message("a", None, "human", "", content=[note])))
+    output = [
+        {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Paris"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "18 C"}]},
+    ]
+    written(folder / "chats.json", web(web_message("a", None, "assistant", "", output=output)))
+    spoken = {"is_user": False, "send_date": "2024-07-12T01:31:00Z"}
+    written(
+        folder / "Mira.jsonl",
+        {"user_name": "Ann", "character_name": "Mira", "chat_metadata": {}},
+        {**spoken, "name": "Mira", "mes": "Come in."},
+        {**spoken, "name": "System", "mes": "It rains.", "extra": {"type": "narrator"}},
+    )
+    (folder / "mira.png").write_bytes(picture(text_chunk("chara", card(2))))
+    dry, first, again = (imported(home, str(folder), *more) for more in (("--dry-run",), (), ()))
+    assert dry["personas"] == first["personas"] == {"chorus": 2, "mira": 1}
+    assert (dry["messages"] - dry["known_messages"], first["new_messages"], again["new_messages"]) == (5, 5, 0)
+    assert home.sql("SELECT content FROM messages WHERE role = 'user'") == [("Where is my cup?")]
+    assert "get_weather" in home.sql("SELECT tool_calls FROM messages WHERE role = 'tool_use'")[0]
+    assert home.sql("SELECT content FROM messages WHERE persona = 'mira' AND introduced_by > 0 ORDER BY id")[-2:] == [
+        "Come in.",
+        "System: It rains.",
+    ]
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--json",)])
+def test_a_file_without_a_message_is_refused(tmp_path: Path, more: tuple[str, ...]) -> None:
+    path = written(tmp_path / "s1.jsonl", claude_line("u1", None, "user", "/clear", isMeta=True))
+    outcome = Home(tmp_path / "home").run("import", str(path), *more)
+    assert (outcome.code, outcome.output) == (1, "")
+    assert outcome.errors == (
+        f"{path} holds no message that can be imported: conversation without messages (1); "
+        "docs/moving.md tells what is taken.\n"
+    )

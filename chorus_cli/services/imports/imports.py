@@ -46,14 +46,14 @@ class Wanted(NamedTuple):
 
     ``persona`` is the slug of the one that gets all conversations, ``None`` for those that the files name, else that of
     the name of a conversation's character, else ``otherwise``. ``zone`` is that of times without one, ``None`` being
-    the system's. ``coming`` are the slugs of personas that cards among the files make, in a dry run not yet.
+    the system's. ``of_cards`` are the slugs of personas that cards among the files make, in a dry run not yet.
     """
 
     paths: Sequence[Path]
     otherwise: str
     persona: str | None = None
     zone: tzinfo | None = None
-    coming: Sequence[str] = ()
+    of_cards: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,11 @@ class Imports:
         """Read everything and change nothing.
 
         Raises:
-            ImportFormatError: a file cannot be read, or is of no known format.
+            ImportFormatError: a file cannot be read, or is of no known format; or nothing but things to be left out is
+                in them, and they have no cards.
         """
         report = ImportReport(is_dry=True)
-        personas, called = self.roster.personas, cache(partial(self._called, wanted.coming))
+        personas, called = self.roster.personas, cache(partial(self._called, wanted.of_cards))
         async with aclosing(
             _batches(wanted, None, self.clock.now(), self.attachments.with_name("chorus.db"))
         ) as batches:
@@ -87,6 +88,7 @@ class Imports:
                 for numbers in await self.store.read(_numbers, incoming):
                     report.known += numbers.in_effect + numbers.purged
                     report.purged += numbers.purged
+        _check(report, wanted)
         return report
 
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
@@ -95,11 +97,12 @@ class Imports:
         A caller that is cancelled leaves whole conversations, and the next import goes on from there.
 
         Raises:
-            ImportFormatError: a file cannot be read, or is of no known format.
+            ImportFormatError: a file cannot be read, or is of no known format; or nothing but things to be left out is
+                in them, and they have no cards.
             AttachmentError: an attachment cannot be stored.
             StorageError: the log cannot be written.
         """
-        called = cache(partial(self._called, wanted.coming))
+        called = cache(partial(self._called, wanted.of_cards))
         operations, slugs = Operations(self.clock.now(), _fingerprint(wanted.paths)), dict[str, str]()
         begun = told = self.clock.monotonic()
         silent = _FIRST_TOLD_SECONDS
@@ -117,6 +120,7 @@ class Imports:
                     told, silent = now, min(2 * silent, _MOST_SILENT_SECONDS)
                     tell(_progress(report, now - begun))
         await self.store.write(operations.finish)
+        _check(report, wanted)
 
     async def _store(
         self, batch: Batch, incoming: Sequence[Incoming], operations: Operations, report: ImportReport
@@ -138,10 +142,10 @@ class Imports:
             unnamed = written - await self.store.read(named_attachments)
             await asyncio.to_thread(delete_attachments, self.attachments, unnamed)
 
-    def _called(self, coming: Sequence[str], character: str) -> str | None:
+    def _called(self, of_cards: Sequence[str], character: str) -> str | None:
         """Return the slug of the persona of a character's name, ``None`` if there is none."""
         slug = slug_of(character, ())
-        return self.roster.personas.called(character) or (slug if slug in coming else None)
+        return self.roster.personas.called(character) or (slug if slug in of_cards else None)
 
     async def _persona(self, named: str) -> str | None:
         """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
@@ -155,6 +159,11 @@ def _fingerprint(paths: Sequence[Path]) -> str:
     """Return a short name of these files, by which an interrupted import of them is known."""
     text = "\0".join(sorted(str(path.absolute()) for path in paths))
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+
+
+def _check(report: ImportReport, wanted: Wanted) -> None:
+    if not wanted.of_cards:
+        report.refuse_nothing(wanted.paths)
 
 
 def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> str:

@@ -6,11 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from chorus_cli.core.imports.conversation import ForeignConversation
     from chorus_cli.storage.sqlite.imports.import_rows import Added
@@ -80,6 +83,19 @@ class ImportReport:
             self.skipped["conversation that the log cannot hold"] += added.refused
         self.known = self.messages - self.added_messages
 
+    def refuse_nothing(self, paths: Sequence[Path]) -> None:
+        """Refuse files that hold something, but no message.
+
+        Raises:
+            ImportFormatError: no message was found, and something was left out.
+        """
+        if self.messages or not self.skipped:
+            return
+        holding = f"{paths[0]} holds no message" if len(paths) == 1 else f"These {len(paths):,} paths hold no message"
+        raise ImportFormatError(
+            f"{holding} that can be imported: {enumerated([*self._left_out()])}; docs/moving.md tells what is taken."
+        )
+
     def text(self) -> str:
         """Return the report for the user."""
         lines = [self._found(), *self._facts(), self._outcome()]
@@ -139,8 +155,10 @@ class ImportReport:
             )
         if self.purged:
             facts.append(f"{counted(self.purged, 'message')} {self._fate_of_purged()}.")
-        facts += [f"Skipped: {reason} ({number:,})." for reason, number in self.skipped.most_common()]
-        return [*facts, *self.guesses]
+        return [*facts, *(f"Skipped: {each}." for each in self._left_out()), *self.guesses]
+
+    def _left_out(self) -> Iterator[str]:
+        yield from (f"{reason} ({number:,})" for reason, number in self.skipped.most_common())
 
     def _fate_of_purged(self) -> str:
         if self.is_dry:

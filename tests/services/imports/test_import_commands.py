@@ -13,6 +13,7 @@ from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
 from tests.core.cards.made_cards import card, picture, text_chunk
+from tests.core.imports.sessions import qwen_line
 from tests.services.imports.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, written
 
 if TYPE_CHECKING:
@@ -60,6 +61,17 @@ async def test_a_dry_run_says_what_would_come_in(world: World, line: str) -> Non
 )
 async def test_an_import_without_a_file_is_refused(world: World, line: str, told: str) -> None:
     assert (await world.told(line)).startswith(told)
+
+
+@pytest.mark.parametrize("line", ["/import {}", "/import {} --dry-run", "/import {} {}"])
+async def test_an_import_without_a_message_is_refused(world: World, line: str) -> None:
+    path = world.folder / "s1.jsonl"
+    path.write_text(f"{json.dumps(qwen_line('n1', None, 'system', subtype='ui_telemetry'))}\n")
+    paths = "These 2 paths hold" if line.count("{}") == 2 else f"{path} holds"
+    assert await world.told(line.format(path, path)) == (
+        f"{paths} no message that can be imported: conversation without messages ({line.count('{}')}); "
+        "docs/moving.md tells what is taken."
+    )
 
 
 async def test_a_path_with_blanks_needs_no_quotes_and_is_completed(world: World) -> None:

@@ -85,11 +85,12 @@ async def test_a_dry_run_changes_nothing(world: World) -> None:
     assert await contents(world) == ["Where is Rome?"]
 
 
-async def test_the_database_of_this_very_chorus_is_left_out_of_a_folder(world: World) -> None:
+async def test_the_database_of_this_very_chorus_is_left_out(world: World) -> None:
     await taken_in(world, ROME, WHERE)
     own = world.services.imports.attachments.with_name("chorus.db")
-    report = await imports(world).preview(Wanted([own], "chorus"))
-    assert (report.conversations, [*report.skipped]) == (0, ["database of this very Chorus"])
+    other = written(world.folder, OSLO, OFTEN)
+    report = await imports(world).preview(Wanted([own, other], "chorus"))
+    assert (report.conversations, [*report.skipped]) == (1, ["database of this very Chorus"])
 
 
 async def test_files_without_a_size_are_not_opened_in_a_folder(world: World) -> None:
