@@ -38,7 +38,8 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── BackupError             a backup that cannot be made, read or restored
     ├── PurgeError              a purge that cannot begin, or not be completed yet
     └── ModelError              the model's provider
-        └── ToolsRefusedError       it takes no tools
+        ├── ToolsRefusedError       it takes no tools
+        └── RequestRejectedError    it rejects a request, maybe for what earlier turns left in it
 """
 
 from __future__ import annotations
@@ -239,6 +240,10 @@ class ModelError(ChorusError):
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
         super().__init__(f"{problem} {advice}".rstrip())
+
+
+class RequestRejectedError(ModelError):
+    """The provider rejected a request for no reason that is known here."""
 
 
 class ToolsRefusedError(ModelError):

@@ -17,7 +17,7 @@ from chorus_cli.adapters.models.error_bodies import (
     status_in,
 )
 from chorus_cli.adapters.models.tool_calling import refuses_tools
-from chorus_cli.core.errors import ModelError, ToolsRefusedError
+from chorus_cli.core.errors import ModelError, RequestRejectedError, ToolsRefusedError
 from chorus_cli.core.models.choice import PROVIDERS
 from chorus_cli.core.models.events import ARRIVED
 from chorus_cli.core.text.redaction import redact
@@ -124,7 +124,7 @@ _WRONG_KEY = _Kind("The provider of {model} rejected the key", "Check {key}")
 _REDIRECTED = _Kind("The server of {model}{place} redirects elsewhere, status {status}", "Correct its address")
 _REJECTED = _Kind(
     "The provider of {model} rejected the request",
-    "Check the persona's settings, or choose another model with /model",
+    "Check the persona's settings, choose another model with /model, or begin anew with /new",
 )
 _TIMED_OUT = _Kind("The provider of {model} timed out with status {status}", "Try again", retryable=True)
 _FAILING = _Kind("The provider of {model} is failing or overloaded, status {status}", "Try again later", retryable=True)
@@ -167,8 +167,9 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
     advice = _shortened(redact(kind.advice.format_map(facts), asked.secrets), _LONGEST_ADVICE) + "."
     problem = redact(kind.problem.format_map(facts), asked.secrets)
     words = "" if kind in _WORDLESS else redact(_words(failure), asked.secrets)
-    is_refusal = refuses_tools(status, _words(failure))
-    return (ToolsRefusedError if is_refusal else ModelError)(
+    is_about_tools = refuses_tools(status, _words(failure))
+    error_class = ToolsRefusedError if is_about_tools else RequestRejectedError if kind is _REJECTED else ModelError
+    return error_class(
         _with_words(problem, words, LONGEST_SENTENCE - len(advice) - 1),
         advice=advice,
         status_code=status if kind.answered else None,

@@ -21,6 +21,7 @@ from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.messages import Message, Role, Status, is_filled
 from chorus_cli.core.memory.prompt import hot_block
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
+from chorus_cli.core.models.plain_history import with_plain_history
 from chorus_cli.core.tools.declaration import NO_OFFER
 
 if TYPE_CHECKING:
@@ -87,6 +88,11 @@ class RequestPlan:
         request = replace(self.request, tools=(), prompt_tokens=self.snapshot.budget.corrected(tokens))
         snapshot = replace(self.snapshot, frame=replace(frame, offer=NO_OFFER))
         return replace(self, snapshot=snapshot, request=request, tokens=tokens)
+
+    def with_plain_history(self) -> RequestPlan:
+        """Return the plan of the same request with earlier turns as plain text."""
+        snapshot = replace(self.snapshot, is_plain=True)
+        return replace(self, snapshot=snapshot, request=with_plain_history(self.request))
 
     def left_out(self) -> Iterator[tuple[Reason, Message]]:
         """Yield every message of the view, and every one taken back within its reach, that is not sent."""
@@ -212,7 +218,7 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
     chosen = frame.target.persona.settings
-    return ModelRequest(
+    request = ModelRequest(
         frame.target.choice.model,
         (system, *lead, *messages_of(rows, frame.accepted, snapshot.echoed)),
         chosen.temperature,
@@ -222,6 +228,7 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
         tools=frame.offer.tools,
         effort=chosen.effort,
     )
+    return with_plain_history(request) if snapshot.is_plain else request
 
 
 def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:

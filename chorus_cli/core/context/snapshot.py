@@ -96,7 +96,7 @@ class ContextSnapshot:
     ``fold_is_undone`` says that the newest fold was taken back. ``last_spoken`` is the time of the newest message of
     the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
     older ones out. ``hot`` are the memory items of the system message. ``echoed`` are the thoughts that go with
-    replies, by the ids of these.
+    replies, by the ids of these. With ``is_plain``, the model takes earlier turns only as plain text.
     """
 
     frame: Frame
@@ -108,6 +108,7 @@ class ContextSnapshot:
     first_message_id: int | None = None
     hot: tuple[Item, ...] = ()
     echoed: Mapping[int, Echoed] = field(default_factory=dict)
+    is_plain: bool = False
 
     @property
     def target(self) -> Target:

@@ -173,6 +173,13 @@ class Context:
         with suppress(StorageError):
             await self.store.write(_learn, key, estimated_tokens, reported_tokens)
 
+    async def remember_refusal(self, snapshot: ContextSnapshot) -> None:
+        """Remember that the model takes the turns since the boundary only as plain text."""
+        key = meta_rows.plain_history_key(snapshot.target.thread_id, snapshot.target.choice.model)
+        # What cannot be stored now, the next request finds out again.
+        with suppress(StorageError):
+            await self.store.write(meta_rows.store, key, str(snapshot.view.boundary_id or 0))
+
     async def input_price(self, model: str) -> float | None:
         """Return the price of a token of input in US dollars, ``None`` where it is unknown."""
         return await asyncio.to_thread(self.dollars_per_input_token, model)

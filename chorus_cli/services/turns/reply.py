@@ -12,6 +12,7 @@ from chorus_cli.core.errors import (
     DatabaseReadOnlyError,
     MessageNotStoredError,
     ModelError,
+    RequestRejectedError,
     StorageError,
     ThreadBusyError,
     ToolsRefusedError,
@@ -19,6 +20,7 @@ from chorus_cli.core.errors import (
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import PAUSES_SECONDS, Lengths, calls_to_answer, outcome, pause_before_retry
+from chorus_cli.core.models.plain_history import with_plain_history
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.turns.calls import CallLog, CallRound, with_unique_ids
 from chorus_cli.services.turns.reply_rows import ReplyWriter
@@ -66,6 +68,13 @@ class ToolsRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryRefused:
+    """The model has refused a request that it takes with earlier turns as plain text."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """The reply ended with calls; the first of them is stored and in progress. ``thoughts`` are what led to them."""
 
@@ -89,7 +98,7 @@ class Answering:
 
     async def reply(
         self, row: Message, request: ModelRequest, notices: Sequence[str] = ()
-    ) -> AsyncGenerator[TurnEvent | ToolsRefused | Called, None]:
+    ) -> AsyncGenerator[TurnEvent | ToolsRefused | HistoryRefused | Called, None]:
         """Ask the model, write what it says into ``row``, and yield what happens.
 
         The last event is ``TurnDone``, or ``Called`` if the model wants tools to be used: the turn goes on then.
@@ -200,11 +209,15 @@ class Answering:
 
     async def _attempts(
         self, request: ModelRequest, notices: Sequence[str]
-    ) -> AsyncGenerator[ModelEvent | Asking | ToolsRefused, None]:
-        """Yield the notices and stream the reply; retry as long as nothing of it has arrived, without refused tools."""
+    ) -> AsyncGenerator[ModelEvent | Asking | ToolsRefused | HistoryRefused, None]:
+        """Yield the notices and stream the reply; retry as long as nothing of it has arrived.
+
+        Refused tools are left out, and a request that is rejected is made once more with earlier turns as plain text.
+        """
         for notice in notices:
             yield Notice(notice)
         failures = 0
+        found_out: list[ToolsRefused | HistoryRefused] = []
         while True:
             started = False
             yield Asking(request.model)
@@ -212,11 +225,14 @@ class Answering:
                 async with aclosing(self.outside.model.stream(request)) as events:
                     async for event in events:
                         started = started or not isinstance(event, Notice)
+                        while started and found_out:
+                            yield found_out.pop(0)
                         yield event
             except ModelError as error:
-                if isinstance(error, ToolsRefusedError) and request.tools and not started:
-                    request = replace(request, tools=())
-                    yield ToolsRefused(request.model)
+                adapted = None if started else _adapted(request, error)
+                if adapted is not None:
+                    request = adapted[0]
+                    found_out.append(adapted[1])
                     continue
                 failures += 1
                 pause = None if started else pause_before_retry(error, failures)
@@ -226,3 +242,13 @@ class Answering:
                 await self.outside.clock.sleep(pause)
             else:
                 return
+
+
+def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, ToolsRefused | HistoryRefused] | None:
+    """Return a request without what the provider refused, and what that was; ``None`` if nothing can be left out."""
+    if isinstance(error, ToolsRefusedError) and request.tools:
+        return replace(request, tools=()), ToolsRefused(request.model)
+    if isinstance(error, RequestRejectedError):
+        plain = with_plain_history(request)
+        return None if plain.messages == request.messages else (plain, HistoryRefused(request.model))
+    return None

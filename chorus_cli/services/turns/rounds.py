@@ -17,7 +17,7 @@ from chorus_cli.core.models.thoughts import Span
 from chorus_cli.services.tools.built_in import Caller
 from chorus_cli.services.turns.calls import ENOUGH, MOST_ROUNDS
 from chorus_cli.services.turns.notices import flash_notice, shortfalls
-from chorus_cli.services.turns.reply import Called, ToolsRefused
+from chorus_cli.services.turns.reply import Called, HistoryRefused, ToolsRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from chorus_cli.services.turns.reply import Answering
     from chorus_cli.services.turns.unsent_files import UnsentFiles
 
+_PLAIN_HISTORY = (
+    "{model} refuses calls, thoughts or attachments of earlier turns, so it gets their text alone until /new."
+)
 _FOLDING = "The conversation no longer fits its model; the older part is being summarised."
 
 
@@ -168,6 +171,10 @@ class Rounds:
                     case ToolsRefused(model):
                         turn.plan = turn.plan.without_tools()
                         yield Notice(await self.offers.refused(model))
+                    case HistoryRefused(model):
+                        turn.plan = turn.plan.with_plain_history()
+                        await self.context.remember_refusal(turn.plan.snapshot)
+                        yield Notice(_PLAIN_HISTORY.format(model=model))
                     case Called():
                         turn.called = event
                         turn.rounds += 1
@@ -205,7 +212,9 @@ class Rounds:
         replanned = await self.context.plan(snapshot)
         if not _begins_anew(replanned, plan):
             return replanned
-        return await self.context.plan(replace(snapshot, hot=now.hot))
+        # Thoughts that are bound to what came before them are refused after anything else.
+        echoed = {} if snapshot.frame.echo.is_bound else snapshot.echoed
+        return await self.context.plan(replace(snapshot, hot=now.hot, echoed=echoed))
 
 
 def _begins_anew(plan: RequestPlan, before: RequestPlan) -> bool:

@@ -48,6 +48,11 @@ def tools_refused_key(model: str) -> str:
     return f"tools_refused:{model}"
 
 
+def plain_history_key(thread_id: int, model: str) -> str:
+    """Return the key of the boundary since which ``model`` is sent earlier turns of a thread as plain text."""
+    return f"plain_history:{thread_id}:{model}"
+
+
 def value(connection: sqlite3.Connection, key: str) -> str | None:
     """Return the text under ``key``, ``None`` if there is none."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

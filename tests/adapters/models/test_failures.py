@@ -30,18 +30,31 @@ def gemini(code: int, message: str, status: str, *details: dict[str, str]) -> di
     return {"error": {"code": code, "message": message, "status": status, "details": list(details)}}
 
 
+BEGIN_ANEW = "Check the persona's settings, choose another model with /model, or begin anew with /new."
+
+
 @pytest.mark.parametrize(
     ("status", "problem", "advice", "retryable"),
     [
         (302, "The server of openai/m at http://127.0.0.1:9/v1 redirects elsewhere, status 302", "Correct its", False),
-        (400, REJECTED, "Check the persona's settings, or choose another model with /model.", False),
+        (
+            400,
+            REJECTED,
+            BEGIN_ANEW,
+            False,
+        ),
         (401, WRONG_KEY, "Check OPENAI_API_KEY.", False),
         (402, NO_CREDIT, "Check its plan, or choose another model with /model.", False),
         (403, "The provider of openai/m denied access", "Check OPENAI_API_KEY and its permissions.", False),
         (404, f"There is no model openai/m at {ADDRESS}", "Check its name and the address.", False),
         (408, "The provider of openai/m timed out with status 408", "Try again.", True),
         (413, TOO_LONG, "Start over with /new, shrink the window with /context, or set context_token_limit", False),
-        (422, REJECTED, "Check the persona's settings, or choose another model with /model.", False),
+        (
+            422,
+            REJECTED,
+            BEGIN_ANEW,
+            False,
+        ),
         (429, LIMITED, "Try again in 7 s.", True),
         (500, f"{FAILING} 500", "Try again later.", True),
         (504, "The provider of openai/m timed out with status 504", "Try again.", True),

@@ -64,6 +64,8 @@ def read_snapshot(
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
     stored = meta_rows.value(connection, meta_rows.calibration_key(target.choice.model))
     learned = calibration.read(stored) if stored else Calibration()
+    refused_since = meta_rows.value(connection, meta_rows.plain_history_key(target.thread_id, target.choice.model))
+    is_plain = refused_since == str(seen.boundary_id or 0)
     chosen = target.persona.settings
     usage, most_output = chosen.context_usage_threshold, chosen.max_output_tokens
     allowed = budget(frame.limit, usage, most_output, learned, fold_is_undone=known.fold_is_undone)
@@ -76,7 +78,8 @@ def read_snapshot(
         fold_is_undone=known.fold_is_undone,
         first_message_id=start.first_message_id,
         hot=_chosen_hot(connection, frame, allowed, seen) if held is None else held,
-        echoed=_echoed(connection, frame, seen),
+        echoed={} if is_plain else _echoed(connection, frame, seen),
+        is_plain=is_plain,
     )
 
 

@@ -27,13 +27,13 @@ pytestmark = BY_LITELLM
 @pytest.mark.parametrize(
     ("status", "told", "retryable"),
     [
-        (400, ("The provider of openai/m rejected the request", "Check the persona's settings, or choose"), False),
+        (400, ("The provider of openai/m rejected the request", "Check the persona's settings, choose"), False),
         (401, ("The provider of openai/m rejected the key", "Check OPENAI_API_KEY."), False),
         (403, ("The provider of openai/m denied access", "Check OPENAI_API_KEY and its permissions."), False),
         (404, ("There is no model openai/m at http://127.0.0.1:", "Check its name and the address."), False),
         (408, ("The provider of openai/m timed out with status 408", "Try again."), True),
         (413, (TOO_LONG, SHORTEN), False),
-        (422, ("The provider of openai/m rejected the request", "Check the persona's settings, or choose"), False),
+        (422, ("The provider of openai/m rejected the request", "Check the persona's settings, choose"), False),
         (429, ("openai/m is rate limited", "Try again in 7 s."), True),
         (500, ("The provider of openai/m is failing or overloaded, status 500", "Try again later."), True),
         (503, ("The provider of openai/m is failing or overloaded, status 503", "Try again later."), True),
