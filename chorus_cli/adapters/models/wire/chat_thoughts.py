@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.adapters.models.echoes import EchoRule, Filler
+from chorus_cli.adapters.models.echoes import NO_RULE, EchoRule, Filler
 from chorus_cli.adapters.models.thought_parts import Called, Pieces, replayed
 from chorus_cli.adapters.models.wire.received import JsonObject, object_at, objects_at, text_at
 
@@ -103,7 +103,7 @@ class AssistantForm(NamedTuple):
 
 def with_thoughts(message: PromptMessage, shaped: JsonObject, form: AssistantForm) -> JsonObject:
     """Return a reply in the shape of the protocol with its thoughts, or with the least that must be in their place."""
-    if message.role != "assistant":
+    if message.role != "assistant" or form.rule is NO_RULE:
         return shaped
     parts = list(replayed(message, FORM)) if message.thoughts else []
     own = [part for part in parts if isinstance(part, dict)]
