@@ -2,7 +2,7 @@
 
 Played are turns of a talk that is older than its window; jobs have no part in it yet. Each talk is played with a model
 that it outgrows, so that it is folded, with the same while nothing can be summarised, with one that takes all of its
-window, and with memory items that are remembered, captured, recalled and asked for by a tool.
+window, and with memory items that are remembered, captured, recalled and asked for by a tool; then with thoughts too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks.figures import Figure
 from benchmarks.played_talk import Talk, play
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
+from chorus_cli.core.models.thoughts import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -70,11 +71,17 @@ def compare(talk: Talk) -> Iterator[Figure]:
     whole = list(charges(asyncio.run(play(replace(talk, limit_tokens=_ENDLESS_TOKENS))), count))
     unfolded = list(charges(asyncio.run(play(replace(talk, is_summarised=False))), count))
     remembering = list(charges(asyncio.run(play(replace(talk, has_memory=True))), count))
+    thinking = {
+        span: list(charges(asyncio.run(play(replace(talk, has_memory=True, thoughts=span))), count))
+        for span in (Span.TURN, Span.EVER)
+    }
     window = f"{talk.hours} h window, {talk.turns} turns"
     yield _new(f"{window}: not in the request before", folded)
     yield _new(f"{window}, never folded: not in the request before", whole)
     yield _new(f"{window}, summariser down: not in the request before", unfolded)
     yield _new(f"{window}, memory and tools: not in the request before", remembering)
+    for span, found in thinking.items():
+        yield _new(f"{window}, memory, tools, thoughts sent again {span.value}: not in the request before", found)
     calls = sum(each.is_for_summary for each in sent)
     yield _single(f"{window}: summariser's calls", "one a turn", (calls, talk.turns), "calls", CALLS_GOAL)
     price, uncached, cached = (
@@ -107,14 +114,15 @@ def repeated_tokens(
         if known == message:
             repeated += _tokens(message, count)
             continue
-        if known.role == message.role:
+        if known.role == message.role and known.thoughts == message.thoughts:
             repeated += count(os.path.commonprefix([known.content, message.content]))  # noqa: RUF071 - texts, no paths
         break
     return repeated
 
 
 def _tokens(message: PromptMessage, count: Callable[[str], int]) -> int:
-    return count(message.content) + count(message.tool_calls or "") + TOKENS_PER_MESSAGE
+    thoughts = message.thoughts.text if message.thoughts else ""
+    return count(message.content) + count(message.tool_calls or "") + count(thoughts) + TOKENS_PER_MESSAGE
 
 
 def _price(found: Iterable[Charge]) -> float:

@@ -16,7 +16,8 @@ from benchmarks.surroundings import isolated, temporary_folder
 from chorus_cli.app import Options, opened
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.memory.items import ItemType
-from chorus_cli.core.models.events import ReplyEnd, TextDelta, TurnDone
+from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
+from chorus_cli.core.models.thoughts import Echo, Span
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.tools.calls import ToolCall
 from chorus_cli.services.folding.folding import Folding
@@ -40,7 +41,7 @@ _SYSTEM_PROMPT = "You keep the record of a long journey, and say what you think 
 _OLD_WINDOWS = 3
 _SECONDS_BETWEEN_QUESTIONS = (30, 90)
 _REPLY_SECONDS = 10
-_QUESTION_WORDS, _REPLY_WORDS, _SUMMARY_WORDS = (10, 80), (50, 350), 800
+_QUESTION_WORDS, _THOUGHT_WORDS, _REPLY_WORDS, _SUMMARY_WORDS = (10, 80), (50, 500), (50, 350), 800
 _TURNS_BETWEEN_ITEMS, _TURNS_BETWEEN_CODE, _REQUESTS_BETWEEN_CALLS = 7, 5, 6
 _ITEM_WORDS = 12
 _CODE = "```python\ndef mile_{number}(stone):\n    print(stone, {number})\n    return stone + {number}\n```"
@@ -52,7 +53,8 @@ class Talk:
     """How far the window reaches, what the model takes, how many turns there are, and how far the old ones are apart.
 
     The old ones go back three windows. ``is_summarised`` says whether the model writes summaries when it is asked. With
-    ``has_memory`` items are remembered and captured on the way, and the model looks into the memory by its tool.
+    ``has_memory`` items are remembered and captured on the way, and the model looks into the memory by its tool. With a
+    ``thoughts`` it thinks before it answers, and is sent its thoughts again for so long.
     """
 
     hours: int
@@ -61,6 +63,7 @@ class Talk:
     turns: int = 100
     is_summarised: bool = True
     has_memory: bool = False
+    thoughts: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class _Model:
         self.sent: list[Sent] = []
         self._is_summarised = talk.is_summarised
         self._calls_tools = talk.has_memory
+        self._thinks = talk.thoughts is not None
         self._clock = clock
         self._chance = chance
 
@@ -103,6 +107,8 @@ class _Model:
         await self._clock.sleep(_REPLY_SECONDS)
         if is_for_summary and not self._is_summarised:
             raise ModelError("It is down.")
+        if self._thinks:
+            yield ReasoningDelta(prose(self._chance, self._chance.randint(*_THOUGHT_WORDS)))
         if self._calls_tools and request.tools and len(self.sent) % _REQUESTS_BETWEEN_CALLS == 0:
             yield ReplyEnd("tool_calls", calls=(ToolCall(f"call_{len(self.sent)}", "recall_memory", _QUERY),))
             return
@@ -119,7 +125,7 @@ async def play(talk: Talk) -> Sequence[Sent]:
     with temporary_folder() as home:
         async with opened(Options(model=_MODEL), isolated(os.environ, home)) as app:
             await _prepare(app, talk)
-            conversation = _conversation(app, clock, model)
+            conversation = _conversation(app, clock, model, Echo(talk.thoughts or Span.NEVER, calls_only=False))
             for number in range(talk.turns):
                 await clock.sleep(chance.uniform(*_SECONDS_BETWEEN_QUESTIONS) - _REPLY_SECONDS)
                 question = prose(chance, chance.randint(*_QUESTION_WORDS))
@@ -147,14 +153,15 @@ async def _prepare(app: App, talk: Talk) -> None:
     await app.store.write(fill, list(_old_rows(app, talk)))
 
 
-def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
+def _conversation(app: App, clock: _Clock, model: _Model, echo: Echo) -> Conversation:
     """Return the app's, which folds behind the talk as in the chat, with the clock and the model in their places."""
-    conversation, planner = app.services().conversation, app.services().context.planner
+    conversation = app.services().conversation
+    planner = replace(app.services().context.planner, echo_of=lambda _model: echo)
     folding = Folding(planner, Summarizer(model, planner, clock), clock)
     folds = FoldSchedule(planner.store, folding, _fail, lambda _sentence: None)
     answering = conversation.answering
     outside = replace(answering.outside, model=model, clock=clock)
-    rounds = replace(conversation.rounds, answering=replace(answering, outside=outside), folds=folds)
+    rounds = replace(conversation.rounds, context=planner, answering=replace(answering, outside=outside), folds=folds)
     access = replace(rounds.memory.access, clock=clock)
     return replace(conversation, rounds=replace(rounds, memory=Memory(access, FlashSaves(access))))
 

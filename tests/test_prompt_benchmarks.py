@@ -75,12 +75,14 @@ def test_a_talk_that_is_folded_is_measured_against_one_that_is_not() -> None:
         f"{window}, never folded: not in the request before",
         f"{window}, summariser down: not in the request before",
         f"{window}, memory and tools: not in the request before",
+        f"{window}, memory, tools, thoughts sent again within the turn: not in the request before",
+        f"{window}, memory, tools, thoughts sent again for ever: not in the request before",
         f"{window}: summariser's calls",
         f"{window}: price of a turn",
         f"{window}: price of a turn",
     ]
     assert all(shown.value > 0 for shown in found)
-    new, _, _, _, _, uncached, cached = found
+    new, *_, uncached, cached = found
     assert new.ratio < 1
     assert uncached.reference_value > cached.reference_value
 
