@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chorus_cli.adapters.models.echoes import ECHO_RULES, EchoRule, Filler
 from chorus_cli.adapters.models.providers import PROVIDERS as ASKED_DIRECTLY
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.core.limits import LIMITS
@@ -62,6 +63,18 @@ def addresses_table() -> str:
     return "\n".join(["| models | address | variables for another one |", "|---|---|---|", *rows])
 
 
+def thoughts_table() -> str:
+    rows = [
+        f"| {rule.title} | {rule.form} | {rule.echo.span.value} | {_of(rule)} | {rule.source} |" for rule in ECHO_RULES
+    ]
+    return "\n".join(["| models | what goes back | how long | of replies | source |", "|---|---|---|---|---|", *rows])
+
+
+def _of(rule: EchoRule) -> str:
+    replies = "with calls" if rule.echo.calls_only else "all"
+    return f"{replies}; a blank for others" if rule.filler is not Filler.NONE else replies
+
+
 def formats_table() -> str:
     rows = [f"| {each.title} | {each.files} |" for each in ALL_FORMATS]
     return "\n".join(["| of | what |", "|---|---|", *rows])
@@ -85,6 +98,7 @@ def tables() -> dict[str, str]:
         "settings": settings_table(),
         "models": models_table(),
         "addresses": addresses_table(),
+        "thoughts": thoughts_table(),
         "formats": formats_table(),
         "limits": limits_table(),
         "key shapes": key_shapes_table(),

@@ -25,14 +25,16 @@ class Filler(Enum):
 
 
 class EchoRule(NamedTuple):
-    """A row of the table: the thoughts of ``models``, a pattern, that a provider is sent again.
+    """A row of the table: the thoughts that go back to some models, called ``title`` together.
 
-    ``field`` of the protocol holds them; without one they go back in the field in which they came. ``form`` names what
-    goes back in the documents, and ``source`` is where the rule is published.
+    ``providers`` and ``names``, a pattern, tell which models these are. ``field`` of the protocol holds the thoughts;
+    without one they go back in the field in which they came. ``form`` says so in the documents, and ``source`` is where
+    the provider publishes the rule.
     """
 
+    title: str
     providers: tuple[str, ...]
-    models: str
+    names: str
     echo: Echo
     form: str
     source: str
@@ -44,16 +46,15 @@ _EVER, _EVER_WITH_CALLS = Echo(Span.EVER, calls_only=False), Echo(Span.EVER)
 _TURN = Echo(Span.TURN)
 _CONTENT, _TEXT, _DETAILS = "reasoning_content", "reasoning", "reasoning_details"
 _AS_IT_CAME = "`reasoning_content` or `reasoning`, as it came"
+_DEEPSEEK, _KIMI = (
+    "api-docs.deepseek.com/guides/thinking_mode",
+    "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model",
+)
+_MINIMAX, _GLM = "platform.minimax.io/docs/api-reference/text-openai-api", "docs.z.ai/guides/capabilities/thinking-mode"
 
 ECHO_RULES: tuple[EchoRule, ...] = (
     EchoRule(
-        ("anthropic",),
-        "claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:-2025|$))",
-        _TURN,
-        "`thinking` and `redacted_thinking` blocks, unmodified",
-        "platform.claude.com/docs/en/build-with-claude/extended-thinking",
-    ),
-    EchoRule(
+        "Claude",
         ("anthropic",),
         "",
         Echo(Span.TURN, is_bound=True),
@@ -61,6 +62,7 @@ ECHO_RULES: tuple[EchoRule, ...] = (
         "platform.claude.com/docs/en/build-with-claude/adaptive-thinking",
     ),
     EchoRule(
+        "OpenAI, by responses",
         (ProtocolName.RESPONSES.value,),
         "",
         _TURN,
@@ -68,6 +70,7 @@ ECHO_RULES: tuple[EchoRule, ...] = (
         "developers.openai.com/api/docs/guides/reasoning",
     ),
     EchoRule(
+        "Gemini",
         ("gemini",),
         "",
         _EVER,
@@ -75,6 +78,7 @@ ECHO_RULES: tuple[EchoRule, ...] = (
         "ai.google.dev/gemini-api/docs/thought-signatures",
     ),
     EchoRule(
+        "Mistral",
         ("mistral",),
         "",
         _EVER,
@@ -82,25 +86,19 @@ ECHO_RULES: tuple[EchoRule, ...] = (
         "docs.mistral.ai/capabilities/reasoning",
         "content",
     ),
+    EchoRule("DeepSeek", ("deepseek",), "", _EVER, "`reasoning_content`", _DEEPSEEK, _CONTENT, Filler.ALL),
     EchoRule(
-        ("deepseek",),
-        "",
-        _EVER,
-        "`reasoning_content`",
-        "api-docs.deepseek.com/guides/thinking_mode",
-        _CONTENT,
-        Filler.ALL,
-    ),
-    EchoRule(
+        "Kimi K2 to K2.6",
         ("moonshot",),
         r"kimi-k2(?:\.[0-6]|-)",
         _EVER_WITH_CALLS,
         "`reasoning_content`",
-        "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model",
+        _KIMI,
         _CONTENT,
         Filler.CALLS,
     ),
     EchoRule(
+        "later Kimi",
         ("moonshot",),
         "kimi-k",
         _EVER,
@@ -109,23 +107,10 @@ ECHO_RULES: tuple[EchoRule, ...] = (
         _CONTENT,
         Filler.CALLS,
     ),
+    EchoRule("GLM", ("zai",), "", _TURN, "`reasoning_content`", _GLM, _CONTENT),
+    EchoRule("MiniMax", ("minimax",), "", _EVER, "`reasoning_details`", _MINIMAX, _DETAILS),
     EchoRule(
-        ("zai",),
-        "",
-        _TURN,
-        "`reasoning_content`",
-        "docs.z.ai/guides/capabilities/thinking-mode",
-        _CONTENT,
-    ),
-    EchoRule(
-        ("minimax",),
-        "",
-        _EVER,
-        "`reasoning_details`",
-        "platform.minimax.io/docs/api-reference/text-openai-api",
-        _DETAILS,
-    ),
-    EchoRule(
+        "OpenRouter",
         ("openrouter",),
         "",
         _EVER,
@@ -133,33 +118,18 @@ ECHO_RULES: tuple[EchoRule, ...] = (
         "openrouter.ai/docs/use-cases/reasoning-tokens",
         _DETAILS,
     ),
-    EchoRule(("groq",), "", _TURN, "`reasoning`", "console.groq.com/docs/reasoning", _TEXT),
-    EchoRule(("cerebras",), "", _TURN, "`reasoning`", "inference-docs.cerebras.ai/capabilities/reasoning", _TEXT),
+    EchoRule("Groq", ("groq",), "", _TURN, "`reasoning`", "console.groq.com/docs/reasoning", _TEXT),
     EchoRule(
-        GATEWAYS,
-        "deepseek.*(?:v[4-9]|flash)",
-        _EVER,
-        _AS_IT_CAME,
-        "api-docs.deepseek.com/guides/thinking_mode",
-        filler=Filler.ALL,
+        "Cerebras", ("cerebras",), "", _TURN, "`reasoning`", "inference-docs.cerebras.ai/capabilities/reasoning", _TEXT
     ),
     EchoRule(
-        GATEWAYS,
-        "kimi-k",
-        _EVER_WITH_CALLS,
-        _AS_IT_CAME,
-        "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model",
-        filler=Filler.CALLS,
+        "DeepSeek elsewhere", GATEWAYS, "deepseek.*(?:v[4-9]|flash)", _EVER, _AS_IT_CAME, _DEEPSEEK, filler=Filler.ALL
     ),
+    EchoRule("Kimi elsewhere", GATEWAYS, "kimi-k", _EVER_WITH_CALLS, _AS_IT_CAME, _KIMI, filler=Filler.CALLS),
+    EchoRule("MiniMax elsewhere", GATEWAYS, "minimax-m", _EVER, _AS_IT_CAME, _MINIMAX),
+    EchoRule("GLM elsewhere", GATEWAYS, "glm-", _TURN, _AS_IT_CAME, _GLM),
     EchoRule(
-        GATEWAYS,
-        "minimax-m",
-        _EVER,
-        _AS_IT_CAME,
-        "platform.minimax.io/docs/api-reference/text-openai-api",
-    ),
-    EchoRule(GATEWAYS, "glm-", _TURN, _AS_IT_CAME, "docs.z.ai/guides/capabilities/thinking-mode"),
-    EchoRule(
+        "others at your own server",
         (OWN_SERVER,),
         "",
         _TURN,
@@ -169,14 +139,14 @@ ECHO_RULES: tuple[EchoRule, ...] = (
 )
 """The first row that matches counts; no other provider is sent any thoughts."""
 
-NO_RULE = EchoRule((), "", NO_ECHO, "", "")
+NO_RULE = EchoRule("", (), "", NO_ECHO, "", "")
 
 
 def echo_rule(endpoint: Endpoint) -> EchoRule:
     """Return the rule for the model of an endpoint."""
     name = _name(endpoint)
     found = (
-        rule for rule in ECHO_RULES if name in rule.providers and re.search(rule.models, endpoint.model, re.IGNORECASE)
+        rule for rule in ECHO_RULES if name in rule.providers and re.search(rule.names, endpoint.model, re.IGNORECASE)
     )
     return next(found, NO_RULE)
 
