@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Annotated
@@ -25,9 +25,22 @@ GROUP: CommandGroup[Services] = CommandGroup(
     "thread", "Conversations with one persona, each with a context of its own.", aliases=("t",)
 )
 
-_ALL = "all"
+_ALL, _THOUGHTS = "all", "--thoughts"
 _MOST_CLOSED = 50
 _COLUMNS = ("", "Thread", "Title", "In context", "Messages", "Last talked", "State")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedHistory:
+    """The thread as typed, empty for the current one, and whether its models' thoughts are to be shown."""
+
+    thread: str = ""
+    with_thoughts: bool = False
+
+
+def _asked_history(text: str, _now: datetime) -> AskedHistory:
+    *before, last = text.rsplit(None, 1)
+    return AskedHistory("".join(before), with_thoughts=True) if last == _THOUGHTS else AskedHistory(text)
 
 
 def _with_closed(text: str, _now: datetime) -> bool:
@@ -38,6 +51,11 @@ def _with_closed(text: str, _now: datetime) -> bool:
 
 def _every(services: Services, text: str) -> Sequence[Candidate]:
     return _candidates(services.threads.offers(), text)
+
+
+def _of_history(services: Services, text: str) -> Sequence[Candidate]:
+    before = text.removesuffix(text.rpartition(" ")[2])
+    return [*_every(services, text), Candidate(f"{before}{_THOUGHTS}", "with the thoughts of the model")]
 
 
 def _open(services: Services, text: str) -> Sequence[Candidate]:
@@ -73,6 +91,12 @@ THREAD = replace(
     TEXT, name="thread", help="a number such as 3 or #3, a title, or the unique beginning of one", complete=_every
 )
 OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complete=_open)
+HISTORY = Parameter(
+    f"thread [{_THOUGHTS}]",
+    _asked_history,
+    f"{THREAD.help}; at the end {_THOUGHTS} for what the model thought before its replies",
+    _of_history,
+)
 MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
 TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
 NEW_TITLE = replace(
@@ -185,20 +209,23 @@ async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Que
 
 
 @GROUP.command("history")
-async def history(services: Services, thread: Annotated[str, THREAD] = "") -> Text | Output:
+async def history(services: Services, thread: Annotated[AskedHistory | None, HISTORY] = None) -> Text | Output:
     """Print everything that was ever said in this thread, or in another one, also a closed one.
 
     Examples:
         /thread history
         /thread history 3
+        /thread history 3 --thoughts
     """
-    chosen = await _found(services, thread) if thread else await services.threads.current()
-    found = await services.threads.history(chosen)
+    asked = thread or AskedHistory()
+    chosen = await _found(services, asked.thread) if asked.thread else await services.threads.current()
+    found = await services.threads.history(chosen, with_thoughts=asked.with_thoughts)
     name = services.focus.target().persona.name
     shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
     if not shown:
         return Text(f"Nothing was said in thread #{chosen.number} yet.")
-    return Output("\n\n".join(log_entry(each, found.marks, name) for each in shown))
+    texts = {id_: each.text for id_, each in found.thoughts.items()}
+    return Output("\n\n".join(log_entry(each, found.marks, name, thoughts=texts.get(each.id, "")) for each in shown))
 
 
 async def _table(services: Services, *, closed: bool) -> Table:

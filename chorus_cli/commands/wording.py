@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.log.marks import LogMarks
-    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.messages import Message, Thought
     from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
@@ -41,11 +41,23 @@ def speaker(role: Role, persona: str) -> str:
             return f"{persona} ({role})"
 
 
-def log_entry(entry: Message | Operation, marks: LogMarks, persona: str, numbers: Numbers | None = None) -> str:
-    """Write a message or a boundary of the log after its local time; with ``numbers``, a boundary names its thread."""
+def log_entry(
+    entry: Message | Operation, marks: LogMarks, persona: str, numbers: Numbers | None = None, thoughts: str = ""
+) -> str:
+    """Write a message or a boundary of the log after its local time; with ``numbers``, a boundary names its thread.
+
+    A line before the words of a reply says how long its model thought; with ``thoughts``, these follow in it.
+    """
     if isinstance(entry, Operation):
         return f"[{_stamp(entry.created_at)}] {_marker(entry, numbers)}"
-    return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_said(entry, marks)}"
+    said = "\n".join(filter(None, (_thought(entry.thought, thoughts), _said(entry, marks))))
+    return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {said}"
+
+
+def _thought(thought: Thought | None, text: str) -> str:
+    if thought is None:
+        return ""
+    return f"[{thought.words}:\n{text.strip()}]" if text.strip() else f"[{thought.words}]"
 
 
 def _stamp(moment: datetime) -> str:

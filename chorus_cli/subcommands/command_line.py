@@ -242,6 +242,7 @@ def _add_readers(commands: argparse._SubParsersAction[Parser]) -> None:
     log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
     log.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     log.add_argument("-n", dest="newest", metavar="N", type=_number, help="only the newest N of them")
+    log.add_argument("--thoughts", action="store_true", help="with what models thought before their replies")
     log.add_argument("--json", action="store_true", help="as one JSON value")
     search = _about_personas(commands, "search")
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")

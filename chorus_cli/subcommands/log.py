@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.models.model_map import ModelMap
@@ -16,7 +17,15 @@ from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.time import timespan
 from chorus_cli.services.log.costs import Costs, Grouping
 from chorus_cli.services.log.search import Search
-from chorus_cli.services.log.transcript import newest_of, numbers_of, operations_of, selected, transcript
+from chorus_cli.services.log.transcript import (
+    newest_of,
+    numbers_of,
+    operations_of,
+    readable_thoughts,
+    selected,
+    thoughts_in,
+    transcript,
+)
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
@@ -47,9 +56,12 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         entries, marks = transcript(app.store, selection, operations), log_marks(operations, selection.thread_id)
         numbers = await numbers_of(app.store, slug)
         if chosen.json:
-            print_json([entry_as_json(entry, marks, numbers) async for entry in entries])
+            printed = [entry async for entry in entries]
+            found = await thoughts_in(app.store, printed)
+            print_json([entry_as_json(entry, marks, numbers, found) for entry in printed])
         else:
-            await show_transcript(entries, marks, name, standard_output(), numbers)
+            thoughts = partial(readable_thoughts, app.store) if chosen.thoughts else None
+            await show_transcript(entries, marks, name, standard_output(), numbers, thoughts)
     return DONE
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.attachments import as_json, with_lines
@@ -11,14 +12,21 @@ from chorus_cli.core.log.marks import NO_MARKS, LogMarks, marker
 from chorus_cli.core.log.messages import Message, Role, is_written
 from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
 from chorus_cli.core.text.fences import fenced
+from chorus_cli.core.text.quotations import quotation
 from chorus_cli.core.text.references import has_controls, with_references
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from chorus_cli.core.log.messages import Thought
     from chorus_cli.core.log.operations import Operation
+
+    ThoughtTexts = tuple[str, str]
+    """Thoughts as they can be read, and JSON of the provider's own parts; empty without any."""
+
+_NO_THOUGHTS = "", ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +34,8 @@ class Export:
     """Messages of one persona with the boundaries between them, and the time of the export.
 
     ``is_whole`` marks an export of everything that was ever said in the thread, not only of the context; ``marks``
-    knows which messages were taken back, ``numbers`` the user's names of threads and operations.
+    knows which messages were taken back, ``numbers`` the user's names of threads and operations. ``thoughts`` are those
+    before messages, by the ids of these.
     """
 
     persona: str
@@ -37,6 +46,7 @@ class Export:
     entries: tuple[Message | Operation, ...]
     marks: LogMarks = NO_MARKS
     numbers: Numbers = NO_NUMBERS
+    thoughts: Mapping[int, ThoughtTexts] = field(default_factory=dict)
 
     @property
     def messages(self) -> list[Message]:
@@ -45,8 +55,10 @@ class Export:
 
 
 def without_empty_replies(entries: Iterable[Message | Operation]) -> tuple[Message | Operation, ...]:
-    """Return the entries without the rows of replies that failed before the first word."""
-    return tuple(entry for entry in entries if not isinstance(entry, Message) or is_written(entry))
+    """Return the entries without the rows of replies that failed before the first word or thought."""
+    return tuple(
+        entry for entry in entries if not isinstance(entry, Message) or is_written(entry) or entry.thought is not None
+    )
 
 
 def document(export: Export, *, is_json: bool) -> str:
@@ -70,7 +82,9 @@ def markdown(export: Export) -> str:
 def _entry(entry: Message | Operation, export: Export) -> str:
     if not isinstance(entry, Message):
         return f"---\n\n*{marker(entry)} {_local(entry.created_at)}*"
-    parts = [f"## {_speaker(entry.role, export.name)}, {_local(entry.timestamp)}", _body(entry)]
+    text, _ = export.thoughts.get(entry.id, _NO_THOUGHTS)
+    thought = _thought(entry.thought, text) if entry.thought is not None else ""
+    parts = [f"## {_speaker(entry.role, export.name)}, {_local(entry.timestamp)}", thought, _body(entry)]
     if entry.tool_calls:
         parts.append(fenced(entry.tool_calls, "json"))
     if entry.status.broke_off:
@@ -78,6 +92,10 @@ def _entry(entry: Message | Operation, export: Export) -> str:
     if words := export.marks.words(entry):
         parts.append(f"*{words}*")
     return "\n\n".join(part for part in parts if part)
+
+
+def _thought(thought: Thought, text: str) -> str:
+    return quotation("\n\n".join(filter(None, (f"*{thought.words}*", text.strip("\n")))))
 
 
 def _body(message: Message) -> str:
@@ -108,15 +126,26 @@ def _json(export: Export) -> str:
         "thread": export.numbers.thread(export.thread_id),
         "exported_at": timestamps.to_text(export.exported_at),
         "whole_thread": export.is_whole,
-        "messages": [message_as_json(message, export.numbers, export.marks) for message in export.messages],
+        "messages": [
+            message_as_json(message, export.numbers, export.marks, export.thoughts.get(message.id))
+            for message in export.messages
+        ],
     }
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def entry_as_json(entry: Message | Operation, marks: LogMarks, numbers: Numbers = NO_NUMBERS) -> dict[str, object]:
-    """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``."""
+def entry_as_json(
+    entry: Message | Operation,
+    marks: LogMarks,
+    numbers: Numbers = NO_NUMBERS,
+    thoughts: Mapping[int, ThoughtTexts] = MappingProxyType({}),
+) -> dict[str, object]:
+    """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``.
+
+    ``thoughts`` are those before messages, by the ids of these.
+    """
     if isinstance(entry, Message):
-        return message_as_json(entry, numbers, marks)
+        return message_as_json(entry, numbers, marks, thoughts.get(entry.id))
     return _boundary_as_json(entry, numbers)
 
 
@@ -131,10 +160,13 @@ def _boundary_as_json(boundary: Operation, numbers: Numbers) -> dict[str, object
     }
 
 
-def message_as_json(message: Message, numbers: Numbers, marks: LogMarks | None = None) -> dict[str, object]:
+def message_as_json(
+    message: Message, numbers: Numbers, marks: LogMarks | None = None, thoughts: ThoughtTexts | None = None
+) -> dict[str, object]:
     """Return a message as in the log, with the numbers of its thread and of the operation that put it in.
 
-    With ``marks`` also whether it was undone, or replaced by another reply.
+    With ``marks`` also whether it was undone, or replaced by another reply. Like calls of tools, a provider's parts of
+    ``thoughts`` are JSON within a text, which keeps them word for word.
     """
     fields: dict[str, object] = {
         "id": message.id,
@@ -155,6 +187,18 @@ def message_as_json(message: Message, numbers: Numbers, marks: LogMarks | None =
         fields["tool_call_id"] = message.tool_call_id
     if message.attachments:
         fields["attachments"] = [as_json(each) for each in message.attachments]
+    fields |= _thought_fields(message.thought, thoughts or _NO_THOUGHTS)
     if marks is not None:
         fields |= {"undone": marks.is_undone(message), "replaced": marks.is_replaced(message)}
     return fields
+
+
+def _thought_fields(thought: Thought | None, texts: ThoughtTexts) -> dict[str, object]:
+    text, parts = texts
+    found = {
+        "reasoning": text or None,
+        "thought_parts": parts or None,
+        "thought_seconds": thought.seconds if thought else None,
+        "thought_tokens": thought.tokens if thought else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}

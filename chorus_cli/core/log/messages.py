@@ -165,8 +165,11 @@ def words_of(message: Message | MessageContent) -> str:
 
 
 def is_reply_of_calls(message: Message) -> bool:
-    """Return whether a reply consists of calls of tools alone, which have rows of their own: it is empty and whole."""
-    is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message)
+    """Return whether a reply is nothing but calls of tools, which have rows of their own.
+
+    It is empty, whole and without a thought.
+    """
+    is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message) and message.thought is None
     return is_empty_reply and message.status is Status.COMPLETE
 
 

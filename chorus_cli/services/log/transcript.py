@@ -10,16 +10,17 @@ from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Fork
 from chorus_cli.core.log.export import Export, without_empty_replies
 from chorus_cli.core.log.marks import NO_MARKS, log_marks
+from chorus_cli.core.log.messages import Message
 from chorus_cli.core.log.operations import Numbers
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thought_rows, thread_rows
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.target import Target
-    from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.models.thoughts import Thoughts
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
     from chorus_cli.storage.sqlite.store import Store
@@ -98,6 +99,18 @@ async def _boundary(store: Store, selection: Selection, boundary: Operation) -> 
     return [*(rows[member] for member in boundary.members), boundary]
 
 
+async def thoughts_in(store: Store, entries: Iterable[Message | Operation]) -> Mapping[int, Thoughts]:
+    """Return the thoughts of models before the messages of a transcript, by the ids of these."""
+    ids = [entry.id for entry in entries if isinstance(entry, Message)]
+    return await store.read(thought_rows.of_replies, ids)
+
+
+async def readable_thoughts(store: Store, message: Message) -> str:
+    """Return the thoughts before a message as far as they can be read."""
+    found = {} if message.thought is None else await thoughts_in(store, [message])
+    return found[message.id].text if message.id in found else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Exporting:
     """Collects the messages of exports."""
@@ -121,7 +134,8 @@ class Exporting:
             entries = (await self.context.snapshot(target, now)).view.messages
         numbers = await numbers_of(self.context.store, target.persona.slug)
         entries, persona = without_empty_replies(entries), target.persona
-        export = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks, numbers)
+        thoughts = await thoughts_in(self.context.store, entries)
+        export = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks, numbers, thoughts)
         if not export.messages:
             otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
             raise CommandError(

@@ -16,7 +16,7 @@ from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.log.transcript import Selection, transcript
+from chorus_cli.services.log.transcript import Selection, thoughts_in, transcript
 from chorus_cli.storage.sqlite.context.thread_views import newest_in_context, number_in_view
 from chorus_cli.storage.sqlite.log import operation_rows, thread_lists, thread_rows
 from chorus_cli.storage.sqlite.memory import item_rows
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.log.threads import Thread
+    from chorus_cli.core.models.thoughts import Thoughts
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey
@@ -63,11 +64,15 @@ class ListedThread(NamedTuple):
 
 
 class History(NamedTuple):
-    """All messages of a thread, with the effective boundaries between them."""
+    """All messages of a thread, with the effective boundaries between them.
+
+    ``thoughts`` are those to be shown before messages, by the ids of these.
+    """
 
     thread: Thread
     entries: tuple[Message | Operation, ...]
     marks: LogMarks
+    thoughts: Mapping[int, Thoughts]
 
 
 class Threads:
@@ -162,12 +167,13 @@ class Threads:
         running = await self._context.store.read(self._running)
         return tuple(thread for thread in threads if thread.id in running)
 
-    async def history(self, thread: Thread) -> History:
+    async def history(self, thread: Thread, *, with_thoughts: bool = False) -> History:
         """Return the whole thread, also what is no longer in context."""
         store, selection = self._context.store, Selection(self._focus.slug, thread.id)
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
-        return History(thread, entries, log_marks(operations))
+        thoughts = await thoughts_in(store, entries) if with_thoughts else {}
+        return History(thread, entries, log_marks(operations), thoughts)
 
     def offers(self) -> Sequence[Thread]:
         """Return the threads for completion, as they were read last; they are read again in the background."""

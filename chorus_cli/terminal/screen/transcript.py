@@ -9,7 +9,7 @@ from chorus_cli.core.log.messages import Message, is_reply_of_calls
 from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from chorus_cli.core.log.marks import LogMarks
     from chorus_cli.core.log.operations import Operation
@@ -22,8 +22,15 @@ async def show_transcript(
     persona: str,
     screen: Screen,
     numbers: Numbers = NO_NUMBERS,
+    thoughts: Callable[[Message], Awaitable[str]] | None = None,
 ) -> None:
-    """Print each entry after its local time; ``numbers`` are those of the persona's threads."""
+    """Print each entry after its local time.
+
+    ``numbers`` are those of the persona's threads. ``thoughts`` reads the ones before a message, to be shown with it.
+    """
     async for entry in entries:
-        if not isinstance(entry, Message) or not is_reply_of_calls(entry):
+        if not isinstance(entry, Message):
             screen.line(f"{log_entry(entry, marks, persona, numbers)}\n")
+        elif not is_reply_of_calls(entry):
+            text = await thoughts(entry) if thoughts else ""
+            screen.line(f"{log_entry(entry, marks, persona, numbers, text)}\n")
