@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.core.log.messages import Role, Status
+    from chorus_cli.core.log.messages import Role, Status, Thought
 
 NO_TIME = "A conversation begins without times: they are guessed from its own, its other messages or this import."
 
@@ -33,7 +33,8 @@ class ForeignMessage:
 
     ``timestamp`` is aware UTC; ``None`` means that the program wrote none, and that of the message before it is taken.
     ``tool_calls`` is JSON text in the shape of the OpenAI API, ``tool_call_id`` names the call of a result.
-    ``reasoning`` is kept beside the message and never sent. One that ``is_hidden`` was not sent to the model there.
+    ``reasoning``, the thoughts of the model, is kept beside the message and never sent; ``thought_parts`` is JSON of
+    the provider's own parts of them. One that ``is_hidden`` was not sent to the model there.
     """
 
     key: str
@@ -48,6 +49,8 @@ class ForeignMessage:
     reasoning: str | None = None
     files: tuple[ForeignFile, ...] = ()
     is_hidden: bool = False
+    thought_parts: str | None = None
+    thought: Thought | None = None
 
 
 @dataclass(frozen=True, slots=True)

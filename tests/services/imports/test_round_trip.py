@@ -13,7 +13,7 @@ import pytest
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.log.attachments import Attachment
-from chorus_cli.core.log.messages import MessageContent, Role
+from chorus_cli.core.log.messages import MessageContent, Role, Thought
 from chorus_cli.services.imports.exports import Exports
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 PHOTO = b"the bytes of a photo"
+PARTS = '{"form": "demo",  "parts": [{"type": "thinking", "thinking": "h\\u006d", "signature": "c2ln", "at": 1.0e2}]}'
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,11 @@ def _photographed(connection: sqlite3.Connection) -> None:
     for content in (
         MessageContent(9, Role.TOOL_USE, "", at, said, tool_calls=calls, model="gpt"),
         MessageContent(9, Role.TOOL_RESULT, "a photo", at, said, tool_call_id="1"),
-        MessageContent(9, Role.ASSISTANT, "Nice", at, said, model="gpt", reasoning="hm"),
-    ):
+        MessageContent(
+            9, Role.ASSISTANT, "Nice", at, said, model="gpt", reasoning="hm\n> no\n\n<!-- message {} -->",
+            thought_parts=PARTS, thought=Thought(1.5, 7),
+        ),
+    ):  # fmt: skip
         message_rows.insert_row(connection, "sam", content)
 
 
@@ -99,6 +103,20 @@ async def test_an_exported_log_gives_the_same_export_in_an_empty_home(lived: Hom
     assert (report.added_conversations, report.skipped) == (3, {})
     assert await other.exported(ending) == before
     assert PHOTO in before.values()
+
+
+@pytest.mark.parametrize(("ending", "parts"), [("md", None), ("jsonl", PARTS), ("db", PARTS)])
+async def test_thoughts_come_back_word_for_word_but_for_the_parts_in_markdown(
+    lived: Home, other: Home, ending: str, parts: str | None
+) -> None:
+    if ending == "db":
+        await other.takes_in(next(lived.world.folder.glob("*.db")))
+    else:
+        await lived.exported(ending)
+        await other.takes_in(lived.out / ending)
+    columns = "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE content = 'Nice'"
+    found = await other.world.store.read(lambda connection: connection.execute(columns).fetchall())
+    assert found == [("hm\n> no\n\n<!-- message {} -->", parts, 1.5, 7)]
 
 
 async def test_the_database_of_another_chorus_gives_the_same_export(lived: Home, other: Home) -> None:

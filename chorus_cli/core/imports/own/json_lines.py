@@ -8,8 +8,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.imports import values
 from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, ForeignMessage
-from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.log.messages import Role, Status, Thought
 from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.core.time import timestamps
 
@@ -21,6 +22,7 @@ MARK = "chorus_conversation"
 VERSION = 1
 _BROKEN = "line that cannot be read"
 # The json module escapes those below U+0020.
+_UNMEASURED = Thought()
 _CONTROL = re.compile(r"[\x7f-\x9f]")
 
 Word = TypeVar("Word", bound=Enum)
@@ -52,7 +54,11 @@ def header(conversation: ForeignConversation) -> dict[str, object]:
 
 
 def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
-    """Return the fields of a message; those without a value are left out."""
+    """Return the fields of a message; those without a value are left out.
+
+    A provider's parts of thoughts are JSON within a text, as calls of tools are, which keeps them word for word.
+    """
+    seconds, tokens = message.thought or _UNMEASURED
     found: dict[str, object | None] = {
         "key": message.key,
         "parent": message.parent,
@@ -64,6 +70,9 @@ def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
         "tool_calls": message.tool_calls,
         "tool_call_id": message.tool_call_id,
         "reasoning": message.reasoning,
+        "thought_parts": message.thought_parts,
+        "thought_seconds": seconds,
+        "thought_tokens": tokens,
         "files": [_file_fields(file) for file in message.files] or None,
         "content": message.content,
     }
@@ -127,6 +136,8 @@ def message_of(value: object) -> ForeignMessage | None:
         tool_calls=_text(value.get("tool_calls")),
         tool_call_id=_text(value.get("tool_call_id")),
         reasoning=_text(value.get("reasoning")),
+        thought_parts=_text(value.get("thought_parts")),
+        thought=values.thought(value.get("thought_seconds"), value.get("thought_tokens")),
         files=tuple(filter(None, map(_file_of, files))) if isinstance(files, list) else (),
     )
 

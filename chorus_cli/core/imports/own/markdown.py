@@ -1,7 +1,8 @@
 """Our own Markdown: front matter for the conversation, and a comment above each message that holds its facts.
 
-A line of a message that would be read as such a comment is written with a backslash before it. Control characters are
-written as references, in messages whose facts say so.
+What a model thought before a message is a quotation above its words, below a line that says for how long; the facts say
+that it is there, and older exports hold it themselves. A line of a message that would be read as such a comment is
+written with a backslash before it. Control characters are written as references, in messages whose facts say so.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.own import json_lines
-from chorus_cli.core.log.messages import Role
+from chorus_cli.core.log.messages import Role, Thought
+from chorus_cli.core.text.quotations import quotation, without_quotation
 from chorus_cli.core.text.references import has_controls, with_references, without_references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignMessage
 
@@ -27,7 +29,8 @@ ATTACHMENTS = "attachments"
 _COMMENT = re.compile(r"^<!-- message (\{.*\}) -->$", re.MULTILINE)
 _LIKE_A_COMMENT = re.compile(r"^(\\*<!-- message )", re.MULTILINE)
 _WRITTEN_WITH_A_BACKSLASH = re.compile(r"^\\(\\*<!-- message )", re.MULTILINE)
-_ESCAPED = "escaped"
+_ESCAPED, _THOUGHTS, _PARTS = "escaped", "reasoning", "thought_parts"
+_LINES_ABOVE_THOUGHTS = 2
 _SPEAKERS = {
     Role.USER: "Human",
     Role.ASSISTANT: "Assistant",
@@ -60,15 +63,20 @@ def conversation_in(text: str) -> ForeignConversation:
 
 def _block(message: ForeignMessage, *, is_live: bool) -> str:
     facts = json_lines.fields(message, is_live=is_live)
-    facts.pop("content")
+    for name in ("content", _PARTS):
+        facts.pop(name, None)
     at = f", {message.timestamp:%Y-%m-%d %H:%M:%S} UTC" if message.timestamp else ""
     aside = "" if is_live else " (on another branch)"
     links = [f"[{_label(file.name)}]({ATTACHMENTS}/{file.entry})" for file in message.files]
-    content = message.content
-    if has_controls(content):
-        facts[_ESCAPED], content = True, with_references(content)
+    content, thoughts = message.content, message.reasoning or ""
+    if has_controls(content) or has_controls(thoughts):
+        facts[_ESCAPED], content, thoughts = True, with_references(content), with_references(thoughts)
+    above = ["\n".join(links)] if links else []
+    if message.reasoning is not None:
+        facts[_THOUGHTS] = True
+        above.append(quotation(f"*{(message.thought or Thought()).words}*\n\n{thoughts}"))
     content = _LIKE_A_COMMENT.sub(r"\\\1", content)
-    parts = [f"## {_SPEAKERS[message.role]}{at}{aside}", *(["\n".join(links)] if links else []), content]
+    parts = [f"## {_SPEAKERS[message.role]}{at}{aside}", *above, content]
     # A comment ends at the first sign that is greater.
     written = _json(facts).replace(">", "\\u003e")
     return f"<!-- message {written} -->\n" + "\n\n".join(parts) + "\n"
@@ -79,15 +87,21 @@ def _messages(text: str) -> Iterator[object]:
     ends = [each.start() - 1 for each in comments[1:]] + [len(text)]
     for comment, end in zip(comments, ends, strict=False):
         facts = _value(comment[1])
-        if isinstance(facts, dict):
-            body = text[comment.end() + 1 : end].removesuffix("\n")
-            files = facts.get("files")
-            parts = body.split("\n\n", 2 if files else 1)
-            content = parts[-1] if len(parts) == (3 if files else 2) else ""
-            content = _WRITTEN_WITH_A_BACKSLASH.sub(r"\1", content)
-            yield facts | {"content": without_references(content) if facts.get(_ESCAPED) is True else content}
-        else:
-            yield None
+        body = text[comment.end() + 1 : end].removesuffix("\n")
+        yield facts | _words(facts, body) if isinstance(facts, dict) else None
+
+
+def _words(facts: Mapping[str, object], body: str) -> dict[str, str]:
+    """Return the words of a message, and the thoughts before it if its facts say that they are there."""
+    _, _, content = body.partition("\n\n")
+    if facts.get("files"):
+        _, _, content = content.partition("\n\n")
+    found: dict[str, str] = {}
+    if facts.get(_THOUGHTS) is True and content.startswith(">"):
+        block, _, content = content.partition("\n\n")
+        found[_THOUGHTS] = "\n".join(without_quotation(block).split("\n")[_LINES_ABOVE_THOUGHTS:])
+    found["content"] = _WRITTEN_WITH_A_BACKSLASH.sub(r"\1", content)
+    return {name: without_references(each) for name, each in found.items()} if facts.get(_ESCAPED) is True else found
 
 
 def _label(name: str) -> str:

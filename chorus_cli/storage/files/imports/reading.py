@@ -56,7 +56,8 @@ class Batch:
         self.read.append(read)
         self.skipped.update(dict(read.conversation.skipped))
         self.messages += len(messages)
-        self.characters += sum(len(each.content) + len(each.reasoning or "") for each in messages)
+        texts = (text for each in messages for text in (each.content, each.reasoning, each.thought_parts))
+        self.characters += sum(map(len, filter(None, texts)))
 
     @property
     def is_full(self) -> bool:

@@ -232,6 +232,8 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
         status=_ended(message.status),
         model=message.model,
         reasoning=message.reasoning,
+        thought_parts=message.thought_parts,
+        thought=message.thought,
     )
 
 

@@ -41,7 +41,13 @@ class _Key(NamedTuple):
     key: str
     parent: str | None
     is_imported: bool
-    reasoning: str | None
+
+
+class _Thoughts(NamedTuple):
+    text: str | None
+    parts: str | None
+    seconds: object
+    tokens: object
 
 
 def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
@@ -85,7 +91,8 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
         "SELECT source, conversation FROM imported_conversations WHERE thread_id = ?", (thread.thread_id,)
     ).fetchone()
     source, key = known or (OWN_SOURCE, keys[min(keys)].key)
-    messages = [_message(row, keys, parents[row.id]) for row in rows]
+    thoughts = _thoughts(connection, thread.thread_id)
+    messages = [_message(row, thoughts[row.id], keys, parents[row.id]) for row in rows]
     return ForeignConversation(
         source=source,
         key=key,
@@ -141,13 +148,21 @@ def _undone_imports(connection: sqlite3.Connection, persona: str) -> frozenset[i
 def _keys(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Key]:
     found = connection.execute(
         "SELECT messages.id, message, parent, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
-        "COALESCE(origin_seq, messages.id), reasoning FROM messages "
+        "COALESCE(origin_seq, messages.id) FROM messages "
         "LEFT JOIN (SELECT message_id, message, parent FROM imported_messages WHERE conversation_id IN "
         "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) ON message_id = messages.id "
         "WHERE thread_id = :thread",
         {"thread": thread_id},
     )
-    return {id_: _Key(key or own, parent, key is not None, reasoning) for id_, key, parent, own, reasoning in found}
+    return {id_: _Key(key or own, parent, key is not None) for id_, key, parent, own in found}
+
+
+def _thoughts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Thoughts]:
+    found = connection.execute(
+        "SELECT id, reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE thread_id = ?",
+        (thread_id,),
+    )
+    return {id_: _Thoughts(*thoughts) for id_, *thoughts in found}
 
 
 def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
@@ -166,7 +181,7 @@ def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
     return parents
 
 
-def _message(row: Message, keys: dict[int, _Key], parent: int | None) -> ForeignMessage:
+def _message(row: Message, thoughts: _Thoughts, keys: dict[int, _Key], parent: int | None) -> ForeignMessage:
     own = keys[row.id]
     above = own.parent if own.is_imported else keys[parent].key if parent is not None else None
     return ForeignMessage(
@@ -179,7 +194,9 @@ def _message(row: Message, keys: dict[int, _Key], parent: int | None) -> Foreign
         status=Status.INTERRUPTED if row.status is Status.STREAMING else row.status,
         tool_calls=row.tool_calls,
         tool_call_id=row.tool_call_id,
-        reasoning=own.reasoning,
+        reasoning=thoughts.text,
+        thought_parts=thoughts.parts,
+        thought=values.thought(thoughts.seconds, thoughts.tokens),
         files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
     )
 

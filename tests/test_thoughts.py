@@ -1,0 +1,56 @@
+"""Thoughts of models on their way through the real program: shown, exported and taken in again."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.calling_provider import calling
+from tests.services.log.thinking_talk import parts_of
+from tests.terminal.driver import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+THOUGHT, SAID = "Two and two?\n\nIt must be four.", "Four of course."
+LINE = r"\[thought for [0-9.]+ s, [0-9]+ tokens"
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home in which a model has thought before its reply."""
+    home = Home(tmp_path_factory.mktemp("thinking") / "home")
+    with calling() as provider, pytest.MonkeyPatch.context() as variables:
+        variables.setenv("OPENAI_BASE_URL", provider.address)
+        variables.setenv("OPENAI_API_KEY", "sk-invented")
+        provider.say(f"<think>{THOUGHT}</think>{SAID}")
+        assert home.run("--model", "openai/x", "ask", "What are two and two?").output == f"{SAID}\n"
+    home.sql("UPDATE messages SET thought_parts = ? WHERE role = 'assistant'", parts_of(THOUGHT))
+    return home
+
+
+def test_the_log_says_how_long_a_model_thought_and_what_on_request(template: Home) -> None:
+    assert re.search(rf"\] Chorus: {LINE}\]\n *{SAID}", template.run("log").output)
+    shown = template.run("log", "--thoughts").output
+    assert re.search(rf"\] Chorus: {LINE}:\n *Two and two\?\n\n *It must be four\.\]\n *{SAID}", shown), shown
+    assert "It must be" not in template.run("log").output
+    with template.chat() as chat:
+        chat.say("/thread history 1 --thoughts")
+        chat.await_text("It must be four.]")
+        chat.await_text(SAID)
+
+
+@pytest.mark.parametrize("ending", ["md", "jsonl"])
+def test_they_move_to_another_home(template: Home, tmp_path: Path, ending: str) -> None:
+    folder, other = tmp_path / "out", Home(tmp_path / "other")
+    assert template.run("export", "--all", str(folder), "--format", ending).code == 0
+    assert other.run("import", str(folder)).code == 0
+    *_, before = json.loads(template.run("log", "--json").output)
+    *_, after = json.loads(other.run("log", "--json").output)
+    names = ["reasoning", "thought_seconds", "thought_tokens", *(["thought_parts"] if ending == "jsonl" else [])]
+    assert (before["reasoning"], before["thought_parts"]) == (THOUGHT, parts_of(THOUGHT))
+    assert [after.get(name) for name in names] == [before[name] for name in names]
+    assert re.search(rf"{LINE}\]\n *{SAID}", other.run("log").output)
