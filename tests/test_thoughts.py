@@ -43,6 +43,15 @@ def test_the_log_says_how_long_a_model_thought_and_what_on_request(template: Hom
         chat.await_text(SAID)
 
 
+def test_a_search_finds_them_on_request_only(template: Home) -> None:
+    assert template.run("search", "must").code == 1
+    found = template.run("search", "must", "--thoughts")
+    assert (found.code, found.output.splitlines()[-1]) == (0, "Chorus: Two and two? It «must» be four.")
+    assert found.output.splitlines()[0].endswith("  [thought]")
+    (result,) = json.loads(template.run("search", "must", "--thoughts", "--json").output)["results"]
+    assert result["in_thoughts"]
+
+
 @pytest.mark.parametrize("ending", ["md", "jsonl"])
 def test_they_move_to_another_home(template: Home, tmp_path: Path, ending: str) -> None:
     folder, other = tmp_path / "out", Home(tmp_path / "other")

@@ -247,6 +247,7 @@ def _add_readers(commands: argparse._SubParsersAction[Parser]) -> None:
     search = _about_personas(commands, "search")
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
+    search.add_argument("--thoughts", action="store_true", help="also in what models thought before their replies")
     search.add_argument("--json", action="store_true", help="as one JSON value")
     cost = _about_personas(commands, "cost")
     cost.add_argument("--since", metavar="T", help="only newer ones, such as 7d or monday")

@@ -71,9 +71,8 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     async with opened(given._replace(persona=None), environment) as app:
         since = _since(chosen, app.clock.now())
         slug = (await _roster(app).logged(given.persona, app.focus.slug))[0] if given.persona else None
-        findings = await Search(app.store, app.clock).find(
-            text, Scope(since, slug, _MOST_FOUND), standard_error().notice
-        )
+        scope = Scope(since, slug, _MOST_FOUND, with_thoughts=chosen.thoughts)
+        findings = await Search(app.store, app.clock).find(text, scope, standard_error().notice)
         if chosen.json:
             print_json(findings.as_json())
         else:

@@ -37,6 +37,25 @@ def test_since_and_a_time_at_the_end_say_how_far_back(text: str, words: str, hou
     assert WORDS.parse(text, NOW) == AskedSearch(words, None if hours is None else NOW - timedelta(hours=hours))
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "hours"),
+    [
+        ("ring --thoughts", "ring", None),
+        ("ring since 3h  --thoughts", "ring", 3),
+        ("ring --thoughts since 3h", "ring", 3),
+        ("--thoughts", "", None),
+    ],
+)
+def test_thoughts_are_asked_for_at_the_end(text: str, words: str, hours: int | None) -> None:
+    since = None if hours is None else NOW - timedelta(hours=hours)
+    assert WORDS.parse(text, NOW) == AskedSearch(words, since, with_thoughts=True)
+
+
+@pytest.mark.parametrize("text", ["ring --thought", '"ring --thoughts"', "--thoughts ring"])
+def test_elsewhere_the_option_is_a_word(text: str) -> None:
+    assert WORDS.parse(text, NOW) == AskedSearch(text)
+
+
 async def test_each_message_found_has_a_line_that_says_where_it_is(world: World) -> None:
     world.model.say("Three rings for the elves.")
     await world.say("Where is\nthe ring?")
@@ -153,5 +172,5 @@ async def test_a_time_that_cannot_be_read_is_named_and_its_words_are_searched_fo
 
 
 async def test_nothing_to_look_for_is_refused(world: World) -> None:
-    assert "needs <words [since T]>" in await world.told("/search")
+    assert "needs <words [since T] [--thoughts]>" in await world.told("/search")
     assert "nothing to look for" in await world.told('/search ""')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated
 
@@ -22,24 +22,39 @@ from chorus_cli.storage.sqlite.log.thread_lists import TitledThread
 GROUP: CommandGroup[Services] = CommandGroup("")
 
 SHOWN = 10
+_THOUGHTS = "--thoughts"
 _WIDER = "Only whole words were looked for: {} finds words that begin so."
 _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, and the time from which on to search.
+    """The words of a search, the time from which on to search, and whether to search what models thought too.
 
     ``doubt`` is a sentence if the words after ``since`` are searched for because they are not a time.
     """
 
     words: str
     since: datetime | None = None
+    with_thoughts: bool = False
     doubt: str = field(default="", compare=False)
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
-    """Parse words and ``since`` with a time at the end; inside quotes or without a valid time, ``since`` is a word."""
+    """Parse words, and after them ``since`` with a time, and the option, in whichever order."""
+    rest, is_last = _without_option(text)
+    asked = _asked_since(rest, now)
+    words, is_before_since = _without_option(asked.words)
+    return replace(asked, words=words, with_thoughts=is_last or is_before_since)
+
+
+def _without_option(text: str) -> tuple[str, bool]:
+    before, _, last = text.rpartition(" ")
+    return (before.rstrip(), True) if last == _THOUGHTS else (text, False)
+
+
+def _asked_since(text: str, now: datetime) -> AskedSearch:
+    """Parse words and ``since`` with a time; inside quotes or without a valid time, ``since`` is a word."""
     match = _SINCE.fullmatch(text)
     if match is None or match["words"].count('"') % 2:
         return AskedSearch(text)
@@ -50,10 +65,10 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
 
 
 WORDS = Parameter(
-    "words [since T]",
+    f"words [since T] [{_THOUGHTS}]",
     _asked_search,
     'words that must all occur, a "phrase" in double quotes, begin* for the beginning of a word; '
-    "at the end since and a time: since 3 days ago, since monday",
+    f"at the end since and a time: since 3 days ago, since monday; and {_THOUGHTS} to search what models thought too",
 )
 
 
@@ -61,15 +76,19 @@ WORDS = Parameter(
 async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Text:
     """Search all messages of all personas, and the titles of their threads, newest first.
 
-    Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too.
+    Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too, and what
+    models thought before their replies only with --thoughts.
 
     Examples:
         /search ring
         /search "speak friend" since last monday
         /search refactor* since 3 days ago
+        /search gandalf --thoughts
     """
     findings = await services.log.search.find(
-        words.words, Scope(words.since, None, SHOWN), services.machine.notifier.progress
+        words.words,
+        Scope(words.since, None, SHOWN, with_thoughts=words.with_thoughts),
+        services.machine.notifier.progress,
     )
     return Text(f"{words.doubt}{findings_text(findings, services.personas.files, words.since)}")
 
@@ -104,6 +123,7 @@ def _entry(match: Match, name: str) -> str:
     message = match.message
     marks = [str(message.status)] if message.status.broke_off else []
     marks += ["taken back"] if match.taken_back else []
+    marks += ["thought"] if match.is_thought else []
     head = f"#{message.id}  {local(message.timestamp)}  {name}, thread #{match.thread_number}"
     return f"{head}{''.join(f'  [{mark}]' for mark in marks)}\n{speaker(message.role, name)}: {match.excerpt}"
 

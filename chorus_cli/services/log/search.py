@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,8 +13,16 @@ from chorus_cli.core.log.export import message_as_json
 from chorus_cli.core.log.marks import LogMarks, log_marks
 from chorus_cli.core.log.search_query import beginnings, search_query
 from chorus_cli.services.log.transcript import numbers_of
-from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index, thread_lists
+from chorus_cli.storage.sqlite.log import (
+    found_thoughts,
+    index_renewal,
+    message_rows,
+    operation_rows,
+    search_index,
+    thread_lists,
+)
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
+from chorus_cli.storage.sqlite.log.search_index import Found, Hit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.log.search_query import SearchQuery
     from chorus_cli.ports import Clock
-    from chorus_cli.storage.sqlite.log.search_index import Found, Hit, Progress, Scope
+    from chorus_cli.storage.sqlite.log.search_index import Progress, Scope
     from chorus_cli.storage.sqlite.log.thread_lists import TitledThread
     from chorus_cli.storage.sqlite.store import Store
 
@@ -37,13 +46,15 @@ _RENEWED = "The index of the search was damaged and is made again from the log; 
 class Match:
     """A message that was found, a marked line of it, and whether an undo or a retry took it out.
 
-    ``numbers`` are those of its persona's threads and operations.
+    ``numbers`` are those of its persona's threads and operations. ``is_thought`` says that the line is one of what the
+    model thought before the message.
     """
 
     message: Message
     excerpt: str
     taken_back: bool
     numbers: Numbers
+    is_thought: bool
 
     @property
     def thread_number(self) -> int:
@@ -52,7 +63,8 @@ class Match:
 
     def as_json(self) -> dict[str, object]:
         """Return the message as in the log, with the facts of the search."""
-        return message_as_json(self.message, self.numbers) | {"taken_back": self.taken_back, "excerpt": self.excerpt}
+        found = {"taken_back": self.taken_back, "excerpt": self.excerpt, "in_thoughts": self.is_thought}
+        return message_as_json(self.message, self.numbers) | found
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +112,8 @@ class Search:
     async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
         """Return the messages and titles that contain every word of ``text``, after an update of the index.
 
+        A thought is a result of its own beside the message that it led to.
+
         ``tell`` gets progress reports if the update takes over a second, and a sentence if it fails: then only the
         messages that are already indexed are searched.
 
@@ -108,7 +122,7 @@ class Search:
             StorageError: the log cannot be read.
         """
         query = search_query(text)
-        found = await self._found(query, scope, tell)
+        found = await self._said_or_thought(query, scope, tell)
         threads = await self.store.read(thread_lists.titled, query, scope)
         more = min(found.more, search_index.COUNTED)
         hits = await self._judged(found.hits)
@@ -128,7 +142,7 @@ class Search:
             return ""
         query = search_query(wider)
         # What there was to tell, the search before has told.
-        found = await self._found(query, scope, lambda _sentence: None)
+        found = await self._said_or_thought(query, scope, lambda _sentence: None)
         threads = await self.store.read(thread_lists.titled, query, scope)
         return wider if threads or await self._judged(found.hits) else ""
 
@@ -155,6 +169,26 @@ class Search:
             with suppress(StorageError):
                 await self.catch_up()
             await self.clock.sleep(_LOOK_SECONDS)
+
+    async def _said_or_thought(self, query: SearchQuery, scope: Scope, tell: Callable[[str], None]) -> Found:
+        said = await self._found(query, scope, tell)
+        if not scope.with_thoughts:
+            return said
+        thought = await self._thought(query, scope)
+        hits = sorted((*said.hits, *thought.hits), key=lambda hit: hit.message.id, reverse=True)
+        return Found(tuple(hits[: scope.limit]), said.more + thought.more + max(0, len(hits) - scope.limit))
+
+    async def _thought(self, query: SearchQuery, scope: Scope) -> Found:
+        """Look through the thoughts of models, a page at a time, so that others can use the store meanwhile."""
+        excerpts: dict[int, str] = {}
+        before = await self.store.read(message_rows.newest_id) + 1
+        while before and len(excerpts) <= scope.limit + search_index.COUNTED:
+            page = await self.store.read(found_thoughts.page, scope, before)
+            excerpts |= await asyncio.to_thread(found_thoughts.excerpts, page.texts, query)
+            before = page.before
+        rows = await self.store.read(message_rows.rows, sorted(excerpts)[-scope.limit :])
+        hits = tuple(Hit(row, excerpts[row.id], is_thought=True) for row in rows)
+        return Found(hits, max(0, len(excerpts) - scope.limit))
 
     async def _found(self, query: SearchQuery, scope: Scope, tell: Callable[[str], None]) -> Found:
         for attempt in range(_ATTEMPTS):
@@ -224,7 +258,7 @@ class Search:
 
 def _match(hit: Hit, marks: LogMarks, numbers: Numbers) -> Match:
     taken_back = marks.is_undone(hit.message) or marks.is_replaced(hit.message)
-    return Match(hit.message, hit.excerpt, taken_back, numbers)
+    return Match(hit.message, hit.excerpt, taken_back, numbers, hit.is_thought)
 
 
 def _beyond_repair() -> DatabaseDamagedError:

@@ -54,21 +54,24 @@ class Progress:
 class Scope:
     """Limits of a search: the earliest time, the persona (``None``: all), and the largest number of results.
 
-    Only messages with a larger id than ``after_id`` are found.
+    Only messages with a larger id than ``after_id`` are found. What models thought before them is searched only
+    ``with_thoughts``.
     """
 
     since: datetime | None
     persona: str | None
     limit: int
     after_id: int = 0
+    with_thoughts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A message that was found, and an excerpt in which the matches are marked."""
+    """A message that was found, and an excerpt of it, or of the thought before it, in which the matches are marked."""
 
     message: Message
     excerpt: str
+    is_thought: bool = False
 
 
 @dataclass(frozen=True, slots=True)
