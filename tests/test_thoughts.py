@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.calling_provider import calling
 from tests.services.log.thinking_talk import parts_of
+from tests.services.upkeep.canary_talk import CANARY, holding
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 THOUGHT, SAID = "Two and two?\n\nIt must be four.", "Four of course."
+HIDDEN = f"{THOUGHT}\n{CANARY}!"
 LINE = r"\[thought for [0-9.]+ s, [0-9]+ tokens"
 
 
@@ -28,7 +31,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
         variables.setenv("OPENAI_API_KEY", "sk-invented")
         provider.say(f"<think>{THOUGHT}</think>{SAID}")
         assert home.run("--model", "openai/x", "ask", "What are two and two?").output == f"{SAID}\n"
-    home.sql("UPDATE messages SET thought_parts = ? WHERE role = 'assistant'", parts_of(THOUGHT))
+    home.sql("UPDATE messages SET thought_parts = ? WHERE role = 'assistant'", parts_of(HIDDEN))
     return home
 
 
@@ -60,6 +63,21 @@ def test_they_move_to_another_home(template: Home, tmp_path: Path, ending: str) 
     *_, before = json.loads(template.run("log", "--json").output)
     *_, after = json.loads(other.run("log", "--json").output)
     names = ["reasoning", "thought_seconds", "thought_tokens", *(["thought_parts"] if ending == "jsonl" else [])]
-    assert (before["reasoning"], before["thought_parts"]) == (THOUGHT, parts_of(THOUGHT))
+    assert (before["reasoning"], before["thought_parts"]) == (THOUGHT, parts_of(HIDDEN))
     assert [after.get(name) for name in names] == [before[name] for name in names]
     assert re.search(rf"{LINE}\]\n *{SAID}", other.run("log").output)
+
+
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_a_purge_leaves_them_nowhere(template: Home, tmp_path: Path, *, is_imported: bool) -> None:
+    home = Home(tmp_path / "purged")
+    if is_imported:
+        assert template.run("export", "--all", str(tmp_path / "out"), "--format", "jsonl").code == 0
+        assert home.run("import", str(tmp_path / "out")).code == 0
+    else:
+        shutil.copytree(template.path, home.path)
+    assert home.run("backup").code == 0
+    assert len(holding(home.path)) == 2
+    done = home.run("purge", "search", CANARY, "--yes", "--backups")
+    assert (done.code, done.output) == (0, "1 message is purged, for good.\nRewrote 1 backup.\n")
+    assert holding(home.path) == holding(home.path, "It must be four") == []

@@ -21,7 +21,7 @@ from chorus_cli.storage.purges.concerned import Concerned, concerned
 from chorus_cli.storage.purges.selection import AMONG, selected_by_words
 from chorus_cli.storage.sqlite import migrations
 from chorus_cli.storage.sqlite.errors import storage_error
-from chorus_cli.storage.sqlite.upkeep import copying
+from chorus_cli.storage.sqlite.upkeep import copying, examination
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,11 +34,6 @@ _IDENTITIES = {
     "messages": ("messages", "id, persona, role, timestamp"),
     "items": ("context_items", "id, persona, item_type, created_at"),
     "summaries": ("summaries", "id, persona, thread_id, created_at"),
-}
-_FILLED = {
-    "messages": "(content <> '' OR tool_calls IS NOT NULL)",
-    "items": "content <> ''",
-    "summaries": "content <> ''",
 }
 
 
@@ -296,16 +291,13 @@ def _held(connection: sqlite3.Connection, rows: PurgedRows) -> tuple[frozenset[i
     """Return the ids of the rows that a log has, by their tables."""
     found = []
     for name, wanted in zip(PurgedRows._fields, rows, strict=True):
-        there = _rows(connection, name, frozenset(int(str(row[0])) for row in wanted), f" AND {_FILLED[name]}")
-        found.append(frozenset(int(str(row[0])) for row in there & wanted))
+        _, columns = _IDENTITIES[name]
+        there = examination.filled_rows(connection, name, columns, [int(str(row[0])) for row in wanted])
+        found.append(frozenset(int(str(row[0])) for row in wanted.intersection(there)))
     return tuple(found)
 
 
-def _rows(
-    connection: sqlite3.Connection, name: str, ids: frozenset[int], condition: str = ""
-) -> frozenset[tuple[object, ...]]:
+def _rows(connection: sqlite3.Connection, name: str, ids: frozenset[int]) -> frozenset[tuple[object, ...]]:
     table, columns = _IDENTITIES[name]
-    found = connection.execute(
-        f"SELECT {columns} FROM {table} WHERE id {AMONG}{condition}", {"ids": json.dumps([*ids])}
-    )
+    found = connection.execute(f"SELECT {columns} FROM {table} WHERE id {AMONG}", {"ids": json.dumps([*ids])})
     return frozenset(found.fetchall())

@@ -12,7 +12,7 @@ from chorus_cli.core.log.acts import ACTS, Fold, Fork
 from chorus_cli.core.log.purges import NO_IDS, PurgedIds
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.upkeep.traces import UNWATCHED, Traces, is_part, words_in_line
-from chorus_cli.storage.purges.selection import AMONG, in_lines, in_words, matching
+from chorus_cli.storage.purges.selection import AMONG, in_lines, in_words, matching, words_in_parts
 from chorus_cli.storage.sqlite.log.message_rows import THERE
 
 if TYPE_CHECKING:
@@ -123,11 +123,12 @@ def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> N
 def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]:
     """Yield the texts of messages: their contents, thoughts, and arguments of tools."""
     cursor = connection.execute(
-        f"SELECT content, COALESCE(reasoning, ''), COALESCE(tool_calls, '') FROM messages WHERE id {AMONG}",
+        "SELECT content, COALESCE(reasoning, ''), COALESCE(thought_parts, ''), COALESCE(tool_calls, '') FROM messages "
+        f"WHERE id {AMONG}",
         {"ids": json.dumps([*ids])},
     )
-    for content, reasoning, calls in cursor:
-        yield from (content, reasoning, in_words(calls) if calls else "")
+    for content, reasoning, parts, calls in cursor:
+        yield from (content, reasoning, *words_in_parts(parts), in_words(calls) if calls else "")
 
 
 def _quoting(

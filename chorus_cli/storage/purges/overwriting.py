@@ -85,6 +85,7 @@ def _overwrite_messages(connection: sqlite3.Connection, ids: frozenset[int], ope
     ).fetchall()
     connection.executemany(
         "UPDATE messages SET content = '', preamble = '', tool_calls = NULL, tool_call_id = NULL, reasoning = NULL, "
+        "thought_parts = NULL, thought_seconds = NULL, thought_tokens = NULL, "
         "attachments = NULL, token_count = 0, status = 'complete', run = NULL, checksum = ?, purged_by = ? "
         "WHERE id = ?",
         [

@@ -13,12 +13,12 @@ from chorus_cli.core.upkeep.purge_reports import DOCUMENT, Repetition
 from chorus_cli.core.upkeep.traces import UNWATCHED
 from chorus_cli.storage.files import persona_files, session_files
 from chorus_cli.storage.purges.attached import text_of
-from chorus_cli.storage.purges.selection import AMONG, in_words
+from chorus_cli.storage.purges.selection import AMONG, in_words, words_in_parts
 from chorus_cli.storage.sqlite.log import search_index
 from chorus_cli.storage.sqlite.log.message_rows import THERE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from chorus_cli.core.log.purges import PurgedIds
@@ -29,26 +29,40 @@ if TYPE_CHECKING:
 
 
 class _Place(NamedTuple):
-    """A column of texts: rows of an id, the number that users see, the persona and the text, without the ``ids``."""
+    """A column of texts: rows of an id, the number that users see, the persona and the text, without the ``ids``.
+
+    ``words`` takes the words out of a text.
+    """
 
     name: str
     table: str
     rows: str
+    words: Callable[[str], str] = str
 
 
-def _of_messages(name: str, table: str, column: str) -> _Place:
-    return _Place(name, table, f"id, id, persona, {column} FROM messages WHERE {column} <> '' AND {THERE}")
+def _of_messages(name: str, table: str, column: str, words: Callable[[str], str] = str) -> _Place:
+    return _Place(name, table, f"id, id, persona, {column} FROM messages WHERE {column} <> '' AND {THERE}", words)
 
 
-_CALL = _of_messages("tool call in message", "messages", "tool_calls")
-_THOUGHTS = _of_messages("thoughts of message", "messages", "reasoning")
+def _in_thoughts(stored: str) -> str:
+    text, parts = json.loads(stored)
+    return "\n".join(filter(None, (text, *words_in_parts(parts or ""))))
+
+
+_THOUGHTS = _Place(
+    "thoughts of message",
+    "messages",
+    "id, id, persona, json_array(reasoning, thought_parts) FROM messages "
+    f"WHERE (reasoning <> '' OR thought_parts <> '') AND {THERE}",
+    _in_thoughts,
+)
 _SHORT = (
     _Place("memory item", "items", "id, id, persona, content FROM context_items WHERE purged_by IS NULL"),
     _Place("summary", "summaries", "id, id, persona, content FROM summaries WHERE content <> ''"),
     _Place("line of the input history", "inputs", "id, id, persona, content FROM input_history WHERE content <> ''"),
     _Place("title of thread", "titles", "id, number, persona, title FROM threads WHERE title <> ''"),
     _of_messages("preamble of message", "preambles", "preamble"),
-    _CALL,
+    _of_messages("tool call in message", "messages", "tool_calls", in_words),
 )
 
 
@@ -74,7 +88,7 @@ def elsewhere(connection: sqlite3.Connection, found: Concerned, watch: Watch = U
             f"SELECT {place.rows} AND id NOT {AMONG} ORDER BY id", {"ids": json.dumps([*_gone(found.ids, place)])}
         )
         for _, number, persona, stored in watch.over(rows):
-            text = in_words(stored) if place is _CALL else stored
+            text = place.words(stored)
             if found.traces.have_run_in(text):
                 yield Repetition(place.name, f"#{number}", persona, text)
 

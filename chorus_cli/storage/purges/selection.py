@@ -110,6 +110,19 @@ def in_lines(tool_calls: str) -> str:
     return "\n".join([in_words(tool_calls), *texts])
 
 
+def in_parts(thought_parts: str) -> list[str]:
+    """Return every text among a provider's parts of thoughts, without the escapes of JSON."""
+    try:
+        return _texts_in(json.loads(thought_parts)) if thought_parts else []
+    except (ValueError, RecursionError):
+        return [thought_parts]
+
+
+def words_in_parts(thought_parts: str) -> list[str]:
+    """Return the texts among a provider's parts of thoughts but for names and signatures, which have no blanks."""
+    return [text for text in in_parts(thought_parts) if " " in text or not text.isascii()]
+
+
 def _texts_in(value: object) -> list[str]:
     """Return the texts anywhere in a value of JSON."""
     if isinstance(value, str):
@@ -131,11 +144,12 @@ def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozense
                 {"expression": query.expression, "persona": persona},
             )
             found = {id_ for (id_,) in hits}
-            condition = f"(reasoning IS NOT NULL OR tool_calls IS NOT NULL) AND {condition}"
+            beside = "reasoning IS NOT NULL OR thought_parts IS NOT NULL OR tool_calls IS NOT NULL"
+            condition = f"({beside}) AND {condition}"
     # Without the index, and for all that is not in it, every row is looked at.
     cursor = connection.execute(
-        "SELECT id, content, COALESCE(reasoning, ''), COALESCE(tool_calls, ''), COALESCE(attachments, '') "
-        f"FROM messages WHERE {condition}",
+        "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, ''), COALESCE(tool_calls, ''), "
+        f"COALESCE(attachments, '') FROM messages WHERE {condition}",
         {"persona": persona},
     )
     while batch := cursor.fetchmany(_BATCH_ROWS):
@@ -168,8 +182,10 @@ def _text_in(folders: Iterable[Path], digest: str) -> str:
 
 def _texts(batch: Iterable[Sequence[str]]) -> dict[int, str]:
     return {
-        int(id_): "\n".join(filter(None, (content, reasoning, in_words(calls) if calls else "", attached)))
-        for id_, content, reasoning, calls, attached in batch
+        int(id_): "\n".join(
+            filter(None, (content, reasoning, *in_parts(parts), in_words(calls) if calls else "", attached))
+        )
+        for id_, content, reasoning, parts, calls, attached in batch
     }
 
 

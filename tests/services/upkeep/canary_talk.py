@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.storage.files.durable_files import rescue
 from chorus_cli.storage.sqlite.log import input_rows
 from tests.services.attached_talk import say
+from tests.services.log.thinking_talk import parts_of, think
 from tests.services.turns.tool_talk import call, calls, events_of
 
 if TYPE_CHECKING:
@@ -21,10 +22,14 @@ CANARY = "xyzzyplugh"
 
 
 async def canary_talk(world: World) -> None:
-    """Say the word, and have it repeated, remembered, summarised, saved, edited, attached, searched and rescued."""
+    """Say the word, and have it thought, repeated, remembered, summarised, saved, edited, attached and rescued."""
     world.model.say(f"So the word is {CANARY}, I will keep it.")
     await world.say(f"The word that opens the gate is {CANARY}, do not tell anybody of it.")
     await world.say("And what is the weather like?")
+    think(world, f"They asked for\n{CANARY} before.", "I cannot tell.")
+    await world.say("What is on your mind?")
+    think(world, "", "Nothing at all.", parts=parts_of(f"Not\n{CANARY} again"))
+    await world.say("And now?")
     await world.told(f"/remember the gate opens by {CANARY}")
     world.editor.enqueue(f"TASK\n\nthe small gate opens by {CANARY}")
     await world.told("/memory edit 1")

@@ -13,6 +13,8 @@ from chorus_cli.services.imports.exports import Exports
 from chorus_cli.services.tools.built_in import BUILT_IN
 from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.upkeep import checksums, examination, soundness
+from tests.services.imports.foreign_talk import LATIUM, ROME, WHERE, taken_in
+from tests.services.log.thinking_talk import parts_of
 from tests.services.upkeep.canary_talk import CANARY, canary_talk, holding
 from tests.services.world import Tools, World, built
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 GATE = "The gate of the old mill by the river opens if you pull the iron ring twice."
 MILL = "The miller comes on Thursdays."
+THOUGHTS = (
+    "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id IN (6, 8) "
+    "AND purged_by IS NOT NULL"
+)
 
 
 @pytest.fixture
@@ -48,8 +54,21 @@ async def test_a_word_that_was_everywhere_is_nowhere_after_a_purge_of_what_a_sea
     await canary_talk(world)
     before = holding(world.folder)
     assert {name.partition("/")[0] for name in before} == {"chorus.db", "attachments", "drafts", "personas", "rescue"}
-    assert await purged(world, f"/purge search {CANARY}") == "7 messages are purged, for good."
+    assert await purged(world, f"/purge search {CANARY}") == "9 messages are purged, for good."
     assert holding(world.folder) == []
+    thoughts = await world.store.read(lambda connection: connection.execute(THOUGHTS).fetchall())
+    assert thoughts == [(None,) * 4] * 2
+
+
+async def test_a_search_leaves_its_words_in_no_thought_of_an_import(world: World) -> None:
+    said = {**LATIUM, "reasoning": f"Is it\n{CANARY}?", "thought_parts": parts_of(f"It is\n{CANARY}.")}
+    hidden = {**said, "key": "m4", "content": "Or not", "reasoning": None}
+    await taken_in(world, ROME, WHERE, said, hidden)
+    (world.folder / "talk.jsonl").unlink()
+    assert holding(world.folder) == ["chorus.db"]
+    assert await purged(world, f"/purge search {CANARY}") == "2 messages are purged, for good."
+    assert holding(world.folder) == []
+    assert [row.content for row in await world.log()] == ["Where is Rome?"]
 
 
 @pytest.mark.parametrize("line", ["/purge persona chorus", "/purge since 1h", "/purge since today"])

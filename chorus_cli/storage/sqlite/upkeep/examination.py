@@ -18,7 +18,7 @@ from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages
 from chorus_cli.storage.sqlite.memory import item_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _MOST_NAMED = 20
 
@@ -171,22 +171,40 @@ def holds(connection: sqlite3.Connection, found: Purged) -> bool:
     if found.unread and not _rows(connection, f"SELECT 1 FROM operations WHERE id = {found.unread:d}"):
         return True
     return any(
-        ids
-        and _rows(
-            connection,
-            f"SELECT 1 FROM {table} WHERE id IN (SELECT value FROM json_each(?)) AND {filled}",
-            json.dumps([*ids]),
-        )
-        for ids, (table, filled) in zip(found.ids, _FILLED, strict=False)
+        filled_rows(connection, name, "1", ids) for name, ids in found.ids._asdict().items() if ids and name in _FILLED
     )
 
 
+def filled_rows(connection: sqlite3.Connection, name: str, columns: str, ids: Iterable[int]) -> list[Any]:
+    """Return columns of the rows of these ids that have some text; ``name`` is that of the rows in ``PurgedIds``."""
+    filled = _FILLED[name]
+    among = "id IN (SELECT value FROM json_each(?))"
+    # Each column by itself, because a log of an older Chorus may lack one.
+    return [
+        row
+        for column in filled.columns
+        for row in _rows(
+            connection, f"SELECT {columns} FROM {filled.table} WHERE {among} AND {column} <> ''", json.dumps([*ids])
+        )
+    ]
+
+
 _NEWEST_PURGE = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{meta_rows.NEWEST_PURGE}'"
-_FILLED = (
-    ("messages", "(content <> '' OR tool_calls IS NOT NULL)"),
-    ("context_items", "content <> ''"),
-    ("summaries", "content <> ''"),
-)
+
+
+class _Texts(NamedTuple):
+    """A table, and its columns in which a text may stand that a purge overwrites."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+_FILLED = {
+    "messages": _Texts("messages", ("content", "tool_calls", "reasoning", "thought_parts")),
+    "items": _Texts("context_items", ("content",)),
+    "summaries": _Texts("summaries", ("content",)),
+}
+"""The texts by which it is seen whether a row is purged, by the names of the rows in ``PurgedIds``."""
 
 
 def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Any]:

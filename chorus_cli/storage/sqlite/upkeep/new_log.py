@@ -23,7 +23,10 @@ MESSAGES, _INSTALLATION, _META, _ITEMS = "messages", "installation", "meta", "co
 _NUMBERED = ("threads", "operations")
 _DELETED_FROM = frozenset({"input_history", "intents", "sessions"})
 _TIMES = frozenset({"timestamp", "created_at", "closed_at", "last_accessed", "window_start", "window_end"})
-_JSON = frozenset({"detail", "usage", "attachments"})
+_JSON = frozenset({"detail", "usage", "attachments", "thought_parts"})
+_EMPTIED = _JSON - {"detail"} | {"timestamp", "run"}
+"""Fields beside the text of a message that it can do without."""
+
 _RUN = re.compile(r"[\w-]{1,100}", re.ASCII)
 _ESSENTIAL = ("id", "persona", "thread_id", "role", "content", "timestamp", "checksum")
 _MOST_NAMED = 5
@@ -254,7 +257,7 @@ def _usable(table: _Table, values: Mapping[str, Any]) -> Mapping[str, Any] | Non
     A message keeps its text: fields beside it that cannot be read are emptied, and a time is set to the earliest one.
     """
     odd = {name for name, value in values.items() if value is not None and not _is_readable(name, value)}
-    if odd and (table.name != MESSAGES or odd - {"timestamp", "usage", "attachments", "run"}):
+    if odd and (table.name != MESSAGES or odd - _EMPTIED):
         return None
     emptied = dict.fromkeys(odd, None) | ({"timestamp": _EARLIEST} if "timestamp" in odd else {})
     return {**values, **emptied}

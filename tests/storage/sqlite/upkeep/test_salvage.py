@@ -169,3 +169,19 @@ def test_the_usage_of_summaries_is_salvaged_and_brought_from_a_backup(log: Path,
         found = connection.execute("SELECT id, persona, thread_id FROM other_requests").fetchall()
         assert found == [(1, "frodo", 0), (2, "frodo", 1)]
         assert [(use.summaries, use.tokens.prompt) for use in usage_rows.uses(connection)] == [(1, 7), (1, 7)]
+
+
+def test_thoughts_are_salvaged_and_parts_that_are_no_json_are_not(log: Path, tmp_path: Path) -> None:
+    path, target = tmp_path / "damaged.db", tmp_path / "salvaged.db"
+    shutil.copyfile(log, path)
+    thoughts = [("Hm.", '{"parts": []}', 1.5, 7), ("Hm.", "{", 1.5, 7)]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany(
+            "UPDATE messages SET reasoning = ?, thought_parts = ?, thought_seconds = ?, thought_tokens = ? "
+            "WHERE id = ?",
+            [(*each, number) for number, each in enumerate(thoughts, 2)],
+        )
+    assert salvage(path, target, None).changed == 0
+    query = "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id IN (2, 3)"
+    with closing(sqlite3.connect(target)) as connection:
+        assert connection.execute(query).fetchall() == [thoughts[0], ("Hm.", None, 1.5, 7)]
