@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import EditorError, ModelError
 from chorus_cli.core.log.attachments import ALL_SENT, Kind
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from chorus_cli.core.models.thoughts import NO_ECHO, Echo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -69,12 +70,13 @@ class ScriptedModel:
     """Answers from a script: each entry is the events of one request, an error among them is raised there.
 
     ``requests`` holds what was asked. An ``asyncio.Event`` in the script is waited for. ``accepted`` are the kinds of
-    attachments that it takes. ``has_assumed_limit`` says that nothing tells its context length, ``relative`` names the
-    model whose figures it takes.
+    attachments that it takes, ``echo`` which of its thoughts it is sent again. ``has_assumed_limit`` says that nothing
+    tells its context length, ``relative`` names the model whose figures it takes.
     """
 
     requests: list[ModelRequest] = field(default_factory=list)
     accepted: frozenset[Kind] = ALL_SENT
+    echo: Echo = NO_ECHO
     has_assumed_limit: bool = False
     relative: str = ""
     _script: deque[Sequence[ModelEvent | ModelError | asyncio.Event]] = field(default_factory=deque)

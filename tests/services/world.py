@@ -295,4 +295,5 @@ def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) ->
         lambda _model: bool(tools.offered),
         tools.offered,
         lambda _model: model.accepted,
+        lambda _model: model.echo,
     )
