@@ -79,12 +79,12 @@ class PaintedReply:
         self._safe = SafeTextStream()
         self._keyboard = keyboard
         self._progress = Progress(answers, monotonic, size, self._typed)
-        self._thinking = Thinking(answers, monotonic)
+        self._news = asyncio.Event()
+        self._thinking = Thinking(answers, self._news.set)
         self._silence = Silence(answers, monotonic)
         self._arrived: list[str] = []
         self._thread = ThreadPoolExecutor(1, "drawing")
         self._is_settled = False
-        self._news = asyncio.Event()
         self._is_closed = False
         self._listener = asyncio.current_task()
         self._painting = asyncio.create_task(self._paint())
@@ -116,6 +116,7 @@ class PaintedReply:
                 self._progress.end()
                 self._silence.end()
                 self._thinking.feed(text)
+                return
             case Notice(text):
                 self._tell(text)
             case ToolUsed():
@@ -146,6 +147,7 @@ class PaintedReply:
         self._end_typing()
         self._answers.painted.remove(self._take_down)
         self._progress.end()
+        self._thinking.end()
         self._stop_painting()
         self._arrived.append(self._safe.close())
         # A reply that is stopped before its first word need not wait for rich.
@@ -244,7 +246,7 @@ class PaintedReply:
                 next_second.cancel()
             if more:
                 self._news.set()
-            elif self._thinking or self._silence:
+            elif self._silence:
                 next_second = asyncio.get_running_loop().call_later(1, self._news.set)
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
 
