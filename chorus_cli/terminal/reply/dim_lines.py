@@ -32,6 +32,9 @@ class Thinking:
     Words that move are hard to read, and each row is bytes on the line, so it changes only some times a second.
     """
 
+    has_printed = False
+    """Nothing of it stays."""
+
     def __init__(self, screen: Screen, changed: Callable[[], None]) -> None:
         self._screen = screen
         self._changed = changed
@@ -64,6 +67,10 @@ class Thinking:
         # A word that would begin in its middle is left out.
         whole = words if len(words) == len(self._shown) else words.partition(" ")[2] or words
         return [dim_row(told + whole, columns, colour=self._screen.colour)]
+
+    def take_settled(self, _columns: int) -> list[Row]:
+        """Return no row: none of them stays."""
+        return []
 
     def _show(self) -> None:
         self._frame, self._shown_at = None, asyncio.get_running_loop().time()
