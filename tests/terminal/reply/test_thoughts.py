@@ -99,10 +99,10 @@ async def test_a_user_who_wants_them_reads_the_thoughts_dim_above_the_reply_as_t
 
 
 async def test_printed_thoughts_stand_above_the_open_words_and_the_tools_between_them() -> None:
-    steps = [TextDelta("One"), 0.2, ReasoningDelta("hm"), TextDelta(" two"), ToolStarted(CALL, THOUGHT), USED]
     file = TerminalFile()
     screen = Screen(file, XTERM)
-    events = turn(*steps, ReasoningDelta("well"), 0.2, TextDelta("Three."), THOUGHT_ABOUT)
+    first = (TextDelta("One"), 0.2, ReasoningDelta("hm"), TextDelta(" two"), ToolStarted(CALL, THOUGHT), USED)
+    events = turn(*first, ReasoningDelta("well"), 0.2, TextDelta("Three."), THOUGHT_ABOUT)
     await show_events(events, screen, screen, shows_thoughts=True)
     assert lines(file) == ["hm", "One two", f"{CALL}: 3 messages", "well", "Three."]
 
