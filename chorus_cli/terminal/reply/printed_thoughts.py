@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen.painted_rows import Row
 
 
+_TAB_COLUMNS = 4
+
+
 class PrintedThoughts:
     """Thoughts that stay on the screen, row by row; the last row is open. ``changed`` is called when more have come.
 
@@ -26,6 +29,7 @@ class PrintedThoughts:
         self._screen = screen
         self._changed = changed
         self._safe = SafeTextStream()
+        self._arrived: list[str] = []
         self._open = ""
         self._is_over = True
         self._is_begun = False
@@ -34,14 +38,12 @@ class PrintedThoughts:
     def feed(self, text: str) -> None:
         """Add a piece of a thought."""
         self._is_over = False
-        self._open += self._safe.feed(text).expandtabs(4)
+        self._arrived.append(text)
         self._changed()
 
     def end(self) -> None:
         """Let the last row stay too, because the reply continues or is over."""
-        if not self._is_over:
-            self._is_over = True
-            self._open += self._safe.close()
+        self._is_over = True
 
     def rows(self, columns: int) -> list[Row]:
         """Return the open row, if there is one."""
@@ -49,7 +51,9 @@ class PrintedThoughts:
 
     def take_settled(self, columns: int) -> list[Row]:
         """Return the rows that stay, since the last call; a blank one divides the last of them from the reply."""
-        *lines, last = self._open.split("\n")
+        text = self._safe.feed("".join(self._arrived)) + (self._safe.close() if self._is_over else "")
+        self._arrived.clear()
+        *lines, last = (self._open + text.expandtabs(_TAB_COLUMNS)).split("\n")
         rows = [row for line in lines for row in _wrapped(line, columns)]
         *begun, self._open = _wrapped(last, columns)
         rows += begun
