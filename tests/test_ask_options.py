@@ -55,6 +55,9 @@ def threads(tmp_path_factory: pytest.TempPathFactory) -> Home:
         (("ask", "--nonsense", "hi"), 2, "usage: chorus"),
         (("--json", "log"), 2, "--json stands before ask only"),
         (("--new",), 2, "--new stands before ask only"),
+        (("--effort", "high"), 2, "--effort stands before ask only"),
+        (("ask", "--effort", "max", "hi"), 2, "invalid choice: 'max' (choose from "),
+        (("--effort", "", "ask", "hi"), 2, "invalid choice: '' (choose from "),
     ],
 )
 def test_what_cannot_be_asked_is_said_on_stderr_and_changes_nothing(
@@ -93,6 +96,13 @@ def test_a_question_with_a_thread_goes_on_there_and_so_does_the_next(home: Home)
     assert "The next request in thread #2 of" in home.run("ask", "--thread", "2", "/why").output
     home.run("ask", "And here")
     assert home.sql("SELECT thread_id FROM messages ORDER BY id DESC LIMIT 1") == [1]
+
+
+@pytest.mark.parametrize("where", [("--effort", "high", "ask"), ("ask", "--effort", "high")])
+def test_an_effort_holds_for_one_run_and_changes_no_file(home: Home, where: Sequence[str]) -> None:
+    assert "Value: high\nFrom: this run\n" in home.run(*where, "/settings effort").output
+    assert home.run(*where, UNHAPPY).output == f"{ANSWER}\n"
+    assert "Value: the provider's\nFrom: default\n" in home.run("ask", "/settings effort").output
 
 
 def test_a_new_thread_is_closed_when_its_reply_is_stopped(home: Home) -> None:

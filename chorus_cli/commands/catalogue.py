@@ -18,7 +18,7 @@ from chorus_cli.commands import (
 from chorus_cli.commands.context import edit, journal, latest_action, summary, window
 from chorus_cli.commands.framework.registry import Command, CommandGroup, CommandRegistry
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.log import cost, export, imports, purge, search
+from chorus_cli.commands.log import cost, export, imports, purge, search, thoughts
 from chorus_cli.commands.memory import flash, items, remember
 from chorus_cli.commands.settings import model, run, settings
 
@@ -30,7 +30,7 @@ def groups() -> tuple[CommandGroup[Services], ...]:
     modules = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
         *(persona, cards, thread, background, jobs, settings, run, model),
-        *(search, cost, composing, attachments, export, imports, upkeep, purge, private, general),
+        *(search, thoughts, cost, composing, attachments, export, imports, upkeep, purge, private, general),
     )
     return (*(module.GROUP for module in modules), journal.TOP)
 

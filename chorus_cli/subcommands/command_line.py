@@ -7,6 +7,7 @@ import shlex
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from chorus_cli.core.settings.table import BY_KEY
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.subcommands.argument_parser import Parser, Version
 
@@ -19,6 +20,7 @@ SHELLS = ("bash", "fish", "zsh")
 # One option of ask is long; the help of the others stands beside them all the same.
 _HELP_COLUMN = 15
 _LARGEST_ID = 2**63 - 1
+_EFFORTS = BY_KEY["effort"].choices
 
 
 _PURGED = (
@@ -88,7 +90,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     chosen, unknown = known.parse_known_args(arguments)
     if unknown:
         _refuse_unknown(known, chosen.command, arguments, unknown)
-    given = [f"--{name}" for name in ("new", "thread", "json", "attach") if f"ask_{name}" in chosen]
+    given = [f"--{name}" for name in ("new", "thread", "effort", "json", "attach") if f"ask_{name}" in chosen]
     if given and chosen.command != "ask":
         known.error(f"{given[0]} stands before ask only")
     if {"--new", "--thread"} <= {*given}:
@@ -166,7 +168,8 @@ def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:
     """Add the options of ``ask``; each has a name of its own in the result, because other commands have some too."""
     own = {
         "new": "in a thread of its own, closed at the end; the next run goes on where it would have",
-        "json": "print one JSON value: reply, usage, model, thread, seconds; status, if it broke off",
+        "json": "print one JSON value: reply, usage, model, thread, seconds; thoughts, if there are any; status, if it "
+        "broke off",
     }
     for name, told in own.items():
         parser.add_argument(
@@ -179,6 +182,14 @@ def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:
         type=_thread_number,
         default=argparse.SUPPRESS,
         help=hidden or "in this open thread; otherwise in the one last used",
+    )
+    parser.add_argument(
+        "--effort",
+        dest="ask_effort",
+        metavar="E",
+        choices=_EFFORTS,
+        default=argparse.SUPPRESS,
+        help=hidden or f"how much the model thinks: {enumerated(_EFFORTS, 'or')}; otherwise as set",
     )
     parser.add_argument(
         "-a",

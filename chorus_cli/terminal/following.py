@@ -79,7 +79,8 @@ class Following:
         self._turn = turn
         try:
             events = arrival.seen_in(self._released(turn.followed()))
-            await show_events(events, self._screen, self._screen, self._keyboard)
+            shows_thoughts = turn.target.persona.settings.show_thoughts
+            await show_events(events, self._screen, self._screen, self._keyboard, shows_thoughts=shows_thoughts)
         except asyncio.CancelledError:
             await self._stop(turn, arrival)
             raise

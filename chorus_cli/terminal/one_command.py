@@ -33,7 +33,7 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")
     if not isinstance(answer, Reply):
         at_rest = services.conversation.context.store.at_rest
-        return await shown(advised(answer.followed(), again), answers, asides, at_rest)
+        return await shown(answer.target, advised(answer.followed(), again), answers, asides, at_rest)
     await services.replies.settle()
     if isinstance(answer, Question):
         # There is no prompt to ask at, so nothing is done.

@@ -40,7 +40,8 @@ class Asked(NamedTuple):
 
 async def ask(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    return await shown(_answered(asked, conversation), answers, asides, conversation.context.store.at_rest)
+    events, at_rest = _answered(asked, conversation), conversation.context.store.at_rest
+    return await shown(asked.target, events, answers, asides, at_rest)
 
 
 async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
@@ -86,10 +87,13 @@ async def advised(events: AsyncGenerator[TurnEvent, None], again: str) -> AsyncG
         raise DatabaseUnconfirmedError(f"{error}".replace(IN_LOG, again).rstrip()) from error
 
 
-async def shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest) -> int:
+async def shown(
+    target: Target, events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest
+) -> int:
     """Show the events of a turn as they come, entering ``at_rest`` while Ctrl-Z stops it; return the exit code."""
+    shows_thoughts = target.persona.settings.show_thoughts
     with suspendable(answers.take_down, at_rest):
-        done = await show_events(events, answers, asides)
+        done = await show_events(events, answers, asides, shows_thoughts=shows_thoughts)
     return _code(done)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.commands.framework.command_line import completions, resolve
 from chorus_cli.commands.framework.replies import Reply, plain
-from chorus_cli.core.models.costs import Prices, TokenUse
+from chorus_cli.core.models.costs import THOUGHT, Prices, TokenUse
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.services.log.costs import Costs, Grouping
 from chorus_cli.storage.sqlite.log import thread_rows
@@ -163,6 +163,18 @@ async def test_the_command_shows_a_table_and_today(world: World) -> None:
     assert "chorus" in told
     assert "No price is known of openai/test." in told
     assert told.endswith("Today: unknown. A budget counts only models whose price is known.")
+
+
+async def test_thoughts_have_a_column_where_there_are_any(world: World, costs: Costs) -> None:
+    await answered(world)
+    assert "Thoughts" not in await world.told("/cost")
+    await answered(world, USAGE | {THOUGHT: 6}, "openai/other")
+    _, heads, *lines = (await world.told("/cost")).splitlines()[:5]
+    assert heads.split() == ["Model", "Replies", "Prompt", "From", "cache", "Completion", "Thoughts", "Cost"]
+    assert [line.split()[-2] for line in lines] == ["6", "0", "6"]
+    report = await costs.report(Grouping.MODEL, None)
+    assert [line.as_json()[THOUGHT] for line in (*report.lines, report.total)] == [6, 0, 6]
+    assert report.total.cost == pytest.approx(2 * COST)
 
 
 @pytest.mark.parametrize(("in_use", "is_advised"), [("openai/test", True), ("openai/mystery", False)])

@@ -35,6 +35,15 @@ async def test_a_setting_of_this_run_holds_before_the_file_and_changes_no_file(d
     assert await desk.text("/set") == "No setting was changed for this run. For example: /set temperature 0.2"
 
 
+async def test_an_effort_is_offered_and_goes_with_each_request(desk: Desk) -> None:
+    offered = completions(desk.services.registry, desk.services, "/set effort ").candidates
+    assert [candidate.text for candidate in offered] == ["none", "low", "medium", "high"]
+    await desk.world.say("Think")
+    await desk.text("/set effort high")
+    await desk.world.say("Think harder")
+    assert [request.effort for request in desk.world.model.requests] == [None, "high"]
+
+
 async def test_a_setting_that_is_written_to_the_file_ends_that_of_the_run(desk: Desk) -> None:
     await desk.text("/set temperature 0.9")
     await desk.text("/settings set temperature 0.5")
@@ -51,6 +60,7 @@ async def test_a_setting_of_this_run_is_of_one_persona(desk: Desk) -> None:
     ("line", "refusal"),
     [
         ("/set temperature 3", "temperature cannot be 3: it must be a number from 0 to 2."),
+        ("/set effort max", 'effort cannot be "max": it must be "none", "low", "medium" or "high".'),
         ("/set temperature", "/set temperature needs a value; it must be a number from 0 to 2."),
         ("/set temprature 1", 'There is no setting "temprature" (did you mean "temperature"?). /settings lists them.'),
         (

@@ -42,7 +42,7 @@ _KEYS = {
     "up": "\x1b[A",
     "escape": "\x1b",
     "v": "v",
-    **{f"ctrl-{letter}": chr(ord(letter) & 31) for letter in "abcdejlrxz"},
+    **{f"ctrl-{letter}": chr(ord(letter) & 31) for letter in "abcdejlrtxz"},
 }
 
 LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))

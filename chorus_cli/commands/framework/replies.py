@@ -18,6 +18,13 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Aside:
+    """A text that is no part of the talk, such as thoughts: shown dim."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """Lines of a program or of the log, shown as they are."""
 
@@ -95,7 +102,7 @@ class Question:
         return {"y": self.confirmed, "n": None, **{key: work for key, work in offered.items() if work is not None}}
 
 
-Reply = Text | Output | Table | Drawing | Report | Question | Refill | Exit | PrivateChat
+Reply = Text | Aside | Output | Table | Drawing | Report | Question | Refill | Exit | PrivateChat
 Answer = Reply | RunningTurn
 """The result of awaiting a command: a reply, or a turn to follow."""
 
@@ -103,7 +110,7 @@ Answer = Reply | RunningTurn
 def plain(reply: Reply) -> str:
     """Render a reply as text without colours or control sequences, for output that is not a terminal."""
     match reply:
-        case Text(text) | Output(text) | Refill(text):
+        case Text(text) | Aside(text) | Output(text) | Refill(text):
             return text
         case Table():
             return _plain_table(reply)

@@ -61,7 +61,7 @@ WANTED = Parameter(
 async def cost(services: Services, wanted: Annotated[AskedCost | None, WANTED] = None) -> Report:
     """Show the cost of replies and summaries, as far as it is known, and how much of the prompts came from a cache.
 
-    It is computed from the tokens that providers reported and litellm's prices.
+    It is computed from the tokens that providers reported and litellm's prices. Thoughts are part of the completion.
 
     Examples:
         /cost
@@ -78,10 +78,13 @@ def cost_report(report: CostReport) -> Report:
     since = f" since {local(report.since)}" if report.since else ""
     if not report.lines:
         return Report((Text(f"No reply with a known number of tokens{since}."),))
-    heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Completion", "Cost")
+    has_thoughts = report.total.tokens.thought > 0
+    thoughts = ("Thoughts",) if has_thoughts else ()
+    heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Completion", *thoughts, "Cost")
     lines = [*report.lines, *([report.total] if len(report.lines) > 1 else [])]
     priced = "replies and summaries" if report.summaries.summaries else "replies"
-    table = Table(f"Cost of {priced}{since}, in tokens and USD", heads, tuple(map(_row, lines)))
+    rows = tuple(_row(line, has_thoughts=has_thoughts) for line in lines)
+    table = Table(f"Cost of {priced}{since}, in tokens and USD", heads, rows)
     notes = (_of_summaries(report.summaries), without_price(report.total))
     return Report((table, *(Text(note) for note in notes if note)))
 
@@ -97,9 +100,10 @@ def _of_summaries(line: CostLine) -> str:
     )
 
 
-def _row(line: CostLine) -> tuple[str, ...]:
+def _row(line: CostLine, *, has_thoughts: bool) -> tuple[str, ...]:
     tokens = line.tokens
-    figures = (line.replies, tokens.prompt, tokens.cached, tokens.completion)
+    thoughts = (tokens.thought,) if has_thoughts else ()
+    figures = (line.replies, tokens.prompt, tokens.cached, tokens.completion, *thoughts)
     return (line.key, *(f"{figure:,}" for figure in figures), line.cost_text)
 
 

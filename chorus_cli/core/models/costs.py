@@ -31,12 +31,13 @@ class Prices(NamedTuple):
 
 
 class TokenUse(NamedTuple):
-    """Numbers of tokens; those ``cached`` and ``written`` are part of those of the ``prompt``."""
+    """Numbers of tokens; ``cached`` and ``written`` are parts of the ``prompt``, ``thought`` of the ``completion``."""
 
     prompt: int = 0
     completion: int = 0
     cached: int = 0
     written: int = 0
+    thought: int = 0
 
     def plus(self, other: TokenUse) -> TokenUse:
         """Return the sum of both."""
@@ -124,6 +125,7 @@ class CostLine:
             CACHED: self.tokens.cached,
             WRITTEN: self.tokens.written,
             "completion_tokens": self.tokens.completion,
+            THOUGHT: self.tokens.thought,
             "cost_usd": self.cost,
             "unpriced_models": list(self.unpriced),
         }

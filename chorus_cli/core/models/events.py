@@ -82,9 +82,13 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The model has called a tool, which is at work now; ``call`` is one line for the user, not yet safe to show."""
+    """The model has called a tool, which is at work now; ``call`` is one line for the user, not yet safe to show.
+
+    The first call of a reply has the ``thought`` before it.
+    """
 
     call: str
+    thought: Thought | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from chorus_cli.core.context.memory import MemoryUse, block_tokens, uses
 from chorus_cli.core.context.plan import summary_tokens, usable
 from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.attachments import as_json
-from chorus_cli.core.log.messages import is_written
+from chorus_cli.core.log.messages import Role, is_written
 from chorus_cli.core.memory.prompt import tokens_in_request
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside
 from chorus_cli.storage.sqlite.log import spoken
 from chorus_cli.storage.sqlite.memory import item_rows
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.plan import RequestPlan
+    from chorus_cli.core.context.rounds import Echoed
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
@@ -178,7 +180,12 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
     attached = min(plan.message_tokens, sum(_attached_tokens(plan)))
-    yield "messages", plan.message_tokens - attached, _why_sent(plan)
+    repeated = _repeated_thoughts(plan)
+    thought = min(plan.message_tokens - attached, sum(each.tokens or 0 for each in repeated))
+    yield "messages", plan.message_tokens - attached - thought, _why_sent(plan)
+    if repeated:
+        replies = counted(len(repeated), "reply", "replies")
+        yield "thoughts", thought, f"before {replies}, sent back to the model that had them"
     if labels := _labels(plan):
         yield "attachments", attached, ", ".join(labels)
 
@@ -206,6 +213,11 @@ def _attached_tokens(plan: RequestPlan) -> Iterator[int]:
     return (attachment_tokens(row.attachments, model) for row in plan.sent if row.attachments)
 
 
+def _repeated_thoughts(plan: RequestPlan) -> list[Echoed]:
+    replies = {row.id if row.role is Role.ASSISTANT else row.reply_id for row in plan.sent}
+    return [echoed for id_, echoed in plan.snapshot.echoed.items() if id_ in replies]
+
+
 def _labels(plan: RequestPlan) -> list[str]:
     """Return names and sizes of the attachments, each once; of a kind that the model does not take only the name."""
     accepted = plan.snapshot.frame.accepted
@@ -230,6 +242,8 @@ def _as_json(message: PromptMessage) -> dict[str, object]:
         shown["attachments"] = [as_json(each) for each in message.attachments]
     if message.tool_calls:
         shown["tool_calls"] = json.loads(message.tool_calls)
+    if message.thoughts and message.thoughts.text:
+        shown["thoughts"] = message.thoughts.text
     if message.tool_call_id:
         shown["tool_call_id"] = message.tool_call_id
     return shown

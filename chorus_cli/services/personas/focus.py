@@ -12,12 +12,13 @@ from chorus_cli.core.models.choice import ModelChoice, Naming, detected_model, w
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.services.personas.greeting import SHARED, notices
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.context.thread_views import last_exchange_of, read_on_arrival
+from chorus_cli.storage.sqlite.context.thread_views import last_exchange_of, newest_thoughts_of, read_on_arrival
 from chorus_cli.storage.sqlite.log import thread_rows
 from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey
 from chorus_cli.storage.sqlite.read_only import for_this_run
 
 if TYPE_CHECKING:
+    from chorus_cli.core.log.messages import Thought
     from chorus_cli.core.log.threads import Exchange
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas.personas import Personas
@@ -123,6 +124,10 @@ class Focus:
         with suppress(StorageError):
             return await self._store.read(last_exchange_of, self.slug, self.thread_id)
         return None
+
+    async def newest_thoughts(self) -> list[tuple[Thought, str]]:
+        """Return the readable thoughts of the newest turn of the thread in focus that has any, reply by reply."""
+        return await self._store.read(newest_thoughts_of, self.slug, self.thread_id)
 
     def new_warnings(self, target: Target) -> tuple[str, ...]:
         """Return the warnings about the persona's files that were not given before."""

@@ -156,7 +156,7 @@ class CallRound:
             StorageError: a result could not be stored.
         """
         for position, call in enumerate(self._calls, 1):
-            yield ToolStarted(call.shown)
+            yield ToolStarted(call.shown, self.rows[0].thought if position == 1 else None)
             answer = refusal or await self._toolbox.answer(call, caller)
             is_last = position == len(self._calls)
             surplus = self._surplus if is_last else []

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.prompt.keyboard import AtRest
 
 _LEAVING_SECONDS = 3.0
+_THOUGHTS = "/thoughts"
 _TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
 
 
@@ -122,6 +123,7 @@ def key_bindings(line: Line) -> KeyBindings:
     _bind_typing(bindings, line)
     _bind_pasting(bindings, line)
     _bind_editor(bindings)
+    _bind_thoughts(bindings)
     _bind_leaving(bindings, line)
     _bind_suspending(bindings, line)
     return bindings
@@ -209,6 +211,15 @@ def _bind_editor(bindings: KeyBindings) -> None:
         # The line comes back when the editor is closed, and must not appear twice.
         event.app.erase_when_done = True
         event.app.exit(exception=Compose(event.current_buffer.text))
+
+
+def _bind_thoughts(bindings: KeyBindings) -> None:
+    is_empty = Condition(lambda: not get_app().current_buffer.text)
+
+    @bindings.add("c-t", filter=_TYPING & is_empty)
+    def _thoughts(event: KeyPressEvent) -> None:
+        event.app.erase_when_done = True
+        event.app.exit(result=_THOUGHTS)
 
 
 def _bind_leaving(bindings: KeyBindings, line: Line) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.models.events import Asking, ToolStarted, WaitOver
-from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
+from chorus_cli.core.text.safe_text import safe_line, safe_text
 from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
 from chorus_cli.terminal.screen.painted_rows import widest
 from chorus_cli.terminal.screen.progress import Wait
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen.painted_rows import Row
 
 _LATEST_CHARACTERS = 500
+_THOUGHT_SECONDS = 0.25
 _PATIENCE_SECONDS = 3.0
 _QUICK_ANSWER_SECONDS = 0.3
 PREPARING = Wait("preparing the request", 1.0)
@@ -25,35 +27,54 @@ WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to take your 
 
 
 class Thinking:
-    """The thoughts since the last piece of the reply; ``monotonic`` returns the time in seconds."""
+    """The newest thoughts since the last piece of the reply, in one row; ``changed`` is called when that is another.
 
-    def __init__(self, screen: Screen, monotonic: Callable[[], float]) -> None:
+    Words that move are hard to read, and each row is bytes on the line, so it changes only some times a second.
+    """
+
+    has_printed = False
+    """Nothing of it stays."""
+
+    def __init__(self, screen: Screen, changed: Callable[[], None]) -> None:
         self._screen = screen
-        self._monotonic = monotonic
-        self._safe = SafeTextStream()
+        self._changed = changed
         self._latest = ""
-        self._begun: float | None = None
-
-    def __bool__(self) -> bool:
-        return self._begun is not None
+        self._shown: str | None = None
+        self._shown_at = 0.0
+        self._frame: asyncio.TimerHandle | None = None
 
     def feed(self, text: str) -> None:
         """Add a piece of a thought."""
-        if self._begun is None:
-            self._begun = self._monotonic()
-        self._latest = (self._latest + self._safe.feed(text))[-_LATEST_CHARACTERS:]
+        self._latest = (self._latest + text)[-_LATEST_CHARACTERS:]
+        if self._frame is None:
+            loop = asyncio.get_running_loop()
+            self._frame = loop.call_at(max(loop.time(), self._shown_at + _THOUGHT_SECONDS), self._show)
 
     def end(self) -> None:
-        """Forget the thoughts, because the reply continues."""
-        self._begun, self._latest = None, ""
+        """Forget the thoughts, because the reply continues or is over."""
+        self._shown, self._latest = None, ""
+        if self._frame is not None:
+            self._frame.cancel()
+            self._frame = None
 
     def rows(self, columns: int) -> list[Row]:
-        """Return a row with the seconds of thinking and the latest thoughts that fit; no row without thoughts."""
-        if self._begun is None:
+        """Return a row with the latest thoughts that fit; no row without thoughts."""
+        if self._shown is None:
             return []
-        told = f"thinking {dots(unicode=self._screen.unicode)} {self._monotonic() - self._begun:.0f} s"
-        words = end_of(" ".join(self._latest.split()), columns - widest(told) - 2)
-        return [dim_row(f"{told}  {words}" if words else told, columns, colour=self._screen.colour)]
+        told = f"thinking {dots(unicode=self._screen.unicode)} "
+        words = end_of(self._shown, columns - widest(told))
+        # A word that would begin in its middle is left out.
+        whole = words if len(words) == len(self._shown) else words.partition(" ")[2] or words
+        return [dim_row(told + whole, columns, colour=self._screen.colour)]
+
+    def take_settled(self, _columns: int) -> list[Row]:
+        """Return no row: none of them stays."""
+        return []
+
+    def _show(self) -> None:
+        self._frame, self._shown_at = None, asyncio.get_running_loop().time()
+        self._shown = " ".join(safe_text(self._latest).split())
+        self._changed()
 
 
 class Silence:

@@ -28,6 +28,7 @@ from chorus_cli.core.models.events import (
 )
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
 from chorus_cli.terminal.reply.dim_lines import PREPARING, WAITING, Silence, Thinking, tool_line, wait_after
+from chorus_cli.terminal.reply.printed_thoughts import PrintedThoughts
 from chorus_cli.terminal.screen.progress import Progress
 from chorus_cli.terminal.screen.terminal import WindowSize
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from chorus_cli.core.log.messages import Thought
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.terminal.markdown.stream import MarkdownStream
     from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
@@ -60,7 +62,8 @@ class PaintedReply:
     """Paints the events of a turn in a background task; notices and errors go to ``asides``.
 
     The task first imports rich in a thread, while the request is under way. Rows are drawn in a thread too: a text can
-    be made that takes seconds. ``keyboard`` is read until the reply is settled.
+    be made that takes seconds. ``keyboard`` is read until the reply is settled. Thoughts are printed above the reply if
+    it ``shows_thoughts``.
     """
 
     def __init__(
@@ -70,6 +73,8 @@ class PaintedReply:
         monotonic: Callable[[], float] = time.monotonic,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
         keyboard: ReplyKeyboard | None = None,
+        *,
+        shows_thoughts: bool = False,
     ) -> None:
         self.done: TurnDone | None = None
         self._answers = answers
@@ -79,12 +84,12 @@ class PaintedReply:
         self._safe = SafeTextStream()
         self._keyboard = keyboard
         self._progress = Progress(answers, monotonic, size, self._typed)
-        self._thinking = Thinking(answers, monotonic)
+        self._news = asyncio.Event()
+        self._thinking = (PrintedThoughts if shows_thoughts else Thinking)(answers, self._news.set)
         self._silence = Silence(answers, monotonic)
         self._arrived: list[str] = []
         self._thread = ThreadPoolExecutor(1, "drawing")
         self._is_settled = False
-        self._news = asyncio.Event()
         self._is_closed = False
         self._listener = asyncio.current_task()
         self._painting = asyncio.create_task(self._paint())
@@ -116,6 +121,7 @@ class PaintedReply:
                 self._progress.end()
                 self._silence.end()
                 self._thinking.feed(text)
+                return
             case Notice(text):
                 self._tell(text)
             case ToolUsed():
@@ -130,20 +136,23 @@ class PaintedReply:
         self._painting.cancel()
         self._end_typing()
         await self._window.come_to_rest()
+        self._end_thoughts()
         while await self._advance(self._monotonic() + _FRAME_SECONDS):
             self._markdown.show([])
         await self._drawn(self._markdown.draft.finish, self._markdown.adopt_size())
         self._is_settled = True
 
-    def close(self) -> None:
+    def close(self, thought: Thought | None = None) -> None:
         """Settle the reply, and report hidden or omitted characters and errors; a second call does nothing.
 
+        A line below it tells of the ``thought`` before it, which is also in the last event of a turn.
         Without ``finish`` before, much may be omitted: a user who stops a long reply wants the prompt.
         """
         if self._is_closed:
             return
         self._is_closed = True
         self._end_typing()
+        self._end_thoughts()
         self._answers.painted.remove(self._take_down)
         self._progress.end()
         self._stop_painting()
@@ -154,6 +163,9 @@ class PaintedReply:
         if "_markdown" in vars(self):
             self._thread.submit(self._markdown.draft.lexing.close)
         self._thread.shutdown(wait=False)
+        thought = self.done.thought if self.done is not None else thought
+        if thought is not None and not self._thinking.has_printed:
+            self._asides.notice(thought.words)
         if self.done is not None and self.done.error is not None:
             self._asides.error(self.done.complaint)
 
@@ -218,6 +230,16 @@ class PaintedReply:
         self._answers.take_down()
         self._asides.notice(text)
 
+    def _end_thoughts(self) -> None:
+        self._thinking.end()
+        self._print_thoughts()
+
+    def _print_thoughts(self) -> None:
+        """Write the thoughts that stay above the open block."""
+        if rows := self._thinking.take_settled(self._window.current().columns):
+            self._answers.take_down()
+            self._answers.write("".join(f"{row.text}\n" for row in rows))
+
     def _take_down(self) -> None:
         if "_markdown" in vars(self):
             self._markdown.take_down()
@@ -244,12 +266,13 @@ class PaintedReply:
                 next_second.cancel()
             if more:
                 self._news.set()
-            elif self._thinking or self._silence:
+            elif self._silence:
                 next_second = asyncio.get_running_loop().call_later(1, self._news.set)
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
 
     async def _show_frame(self) -> None:
         """Draw the open block, unless the window changes its size meanwhile, and show it."""
+        self._print_thoughts()
         size = self._markdown.adopt_size()
         room = self._markdown.room(self._rows_below(size.columns))
         rows = await self._drawn(self._markdown.draft.frame, size, room)

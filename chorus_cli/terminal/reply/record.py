@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.messages import Status
-from chorus_cli.core.models.events import TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
+from chorus_cli.core.models.events import ReasoningDelta, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ class TurnRecord:
         self._monotonic = monotonic
         self._began = monotonic()
         self._words: list[str] = []
+        self._thoughts: list[str] = []
 
     def take(self, event: TurnEvent) -> None:
         """Take the next event."""
@@ -38,13 +39,16 @@ class TurnRecord:
                 self._began = self._monotonic()
             case TextDelta(text):
                 self._words.append(text)
+            case ReasoningDelta(text):
+                self._thoughts.append(text)
             case ToolStarted():
                 self._words.clear()
+                self._thoughts.clear()
             case TurnDone():
                 self.done = event
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return reply, usage, model, thread and seconds, and the status if the reply broke off."""
+        """Return reply, usage, model, thread and seconds, thoughts if there are any, and the status if it broke off."""
         facts: dict[str, JsonValue] = {
             "reply": "".join(self._words),
             "usage": dict(self.done.usage) if self.done else {},
@@ -52,6 +56,10 @@ class TurnRecord:
             "thread": self._target.thread_number,
             "seconds": round(self._monotonic() - self._began, 3),
         }
+        if self._thoughts:
+            facts["thoughts"] = "".join(self._thoughts)
+        if self.done is not None and self.done.thought is not None:
+            facts["thought"] = self.done.thought._asdict()
         if self.done is None or self.done.error is not None:
             facts["status"] = str(self.done.status if self.done else Status.INTERRUPTED)
         return facts

@@ -26,6 +26,7 @@ from chorus_cli.terminal.reply.painted import PaintedReply
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
+    from chorus_cli.core.log.messages import Thought
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen
@@ -35,17 +36,22 @@ _PIECE_CHARACTERS = 4_096
 
 
 async def show_events(
-    events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, keyboard: ReplyKeyboard | None = None
+    events: AsyncGenerator[TurnEvent, None],
+    answers: Screen,
+    asides: Screen,
+    keyboard: ReplyKeyboard | None = None,
+    *,
+    shows_thoughts: bool = False,
 ) -> TurnDone | None:
     """Show the events of a turn and return its last one, ``None`` if it never came; the cursor ends on a new line.
 
-    Text typed on the ``keyboard`` is shown below a painted reply.
+    Text typed on the ``keyboard`` is shown below a painted reply, thoughts above it if it ``shows_thoughts``.
     The words before a call of a tool are settled when the tool starts: those after it are painted below its line.
     """
 
     def begun() -> PaintedReply | PlainReply:
         if answers.guard.allows_sequences:
-            return PaintedReply(answers, asides, keyboard=keyboard)
+            return PaintedReply(answers, asides, keyboard=keyboard, shows_thoughts=shows_thoughts)
         return PlainReply(answers, asides)
 
     reply = begun()
@@ -54,7 +60,7 @@ async def show_events(
             async for event in events:
                 if isinstance(event, ToolStarted):
                     await reply.finish()
-                    reply.close()
+                    reply.close(event.thought)
                     reply = begun()
                 for piece in _pieces(event):
                     reply.show(piece)
@@ -123,15 +129,18 @@ class PlainReply:
                 self._asides.notice(text)
             case TurnDone():
                 self.done = event
-                self.close()
+                self.close(event.thought)
                 if event.error is not None:
                     self._asides.error(event.complaint)
 
     async def finish(self) -> None:
         """Do nothing: all text that has arrived is shown already."""
 
-    def close(self) -> None:
-        """Show the text held back, end the line, and report hidden characters; a second call does nothing."""
+    def close(self, thought: Thought | None = None) -> None:
+        """Show the text held back, end the line, and report hidden characters; a second call does nothing.
+
+        A person at a terminal is told of the ``thought`` before the reply.
+        """
         if self._closed:
             return
         self._closed = True
@@ -140,6 +149,8 @@ class PlainReply:
         warning = hidden_warning(self._safe)
         if warning:
             self._asides.notice(warning)
+        if thought is not None and self._asides.is_terminal:
+            self._asides.notice(thought.words)
 
     def _end_line(self) -> None:
         if self._open_line:

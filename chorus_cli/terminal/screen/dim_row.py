@@ -29,6 +29,8 @@ def beginning_of(text: str, columns: int) -> str:
 
 def end_of(text: str, columns: int) -> str:
     """Return the longest end of ``text`` that certainly fits."""
+    if text.isascii():
+        return text[max(0, len(text) - max(0, columns)) :]
     start = len(text)
     while start and columns >= widest(text[start - 1]):
         start -= 1

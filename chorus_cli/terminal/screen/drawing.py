@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.framework.replies import Drawing, Exit, PrivateChat, Refill, Report, Table, Text, plain
+from chorus_cli.commands.framework.replies import Aside, Drawing, Exit, PrivateChat, Refill, Report, Table, Text, plain
 
 if TYPE_CHECKING:
     from chorus_cli.commands.framework.replies import Reply
@@ -29,6 +29,8 @@ def draw(reply: Reply, screen: Screen) -> None:
                 draw(part, screen)
         case Text(text) | Refill(text):
             screen.paragraph(text)
+        case Aside(text):
+            screen.notice(text)
         case _:
             screen.line(plain(reply))
 

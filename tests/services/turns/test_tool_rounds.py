@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.core.errors import ToolsRefusedError
-from chorus_cli.core.log.messages import Role, Status
-from chorus_cli.core.models.events import Notice, ReplyEnd, TextDelta
+from chorus_cli.core.log.messages import Role, Status, Thought
+from chorus_cli.core.models.costs import THOUGHT
+from chorus_cli.core.models.events import Notice, ReasoningDelta, ReplyEnd, TextDelta, ToolStarted
 from chorus_cli.services.tools.toolbox import LONGEST_RESULT, MOST_CALLS
 from chorus_cli.services.turns.calls import MOST_ROUNDS
 from tests.services.turns.tool_talk import (
@@ -66,6 +67,17 @@ async def test_two_calls_of_one_reply_are_answered_one_after_the_other(tooled: W
     assert [role for role, _ in tooled.asked()] == ["user", "assistant", "tool", "tool"]
     await tooled.say("Thanks")
     assert_each_request_begins_with_the_one_before(tooled)
+
+
+async def test_each_round_tells_how_the_model_thought_with_its_first_call(tooled: World) -> None:
+    both = (call("echo", {"text": "a"}), call("echo", {"text": "b"}, "c2"))
+    tooled.model.enqueue(ReasoningDelta("I must look."), ReplyEnd("tool_calls", {THOUGHT: 20}, both))
+    calls(tooled, call("echo", {"text": "c"}, "c3"))
+    tooled.model.enqueue(ReasoningDelta("Gold!"), TextDelta("It is gold."), ReplyEnd("stop", {THOUGHT: 640}))
+    events = await events_of(tooled, "What is it?")
+    told = [event.thought and event.thought.tokens for event in events if isinstance(event, ToolStarted)]
+    assert told == [20, None, None]
+    assert end_of(events).thought == Thought(0.0, 640)
 
 
 @pytest.mark.parametrize("id_", ["c1", "", "call_0"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Notice, ReasoningDelta, TextDelta, TurnDone
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
-from tests.terminal.reply.shown_turns import ASKING, DONE, shown
+from tests.terminal.reply.shown_turns import ASKING, DONE, shown, turn
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
 
 if TYPE_CHECKING:
@@ -42,14 +43,31 @@ async def test_thoughts_take_one_dim_line_until_the_reply_comes() -> None:
     showing = asyncio.create_task(show_events(events(), screen, screen))
     await seen(lambda: file.window.text() != [])
     (line,) = file.window.text()
-    assert line.startswith("thinking … 0 s  ")
-    assert line.endswith("more tea.")
+    assert line.startswith("thinking … more more ")
+    assert line.endswith(" more tea.")
     assert "\x1b[2mthinking" in file.written
-    await seen(lambda: file.window.text()[0].startswith("thinking … 1 s"))
     spoken.set()
     await showing
     assert file.window.text() == ["Tea it is."]
     assert screen.guard.blocked == 0
+
+
+async def test_thoughts_are_repainted_four_times_a_second_and_nothing_moves_without_one() -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    thoughts = [step for number in range(100) for step in (ReasoningDelta(f" word{number}"), 0.01)]
+    showing = asyncio.create_task(show_events(turn(*thoughts, 60.0), screen, screen))
+    begun = time.monotonic()
+    await seen(lambda: file.window.text() != [])
+    await seen(lambda: file.window.text()[0].endswith(" word98 word99"))
+    assert file.written.count("thinking") <= 1 + (time.monotonic() - begun) / 0.25
+    assert file.window.text()[0].split()[2].startswith("word")
+    written = file.written
+    await asyncio.sleep(1.2)
+    assert file.written == written
+    showing.cancel()
+    with suppress(asyncio.CancelledError):
+        await showing
 
 
 async def test_thoughts_between_two_parts_of_the_reply_leave_nothing_either() -> None:

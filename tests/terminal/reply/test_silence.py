@@ -65,6 +65,6 @@ async def test_a_model_that_thinks_is_not_silent() -> None:
     reply.show(TextDelta("one"))
     reply.show(ReasoningDelta("hm"))
     clock.ahead = 10
-    await seen(lambda: "thinking … 1" in file.written)
+    await seen(lambda: "thinking … hm" in file.written)
     reply.close()
     assert "waiting for more" not in file.written

@@ -1,4 +1,4 @@
-"""Views of threads without all of their rows: the number of messages in one, and the newest ones of any age."""
+"""Views of threads without all of their rows: the number of messages in one, the newest ones, and their thoughts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.view import put_in, view
 from chorus_cli.core.log.journal import thread_journal
-from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.core.log.messages import Message, Role, Thought
 from chorus_cli.core.log.threads import last_exchange
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite.log import input_rows, message_rows, operation_rows, thread_rows
+from chorus_cli.storage.sqlite.log import input_rows, message_rows, operation_rows, thought_rows, thread_rows
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterator
 
     from chorus_cli.core.log.journal import ThreadJournal
     from chorus_cli.core.log.threads import Exchange
@@ -54,23 +55,44 @@ def _shape(id_: int, thread_id: int, turn_id: int, introduced_by: int | None, su
     )
 
 
-def newest_in_context(
-    connection: sqlite3.Connection, journal: ThreadJournal, number: int = _AT_FIRST
-) -> tuple[Message, ...]:
+def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) -> tuple[Message, ...]:
     """Return the last messages of a thread that an operation has not taken out, whatever their age.
 
-    They are the end of the view of a window without limits, with the whole of its last turn. Of the thread's newest
-    rows ``number`` are read, and four times as many until that is complete.
+    They are the end of the view of a window without limits, with the whole of its last turn.
+    """
+    for seen in _ends_of_view(connection, journal):
+        if seen and seen[0].turn_id != seen[-1].turn_id:
+            break
+    return seen
+
+
+def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Iterator[tuple[Message, ...]]:
+    """Yield ends of the view of a window without limits, made of four times as many rows each; the last is all of it.
+
+    The first message of the others may be in the middle of its turn.
     """
     thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
+    number = _AT_FIRST
     while True:
         newest = thread_rows.newest_ids(connection, thread_id, after, number)
         members = [id_ for each in journal.operations for id_ in each.members_in(thread_id)[-number:]]
         rows = message_rows.rows(connection, {*newest, *members})
-        seen = view(rows, journal, _EVER).messages
-        if len(newest) < number or (seen and seen[0].turn_id != seen[-1].turn_id):
-            return seen
+        yield view(rows, journal, _EVER).messages
+        if len(newest) < number:
+            return
         number *= 4
+
+
+def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
+    """Return the readable thoughts of the newest turn that has any and counts, whatever its age, reply by reply."""
+    found: list[tuple[Message, str]] = []
+    operations = operation_rows.since_boundary(connection, persona, thread_id)
+    for seen in _ends_of_view(connection, thread_journal(thread_id, operations)):
+        read = thought_rows.of_replies(connection, (row.id for row in seen if row.thought is not None))
+        found = [(row, read[row.id].text) for row in seen if row.id in read and read[row.id].text.strip()]
+        if found and found[-1][0].turn_id != seen[0].turn_id:
+            break
+    return [(row.thought or Thought(), text) for row, text in found if row.turn_id == found[-1][0].turn_id]
 
 
 def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> Exchange | None:

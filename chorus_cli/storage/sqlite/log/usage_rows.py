@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _COUNTS = ", ".join(
     f"CAST(COALESCE(SUM(json_extract(usage, '$.{name}')), 0) AS INTEGER)"
-    for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens")
+    for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 )
 _HAS_USAGE = "usage IS NOT NULL AND json_valid(usage)"
 _MINUTE = "substr(timestamp, 1, 16)"

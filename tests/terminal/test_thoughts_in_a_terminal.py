@@ -1,0 +1,132 @@
+"""A model that thinks, in the real program: one calm line meanwhile, and its thoughts where they are asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import PROMPT, Home
+from tests.thinking_provider import ANSWER, ThinkingProvider, thinking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WHILE_THINKING = "thinking … The user asks for tea. Green is best."
+AFTERWARDS = re.compile(r"^Green tea\.\nthought for [\d.]+ s.*$", re.MULTILINE)
+NOTHING = "No reply in this thread has thoughts that can be read."
+MANY = 100_000
+MOST_BYTES, MOST_KILOBYTES = 200_000, 100_000
+
+
+@pytest.fixture
+def provider() -> Iterator[ThinkingProvider]:
+    with thinking() as running:
+        yield running
+
+
+def test_its_newest_words_are_seen_while_a_model_thinks_and_all_of_them_on_request(
+    home: Home, provider: ThinkingProvider
+) -> None:
+    with home.chat(**provider.variables) as chat:
+        chat.press("ctrl-t")
+        chat.await_text(NOTHING)
+        chat.say("Tea?")
+        chat.await_text(WHILE_THINKING)
+        chat.type("typed meanwhile")
+        chat.await_text("typed meanwhile")
+        provider.may_answer.set()
+        chat.await_line(f"{PROMPT} typed meanwhile")
+        assert "thinking" not in chat.screen_text()
+        assert AFTERWARDS.search(chat.screen_text())
+        chat.press("ctrl-t", "ctrl-c")
+        chat.await_line(PROMPT)
+        chat.press("ctrl-t")
+        chat.await_text("\nThe user asks for tea.\n\nGreen is best.\n")
+        assert b"\x1b[2mthought for" in chat.drawn
+        chat.await_line(PROMPT)
+        chat.press("up")
+        chat.await_line(f"{PROMPT} Tea?")
+        assert "/thoughts" not in chat.screen_text()
+        chat.press("ctrl-c")
+        chat.ask("/thoughts", "Green is best.")
+        assert chat.screen_text().count("\nThe user asks for tea.\n\nGreen is best.\n") == 2
+    assert home.said() == ["Tea?"]
+
+
+def test_ctrl_c_stops_a_model_that_thinks_and_keeps_what_it_thought(home: Home, provider: ThinkingProvider) -> None:
+    with home.chat(**provider.variables) as chat:
+        chat.say("Tea?")
+        chat.await_text(WHILE_THINKING)
+        chat.press("ctrl-c")
+        chat.await_text("Stopped before the reply began; /retry asks again.", 2)
+        chat.await_line(PROMPT)
+        chat.ask("/thoughts", "Green is best.")
+
+
+def test_each_round_tells_how_long_the_model_thought(home: Home, provider: ThinkingProvider) -> None:
+    provider.calls = ["recall_memory"]
+    provider.may_answer.set()
+    with home.chat(**provider.variables) as chat:
+        chat.ask("Tea?", "Green tea.")
+        told = [line.partition(" for ")[0].partition("(")[0] for line in chat.screen_text().splitlines()]
+        assert [line for line in told if line in {"thought", "recall_memory", "Green tea."}] == [
+            "thought", "recall_memory", "Green tea.", "thought"
+        ]  # fmt: skip
+        chat.ask("/thoughts", "Green is best.")
+        assert chat.screen_text().count("\nThe user asks for tea.\n") == 2
+
+
+def test_thoughts_are_printed_above_the_reply_for_a_user_who_wants_them(home: Home, provider: ThinkingProvider) -> None:
+    with home.chat(**provider.variables) as chat:
+        chat.ask("/set show_thoughts true", "show_thoughts is true until the end of this run.")
+        chat.say("Tea?")
+        chat.await_text("Green is best.")
+        provider.may_answer.set()
+        chat.await_text("The user asks for tea.\n\nGreen is best.\n\nGreen tea.")
+        chat.await_line(PROMPT)
+        assert not re.search("thinking|thought for", chat.screen_text())
+
+
+def test_a_script_gets_the_reply_alone_and_the_thoughts_as_json(
+    home: Home, provider: ThinkingProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in provider.variables.items():
+        monkeypatch.setenv(name, value)
+    provider.may_answer.set()
+    assert home.run("ask", "/settings set show_thoughts true").code == 0
+    outcome = home.run("ask", "Tea?")
+    assert (outcome.output, outcome.errors) == (f"{ANSWER}\n", "")
+    told = json.loads(home.run("ask", "--json", "Tea?").output)
+    assert (told["reply"], told["thoughts"]) == (ANSWER, "".join(provider.thoughts))
+    assert told["thought"].keys() == {"seconds", "tokens"}
+    assert home.run("ask", "/thoughts").output.endswith("\nThe user asks for tea.\n\nGreen is best.\n")
+
+
+def test_a_very_long_thought_leaves_the_screen_alive_and_is_stored_as_it_comes(
+    home: Home, provider: ThinkingProvider
+) -> None:
+    provider.thoughts = [f" word{number}" for number in range(MANY)]
+    with home.chat(**provider.variables) as chat:
+        chat.ask("/thoughts", NOTHING)
+        drawn, resident = len(chat.drawn), kilobytes(chat.pid)
+        chat.say("Tea?")
+        chat.await_text("thinking … ")
+        for number in range(8):
+            chat.type(str(number))
+            chat.await_text("01234567"[: number + 1], 5)
+        chat.await_text(f" word{MANY - 1}")
+        assert home.sql("SELECT status FROM messages WHERE reasoning LIKE ?", f"%word{MANY // 2}%") == ["streaming"]
+        assert len(chat.drawn) - drawn < MOST_BYTES
+        assert kilobytes(chat.pid) - resident < MOST_KILOBYTES
+        chat.press("ctrl-c")
+        chat.await_text("Stopped before the reply began; /retry asks again.", 5)
+
+
+def kilobytes(process_id: int) -> int:
+    """Return the memory that a process has, from Linux's ``/proc``."""
+    status = Path(f"/proc/{process_id}/status").read_text(encoding="ascii")
+    return int(status.partition("VmRSS:")[2].split()[0])
