@@ -190,8 +190,18 @@ def _weighed(snapshot: ContextSnapshot) -> list[Message]:
 def _pinned(
     rows: Sequence[Message], newest_question: Message | None, snapshot: ContextSnapshot, room_tokens: int
 ) -> dict[int, Message]:
-    """Return the pinned rows by their ids if they have room beside the newest question; without it none."""
-    pinned = {row.id: row for row in rows if row.id in snapshot.view.pinned and row is not newest_question}
+    """Return the pinned rows by their ids if they have room beside the newest question; without it none.
+
+    With a call its result is pinned, and with a result its call.
+    """
+    named = snapshot.view.pinned
+    pairs = {(row.turn_id, row.tool_call_id) for row in rows if row.id in named and row.role in _TOOL_ROLES}
+    pinned = {
+        row.id: row
+        for row in rows
+        if (row.id in named or (row.role in _TOOL_ROLES and (row.turn_id, row.tool_call_id) in pairs))
+        and row is not newest_question
+    }
     needed = LEAD_TOKENS + sum(map(tokens_of, (*pinned.values(), *([newest_question] if newest_question else []))))
     return pinned if needed <= room_tokens else {}
 

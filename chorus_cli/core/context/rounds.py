@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from chorus_cli.core.log.attachments import Attachment, Kind
-    from chorus_cli.core.models.thoughts import Thoughts
+    from chorus_cli.core.log.messages import Thoughts
 
 BROKEN_OFF = "[this reply broke off here]"
 _CHARACTERS_PER_TOKEN = 4

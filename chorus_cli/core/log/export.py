@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.attachments import as_json, with_lines
 from chorus_cli.core.log.marks import NO_MARKS, LogMarks, marker
-from chorus_cli.core.log.messages import Message, Role, is_written
+from chorus_cli.core.log.messages import Message, Role, Thoughts, is_written
 from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
 from chorus_cli.core.text.fences import fenced
 from chorus_cli.core.text.quotations import quotation
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Thought
     from chorus_cli.core.log.operations import Operation
 
-    ThoughtTexts = tuple[str, str]
-    """Thoughts as they can be read, and JSON of the provider's own parts; empty without any."""
-
-_NO_THOUGHTS = "", ""
+_NO_THOUGHTS = Thoughts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ class Export:
     entries: tuple[Message | Operation, ...]
     marks: LogMarks = NO_MARKS
     numbers: Numbers = NO_NUMBERS
-    thoughts: Mapping[int, ThoughtTexts] = field(default_factory=dict)
+    thoughts: Mapping[int, Thoughts] = field(default_factory=dict)
 
     @property
     def messages(self) -> list[Message]:
@@ -138,7 +135,7 @@ def entry_as_json(
     entry: Message | Operation,
     marks: LogMarks,
     numbers: Numbers = NO_NUMBERS,
-    thoughts: Mapping[int, ThoughtTexts] = MappingProxyType({}),
+    thoughts: Mapping[int, Thoughts] = MappingProxyType({}),
 ) -> dict[str, object]:
     """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``.
 
@@ -161,7 +158,7 @@ def _boundary_as_json(boundary: Operation, numbers: Numbers) -> dict[str, object
 
 
 def message_as_json(
-    message: Message, numbers: Numbers, marks: LogMarks | None = None, thoughts: ThoughtTexts | None = None
+    message: Message, numbers: Numbers, marks: LogMarks | None = None, thoughts: Thoughts | None = None
 ) -> dict[str, object]:
     """Return a message as in the log, with the numbers of its thread and of the operation that put it in.
 
@@ -193,11 +190,10 @@ def message_as_json(
     return fields
 
 
-def _thought_fields(thought: Thought | None, texts: ThoughtTexts) -> dict[str, object]:
-    text, parts = texts
+def _thought_fields(thought: Thought | None, thoughts: Thoughts) -> dict[str, object]:
     found = {
-        "reasoning": text or None,
-        "thought_parts": parts or None,
+        "reasoning": thoughts.text or None,
+        "thought_parts": thoughts.parts or None,
         "thought_seconds": thought.seconds if thought else None,
         "thought_tokens": thought.tokens if thought else None,
     }

@@ -67,6 +67,17 @@ class Thought(NamedTuple):
         return f"thought{time}{tokens}"
 
 
+class Thoughts(NamedTuple):
+    """The thoughts of one reply.
+
+    ``text`` can be read. ``parts`` is JSON of the provider's own parts, word for word, as the protocol that received
+    them writes it; empty if there are none.
+    """
+
+    text: str = ""
+    parts: str = ""
+
+
 class Message(NamedTuple):
     """One row of the log: a tuple, because a request makes a thousand of them and those are made seven times as fast.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from chorus_cli.core.log.attachments import Attachment
-    from chorus_cli.core.models.thoughts import Thoughts
+    from chorus_cli.core.log.messages import Thoughts
     from chorus_cli.core.tools.declaration import Tool
 
 PromptRole = Literal["system", "user", "assistant", "tool"]

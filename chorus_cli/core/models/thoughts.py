@@ -1,20 +1,9 @@
-"""Thoughts of models: what a reply keeps of them, and which of them its model gets back."""
+"""Which of its thoughts a model gets back."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import NamedTuple
-
-
-class Thoughts(NamedTuple):
-    """The thoughts of one reply.
-
-    ``text`` can be read. ``parts`` is JSON of the provider's own parts, word for word, as the protocol that received
-    them writes it; empty if there are none.
-    """
-
-    text: str = ""
-    parts: str = ""
 
 
 class Span(Enum):

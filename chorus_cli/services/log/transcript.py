@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.messages import Thoughts
     from chorus_cli.core.log.operations import Operation
-    from chorus_cli.core.models.thoughts import Thoughts
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
     from chorus_cli.storage.sqlite.store import Store

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.marks import LogMarks
-    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.messages import Message, Thoughts
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.log.threads import Thread
-    from chorus_cli.core.models.thoughts import Thoughts
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.log.messages import Status, Thought
+from chorus_cli.core.log.messages import Status, Thought, Thoughts
 from chorus_cli.core.models.costs import THOUGHT
-from chorus_cli.core.models.thoughts import Thoughts
 from chorus_cli.core.text.surrogates import has_surrogates, join_surrogates
 from chorus_cli.storage.sqlite.log import message_rows
 

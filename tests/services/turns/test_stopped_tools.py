@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.log.messages import MessageContent, Role, Status
+from chorus_cli.core.log.messages import MessageContent, Role, Status, Thoughts
 from chorus_cli.core.models.events import ToolStarted, WaitBegun
-from chorus_cli.core.models.thoughts import Thoughts
 from chorus_cli.services.turns.calls import STOPPED
 from chorus_cli.storage.sqlite.log import message_rows, orphans, tool_rows
 from tests.services.turns.tool_talk import (

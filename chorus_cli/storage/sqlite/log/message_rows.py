@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from chorus_cli.core.log.messages import Thoughts
     from chorus_cli.core.log.operations import NewOperation, Operation
-    from chorus_cli.core.models.thoughts import Thoughts
 
 PAGE_ROWS = 500
 THERE = "purged_by IS NULL"

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.rounds import Echoed
-from chorus_cli.core.log.messages import Role
-from chorus_cli.core.models.thoughts import Thoughts
+from chorus_cli.core.log.messages import Role, Thoughts
 
 if TYPE_CHECKING:
     import sqlite3

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from chorus_cli.core.log.messages import Message, MessageContent
-    from chorus_cli.core.models.thoughts import Thoughts
+    from chorus_cli.core.log.messages import Message, MessageContent, Thoughts
 
 
 def begin_call(

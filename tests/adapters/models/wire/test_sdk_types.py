@@ -13,8 +13,8 @@ from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.gemini import GeminiContents
 from chorus_cli.adapters.models.wire.responses import OpenAIResponses
+from chorus_cli.core.log.messages import Thoughts
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
-from chorus_cli.core.models.thoughts import Thoughts
 from chorus_cli.core.tools.calls import ToolCall, calls_as_json
 from tests.adapters.models.ways import MODEL_MAP
 from tests.adapters.models.wire.conversations import COUNT, ECHO, HELLO, NOW, SYSTEM, result, user
