@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.recording_server import recording
 from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home
 
 if TYPE_CHECKING:
@@ -99,9 +100,16 @@ def test_a_question_with_a_thread_goes_on_there_and_so_does_the_next(home: Home)
 
 
 @pytest.mark.parametrize("where", [("--effort", "high", "ask"), ("ask", "--effort", "high")])
-def test_an_effort_holds_for_one_run_and_changes_no_file(home: Home, where: Sequence[str]) -> None:
+def test_an_effort_holds_for_one_run_and_changes_no_file(
+    home: Home, monkeypatch: pytest.MonkeyPatch, where: Sequence[str]
+) -> None:
     assert "Value: high\nFrom: this run\n" in home.run(*where, "/settings effort").output
-    assert home.run(*where, UNHAPPY).output == f"{ANSWER}\n"
+    with recording() as server:
+        monkeypatch.setenv("DEEPSEEK_API_BASE", server.address)
+        monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-of-nobody")
+        for arguments in (where, ["ask"]):
+            assert home.run("--model", "deepseek/deepseek-v4-flash", *arguments, UNHAPPY).output == "seen.\n"
+    assert [body.get("reasoning_effort") for body in server.bodies] == ["high", None]
     assert "Value: the provider's\nFrom: default\n" in home.run("ask", "/settings effort").output
 
 

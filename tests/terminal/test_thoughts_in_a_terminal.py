@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.terminal.driver import PROMPT, Home
-from tests.thinking_provider import ANSWER, ThinkingProvider, thinking
+from tests.thinking_provider import ANSWER, THOUGHT_TOKENS, ThinkingProvider, thinking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WHILE_THINKING = "thinking … The user asks for tea. Green is best."
-AFTERWARDS = re.compile(r"^Green tea\.\nthought for [\d.]+ s.*$", re.MULTILINE)
+AFTERWARDS = re.compile(rf"^Green tea\.\nthought for [\d.]+ s, {THOUGHT_TOKENS} tokens$", re.MULTILINE)
 NOTHING = "No reply in this thread has thoughts that can be read."
 MANY = 100_000
 MOST_BYTES, MOST_KILOBYTES = 200_000, 100_000
@@ -102,7 +102,9 @@ def test_a_script_gets_the_reply_alone_and_the_thoughts_as_json(
     assert (outcome.output, outcome.errors) == (f"{ANSWER}\n", "")
     told = json.loads(home.run("ask", "--json", "Tea?").output)
     assert (told["reply"], told["thoughts"]) == (ANSWER, "".join(provider.thoughts))
-    assert told["thought"].keys() == {"seconds", "tokens"}
+    assert (told["thought"].keys(), told["thought"]["tokens"]) == ({"seconds", "tokens"}, THOUGHT_TOKENS)
+    (line,) = json.loads(home.run("cost", "--json").output)["lines"]
+    assert line["reasoning_tokens"] == 2 * THOUGHT_TOKENS
     assert home.run("ask", "/thoughts").output.endswith("\nThe user asks for tea.\n\nGreen is best.\n")
 
 
