@@ -34,19 +34,30 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def carried_out(home: Home, commands: tuple[str, ...], name: str) -> str:
-    """Take a file or folder away while a chat is open, type commands, and return all that is on the screen then."""
+def carried_out(home: Home, commands: tuple[str, ...], name: str, awaited: str = "") -> str:
+    """Take a file or folder away while a chat is open, type commands, and return all that is on the screen then.
+
+    Each command is given half a second, or until the text ``awaited`` comes.
+    """
     with closing(Terminal(home.environment, command=ordinary_program())) as chat:
         chat.await_line(PROMPT)
         with refused(home.path / name):
             for command in commands:
                 chat.say(command)
-                chat.watch(0.5)
+                if awaited:
+                    chat.until(lambda: awaited in shown(chat), awaited)
+                else:
+                    chat.watch(0.5)
             # A message that was refused is at the prompt again.
             chat.press("ctrl-c")
             chat.say("/no-such-command")
             chat.await_text("There is no command", seconds=10)
-        return " ".join(chat.screen_text().split())
+        return shown(chat)
+
+
+def shown(chat: Terminal) -> str:
+    """Return the words on the screen, wherever its rows end."""
+    return " ".join(chat.screen_text().split())
 
 
 @pytest.mark.parametrize(
@@ -67,5 +78,5 @@ def test_no_command_takes_a_refusal_for_a_bug(home: Home, name: str) -> None:
 
 
 def test_a_refusal_that_no_sentence_expects_has_one(home: Home) -> None:
-    told = carried_out(home, ("/purge search word",), ".")
+    told = carried_out(home, ("/purge search word",), ".", "cannot be used")
     assert "cannot be used: Permission denied. Give yourself access with: chmod -R u+rwX" in told

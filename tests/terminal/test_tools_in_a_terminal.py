@@ -77,7 +77,11 @@ def test_a_tool_is_used_in_a_chat_and_its_call_is_in_every_later_request(
     assert called["tool_calls"][0]["function"]["arguments"] == '{"query": "ring", "since": "7d"}'
     assert (result["role"], result["tool_call_id"]) == ("tool", "c1")
     assert "The «ring» lies in the river." in result["content"]
-    repaired, missing = (message for message in third["messages"][-4:] if message["role"] == "tool")
+    repaired, missing = third["messages"][-2:]
+    assert [call["id"] for call in third["messages"][-3]["tool_calls"]] == [
+        repaired["tool_call_id"],
+        missing["tool_call_id"],
+    ]
     assert repaired["content"].startswith("(The arguments were not valid JSON; they were understood as")
     assert missing["content"].startswith("The argument 'id' is missing")
     assert repaired["tool_call_id"] != missing["tool_call_id"]
