@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.core.context.fitting import fitting
 from chorus_cli.core.context.memory import block_tokens
-from chorus_cli.core.context.rounds import messages_of, thought_tokens, weighed
+from chorus_cli.core.context.rounds import messages_of, reply_of, thought_tokens, weighed
 from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.messages import Message, Role, Status, is_filled
 from chorus_cli.core.memory.prompt import hot_block
@@ -167,6 +167,11 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
     sent = {row.id: row for row in fitting(others, room, fixed_tokens, count, snapshot.first_message_id)} | pinned
     fitted = [sent[row.id] for row in rows if row.id in sent]
     too_large, cut = _not_sent(rows, fitted)
+    if snapshot.echoed and cut:
+        # Thoughts belong to the words that were said.
+        shortened = {reply_of(row) for row in cut}
+        whole = {id_: echoed for id_, echoed in snapshot.echoed.items() if id_ not in shortened}
+        snapshot = replace(snapshot, echoed=whole)
     message_tokens = total_tokens(fitted)
     tokens = system_tokens(snapshot, summary) + message_tokens
     return RequestPlan(

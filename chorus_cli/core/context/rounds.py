@@ -29,12 +29,17 @@ class Echoed(NamedTuple):
     tokens: int | None
 
 
+def reply_of(row: Message) -> int:
+    """Return the reply that a row is, or that ended with it as a call; 0 for any other row."""
+    return row.id if row.role is Role.ASSISTANT else row.reply_id or 0
+
+
 def weighed(rows: Sequence[Message], echoed: Mapping[int, Echoed]) -> list[Message]:
     """Return the rows with the tokens of the thoughts that go with them: with a reply, or with its first call."""
     left = dict(echoed)
     found: list[Message] = []
     for row in rows:
-        thoughts = left.pop(row.id if row.role is Role.ASSISTANT else row.reply_id or 0, None)
+        thoughts = left.pop(reply_of(row), None)
         tokens = thoughts and thoughts.tokens
         found.append(row._replace(token_count=(row.token_count or 0) + tokens) if tokens else row)
     return found

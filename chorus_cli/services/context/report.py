@@ -12,9 +12,10 @@ from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.core.context.memory import MemoryUse, block_tokens, uses
 from chorus_cli.core.context.plan import summary_tokens, usable
+from chorus_cli.core.context.rounds import reply_of
 from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.attachments import as_json
-from chorus_cli.core.log.messages import Role, is_written
+from chorus_cli.core.log.messages import is_written
 from chorus_cli.core.memory.prompt import tokens_in_request
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside
@@ -214,7 +215,7 @@ def _attached_tokens(plan: RequestPlan) -> Iterator[int]:
 
 
 def _repeated_thoughts(plan: RequestPlan) -> list[Echoed]:
-    replies = {row.id if row.role is Role.ASSISTANT else row.reply_id for row in plan.sent}
+    replies = set(map(reply_of, plan.sent))
     return [echoed for id_, echoed in plan.snapshot.echoed.items() if id_ in replies]
 
 
