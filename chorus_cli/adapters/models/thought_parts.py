@@ -117,11 +117,16 @@ def replayed(message: PromptMessage, form: str) -> Iterator[Said | Called | dict
 def _parts(message: PromptMessage, form: str) -> list[dict[str, object]]:
     """Return the parts of a reply if they are of this protocol and fit its text, else that text alone."""
     plain: list[dict[str, object]] = [{SAID: len(message.content)}] if message.content else []
-    if message.thoughts is None or not message.thoughts.parts:
+    try:
+        written: object = json.loads(message.thoughts.parts if message.thoughts else "")
+    except (ValueError, RecursionError):
+        # None, or damaged: a log may be.
         return plain
-    found: dict[str, object] = json.loads(message.thoughts.parts)
-    parts = found["parts"] if found["form"] == form else None
-    return parts if isinstance(parts, list) and sum(map(_length, parts)) == len(message.content) else plain
+    match written:
+        case {"form": str(found), "parts": [*parts]} if found == form:
+            known = [part for part in parts if isinstance(part, dict)]
+            return known if sum(map(_length, known)) == len(message.content) else plain
+    return plain
 
 
 def _length(part: Mapping[str, object]) -> int:
