@@ -129,7 +129,7 @@ def test_thoughts_go_back_in_the_field_of_the_provider(
     plain: dict[str, object] = {"role": "assistant", "content": "I look."}
     reply = sent(model, thoughts)
     del reply["tool_calls"]
-    assert reply == plain | fields
+    assert reply == {**plain, **fields}
 
 
 def test_what_google_adds_to_a_call_goes_back_with_it() -> None:
