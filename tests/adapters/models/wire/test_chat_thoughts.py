@@ -91,8 +91,8 @@ def test_chunks_of_mistral_are_one_with_the_newest_signature() -> None:
     assert parts == [whole, {"said": 2}]
 
 
-CHUNK = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
-DETAIL = {"type": "reasoning.text", "index": 0, "text": "hm"}
+CHUNK: dict[str, object] = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+DETAIL: dict[str, object] = {"type": "reasoning.text", "index": 0, "text": "hm"}
 EXTRA = {"google": {"thought_signature": "QQ=="}}
 OWN = {"OPENAI_BASE_URL": "http://localhost:8000/v1"}
 
