@@ -28,7 +28,7 @@ from chorus_cli.storage.sqlite.sessions.session_rows import SessionRow
 GROUP: CommandGroup[Services] = CommandGroup("context")
 
 PAGE_SESSIONS = 10
-_NUMBER = re.compile(r"(?:(.*)\s)?\s*#?([0-9]{1,6})", re.DOTALL)
+_NUMBER = re.compile(r"(?:(.*\S)\s+|\s*)#?([0-9]{1,6})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def _asked_page(text: str, _now: datetime) -> AskedPage:
         return AskedPage(text)
     if int(match[2]) == 0:
         raise CommandError("Page numbers start at 1.")
-    return AskedPage((match[1] or "").strip(), int(match[2]))
+    return AskedPage((match[1] or "").lstrip(), int(match[2]))
 
 
 def _offered(services: Services, _text: str) -> Sequence[Candidate]:

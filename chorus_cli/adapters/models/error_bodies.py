@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 _OVERFLOW = re.compile(
     r"context[ _](?:length|size|window|limit)|prompt is too long|input is too long|maximum prompt length|"
-    r"token count\b.*\bexceeds the maximum|too many tokens|string_above_max_length|reduce the length of the messages",
+    r"token count\b.{0,60}\bexceeds the maximum|too many tokens|string_above_max_length|"
+    r"reduce the length of the messages",
     re.IGNORECASE,
 )
 _NO_CREDIT = re.compile(
@@ -101,7 +102,7 @@ def retry_delay(body: object) -> float | None:
     error = _error(body)
     details = error.get("details") if isinstance(error, dict) else None
     for detail in _dicts(details):
-        delay = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(detail.get("retryDelay", "")))
+        delay = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", str(detail.get("retryDelay", "")))
         if delay:
             return float(delay[1])
     return None

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock, ModelClient
 
 _EMBEDDED = "chorus/"
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"\S+\s*")
 _HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{ENDED_HEADING}|{RECALLED_HEADING})"
-_PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\n(?:#|  )[^\n]*)*)*\n\n")
+_PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\n(?:#|  )[^\n]*+)*)*\n\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,11 @@ _PROGRAM = "note of the program"
 _SUMMARY = "summary of a compaction"
 _ERROR = "error of the program"
 _SYNTHETIC = "<synthetic>"
-_ADDED = re.compile(r"<(system-reminder|ide_opened_file|ide_selection)>.*?</\1>\s*", re.DOTALL)
+# One that does not end reaches to the end of the text, so that no end is looked for again.
+_ADDED = tuple(
+    re.compile(rf"<{name}>(?:.*?(?P<end></{name}>)\s*|.*)", re.DOTALL)
+    for name in ("system-reminder", "ide_opened_file", "ide_selection")
+)
 _NOT_SAID = re.compile(
     r"\s*(?:<(?:command-(?:name|message|args|contents)|local-command-[a-z]+|bash-[a-z]+|task-notification"
     r"|teammate-message|user-prompt-submit-hook|user-memory-input|new-diagnostics)\b"
@@ -125,7 +129,7 @@ class Words:
     def _say(self, key: str, content: object, line: Record) -> None:
         """Keep words of the user, unless they are the program's."""
         blocks = _blocks({"content": content})
-        words = (_ADDED.sub("", values.text(block.get("text"))).strip("\n") for block in blocks)
+        words = (_without_additions(values.text(block.get("text"))).strip("\n") for block in blocks)
         text = "\n\n".join(piece for piece in words if piece.strip() and not _NOT_SAID.match(piece))
         files = tuple(_files(blocks))
         if not text and not files:
@@ -141,6 +145,13 @@ class Words:
             key_of_row = key
         row = ForeignMessage(key_of_row, None, Role.USER, text, time, files=files)
         self._messages.setdefault(key, []).append(row)
+
+
+def _without_additions(text: str) -> str:
+    """Return what the user said of a text, without what the program has put into it between marks."""
+    for added in _ADDED:
+        text = added.sub(lambda found: "" if found["end"] else found[0], text)
+    return text
 
 
 def _blocks(message: Record) -> Sequence[Record]:

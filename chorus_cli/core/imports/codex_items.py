@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.imports.values import Record
 
-_PICTURE_MARK = re.compile(r"</?image\b[^>]*>\s*")
+_PICTURE_MARK = re.compile(r"</?image\b[^<>]*>\s*")
 _OWN_KINDS = ("user_instructions", "environment_context")
 
 

@@ -32,7 +32,7 @@ class KeyShape(NamedTuple):
     @property
     def beginnings(self) -> tuple[str, ...]:
         """The prefixes as people write them, with ``…`` where letters differ."""
-        return tuple(re.sub(r"\[[^]]*\]|\(\?:[^)]*\)", "…", prefix).replace("\\", "") for prefix in self.prefixes)
+        return tuple(re.sub(r"\[[^][]*\]|\(\?:[^()]*\)", "…", prefix).replace("\\", "") for prefix in self.prefixes)
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ ARGUMENTS = "$ARGUMENTS"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?P<fields>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_DESCRIPTION = re.compile(r"^description:[ \t]*(?P<text>.*?)[ \t]*$", re.MULTILINE)
-_QUOTES = "\"'"
+_DESCRIPTION = re.compile(r"^description:[ \t]*(?P<text>.*)$", re.MULTILINE)
+_AROUND = " \t\"'"
 
 
 class Template(NamedTuple):
@@ -42,4 +42,4 @@ def template_of(name: str, text: str) -> Template:
     body = text[matter.end() if matter else 0 :].strip()
     described = _DESCRIPTION.search(matter["fields"]) if matter else None
     first_line = body.partition("\n")[0].lstrip("# ")
-    return Template(name, shortened((described["text"].strip(_QUOTES) if described else "") or first_line), body)
+    return Template(name, shortened((described["text"].strip(_AROUND) if described else "") or first_line), body)

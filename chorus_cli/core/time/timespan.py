@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _SECONDS_PER_HOUR = 3600
 _SHORTEST_SECONDS = 1e-6
 _LONGEST_TEXT = 100
-_NUMBER = re.compile(r"\d+\.?\d*|\.\d+")
+_NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 _SINCE = re.compile(r"^(?:(?:since|from) )+")
-_FORTNIGHTS = re.compile(r"(\d+(?:\.\d*)?) ?fortnights?(?![^\W_])")
+_FORTNIGHTS = re.compile(r"(?<!\d)(\d+(?:\.\d*)?) ?fortnights?(?![^\W_])")
 
 _TOO_FAR = "reaches back before the calendar begins; write less, as in 7d."
 

@@ -64,7 +64,7 @@ _DATES_OF_ANY_ORDER = r"(?!\d{4}-\d\d-\d\d\b)\d+(?:[/-]\d+){1,2}|\d+\.\d+\.\d*"
 _DAY_AND_MONTH = r"(?:[1-9]|[12]\d|3[01])[.,](?:0[1-9]|1[0-2])"
 
 _CLOCK_OR_LENGTH = (
-    re.compile(r"^(?:at )?[\d.:]*:[\d.:]*$"),
+    re.compile(r"^(?:at )?[\d.]*:[\d.:]*$"),
     "may be a time of day or a length of time; write today 9:30 or 1h30.",
 )
 _CLOCK_OR_HOURS = (

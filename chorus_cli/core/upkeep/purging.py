@@ -21,7 +21,7 @@ DRY, WITH_BACKUPS = "--dry-run", "--backups"
 OF_PERSONA = "--persona"
 
 _OPTION = re.compile(
-    rf"(?P<before>.*?)(?:^|\s+)(?P<option>{DRY}|{WITH_BACKUPS}|{OF_PERSONA}\s+(?P<persona>\S+))", re.DOTALL
+    rf"(?P<before>.*?)(?:^|(?<!\s)\s+)(?P<option>{DRY}|{WITH_BACKUPS}|{OF_PERSONA}\s+(?P<persona>\S+))", re.DOTALL
 )
 _NUMBER = re.compile(r"#?([0-9]{1,18})")
 _UNTIL = re.compile(r"(?P<since>.*\S)\s+until\s+(?P<until>\S.*)", re.DOTALL | re.IGNORECASE)

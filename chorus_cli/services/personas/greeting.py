@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.log.orphans import BrokenOff
     from chorus_cli.storage.sqlite.store import Store
 
-_UNSENT = re.compile(r"-unsent-.*\.md$")
 SHARED = "Another Chorus is open in this thread."
 
 
@@ -69,7 +67,7 @@ def _is_in(target: Target, reply: BrokenOff) -> bool:
 
 def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
     """Return sentences that say where unused edits and unsent messages are; ``kept`` has the newest last."""
-    unsent = [path for path in kept if _UNSENT.search(path.name)]
+    unsent = [path for path in kept if "-unsent-" in path.name and path.suffix == ".md"]
     edits = [path for path in kept if path not in unsent]
     return (
         *_kept_notice(edits, "An edit that was not used", "edits that were not used"),

@@ -42,7 +42,7 @@ _MISSING_KEY = re.compile(
     re.IGNORECASE,
 )
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+Error| Invalid \w+)?\s*[:-]\s*)+")
-_ADDITIONS = re.compile(r"\s*(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL)
+_ADDITIONS = re.compile(r"(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL)
 # The beginning of an error that quotes the whole chunk.
 _ERROR_REASON = "raised a streaming error - finish_reason: error"
 _ASKED_HOST = re.compile(r"Cannot connect to host (\S+)")
