@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+
+from chorus_cli.core import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +27,11 @@ _NO_CREDIT = re.compile(
 _WRONG_KEY = re.compile(
     r"API_KEY_INVALID|invalid_api_key|API key (?:not valid|expired)|incorrect API key", re.IGNORECASE
 )
+# A single text leaves room for what comes after it, as the code of an error comes after its message.
+_LONGEST_TEXT = limits.ERROR_WORDS.most // 2
+# Longer than a key, and than what is ever shown: a text without blanks, in Chinese for example.
+_LONGEST_WORD = 1_000
+_DEEPEST = 20
 
 _ERRORS = range(400, 600)
 # Error events have a type or a code, but no HTTP status. Gemini's and OpenRouter's codes are statuses.
@@ -52,6 +60,19 @@ def decoded(content: bytes) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def cut(body: object) -> object:
+    """Return a body without what is beyond `limits.ERROR_WORDS`, so that nothing takes long over an error."""
+    return _Room(limits.ERROR_WORDS.most).kept(body)
+
+
+def cut_text(text: str, most: int = limits.ERROR_WORDS.most) -> str:
+    """Return a text of at most ``most`` characters, without the word that the cut goes through: it may be a key."""
+    if len(text) <= most:
+        return text
+    words = text[:most].rsplit(maxsplit=1)
+    return words[0] if len(words) > 1 or len("".join(words)) > _LONGEST_WORD else ""
 
 
 def message_in(body: object) -> str:
@@ -106,6 +127,34 @@ def retry_delay(body: object) -> float | None:
         if delay:
             return float(delay[1])
     return None
+
+
+class _Room:
+    """The room for so many more characters of a body."""
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters
+
+    def kept(self, part: object, depth: int = 0) -> object:
+        """Return what has room of a part of a body, so many levels below its top."""
+        if isinstance(part, str):
+            part = cut_text(part, min(self._left, _LONGEST_TEXT))
+        if isinstance(part, list | dict) and depth == _DEEPEST:
+            return None
+        if isinstance(part, list):
+            return [self.kept(entry, depth + 1) for entry in itertools.takewhile(self._takes, part)]
+        if isinstance(part, dict):
+            return {name: self.kept(part[name], depth + 1) for name in itertools.takewhile(self._takes_name, part)}
+        self._left -= len(str(part))
+        return part
+
+    def _takes(self, _entry: object) -> bool:
+        self._left -= 1
+        return self._left > 0
+
+    def _takes_name(self, name: str) -> bool:
+        self._left -= len(name)
+        return self._takes(name)
 
 
 def _error(body: object) -> object:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli.adapters.models.error_bodies import (
+    cut,
+    cut_text,
     is_out_of_credit,
     is_overflow,
     is_wrong_key,
@@ -58,7 +60,8 @@ class Failure:
 
     ``trouble`` is ``None`` if the provider answered with an error: then ``status`` is its HTTP status (``None`` for an
     error event in a stream, whose body may imply one), ``body`` its body, decoded if it was JSON, and ``headers`` its
-    headers, in lower case. ``words`` is the cause in a few words, as ``connection refused``; empty if unknown.
+    headers, in lower case. ``words`` is the cause in a few words, as ``connection refused``; empty if unknown. Body and
+    words are cut at `limits.ERROR_WORDS`, whoever has found the failure.
     """
 
     trouble: Trouble | None = None
@@ -66,6 +69,10 @@ class Failure:
     body: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
     words: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "body", cut(self.body))
+        object.__setattr__(self, "words", cut_text(self.words))
 
 
 class FailedError(Exception):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from chorus_cli.adapters.models.failures import LONGEST_SENTENCE, Asked, Failure, Trouble, model_error, silence_error
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError, ToolsRefusedError
 
 ADDRESS = "http://127.0.0.1:9/v1"
@@ -223,6 +226,45 @@ def test_no_sentence_is_long_or_shows_a_secret(status: int | None) -> None:
     assert secret not in repr(asked).replace(asked.model, "").replace(asked.address, "")
     assert len(sentence) <= LONGEST_SENTENCE
     assert "\n" not in sentence
+
+
+def nested(levels: int) -> object:
+    body: object = "deep"
+    for _ in range(levels):
+        body = {"error": [body]}
+    return body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "token count " * 100_000,
+        openai("token count " * 100_000),
+        {"detail": [{"msg": "no", "loc": ["body", "x"]}] * 50_000},
+        {"error": {f"name {number}": number for number in range(50_000)}},
+        {"error": {"n" * 1_000_000: "m"}},
+        {"error": [10**4000] * 250},
+        nested(450),
+        "\n" * 1_000_000,
+    ],
+    ids=["a text", "a message", "a list", "names", "a long name", "numbers", "levels", "blank lines"],
+)
+def test_of_a_long_error_only_the_beginning_is_worked_on(body: object) -> None:
+    failure = Failure(status=400, body=body)
+    assert len(json.dumps(failure.body)) < 3 * limits.ERROR_WORDS.most
+    assert len(str(model_error(failure, ASKED))) <= LONGEST_SENTENCE
+
+
+def test_what_comes_after_a_long_message_still_counts() -> None:
+    body = openai("No " * 10_000, "context_length_exceeded")
+    assert model_error(Failure(status=400, body=body), ASKED).problem.startswith(f"{TOO_LONG} (No No No ")
+
+
+def test_a_secret_that_the_cut_goes_through_is_not_shown_in_part() -> None:
+    secret = ASKED.secrets[0]
+    for length in range(limits.ERROR_WORDS.most // 2 - 30, limits.ERROR_WORDS.most // 2):
+        for body in (" " * length + secret, openai(" " * length + secret)):
+            assert secret[:6] not in str(model_error(Failure(status=400, body=body), ASKED))
 
 
 def test_a_refusal_of_tools_is_an_error_of_its_own() -> None:

@@ -16,6 +16,7 @@ from chorus_cli.adapters.models.chat_messages import (
     reply_limit,
     wants_markers,
 )
+from chorus_cli.adapters.models.error_bodies import cut_text
 from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.litellm.errors import litellm_error
@@ -167,7 +168,8 @@ class LiteLLMClient:
         try:
             stream: _Stream | None = await litellm.acompletion(**arguments)
         except Exception as error:
-            if "tool_choice" not in arguments or not refuses_choice(getattr(error, "status_code", None), str(error)):
+            text = cut_text(str(error))
+            if "tool_choice" not in arguments or not refuses_choice(getattr(error, "status_code", None), text):
                 raise
             # A server that knows no tool_choice may take tools all the same.
             del arguments["tool_choice"]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
-from chorus_cli.adapters.models.error_bodies import decoded, message_in
+from chorus_cli.adapters.models.error_bodies import cut, cut_text, decoded, message_in
 from chorus_cli.adapters.models.failures import Failure, Trouble, model_error
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _failure(errors: Sequence[BaseException]) -> Failure:
         words = _words(errors) if body is None else ""
         return Failure(None, answer.status_code, body, _lower(answer.headers), words)
     trouble, status, words = _trouble(errors), _status(errors[0]), _words(errors)
-    body = next(filter(message_in, (getattr(error, "body", None) for error in errors)), None)
+    body = next(filter(message_in, (cut(getattr(error, "body", None)) for error in errors)), None)
     if body is not None:
         return Failure(trouble, None, body, words=words)
     if trouble is None and status == HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -82,7 +82,7 @@ def _failure(errors: Sequence[BaseException]) -> Failure:
 
 def _trouble(errors: Sequence[BaseException]) -> Trouble | None:
     """Return the trouble of a request that got no answer, or ``None`` if it is none of those that have a name."""
-    text = str(errors[0])
+    text = cut_text(str(errors[0]))
     if "LLM Provider NOT provided" in text:
         return Trouble.UNKNOWN_MODEL
     if _MISSING_KEY.search(text):
@@ -147,7 +147,7 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _asked_host(errors: Sequence[BaseException]) -> str:
     """Return the host that litellm could not connect to; empty if it does not say."""
-    asked = next(filter(None, (_ASKED_HOST.search(str(error)) for error in errors)), None)
+    asked = next(filter(None, (_ASKED_HOST.search(cut_text(str(error))) for error in errors)), None)
     return asked[1] if asked else ""
 
 
@@ -158,7 +158,7 @@ def _words(errors: Sequence[BaseException]) -> str:
             return words
     if _ERROR_REASON in str(errors[0]):
         return "error at the provider"
-    return _unwrapped(str(getattr(errors[0], "original_exception", None) or errors[0]))
+    return _unwrapped(cut_text(str(getattr(errors[0], "original_exception", None) or errors[0])))
 
 
 def _unwrapped(text: str) -> str:

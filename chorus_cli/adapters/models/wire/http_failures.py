@@ -38,13 +38,13 @@ async def refusal(response: httpx.Response) -> Failure:
     """Return the error that the provider answers with."""
     if response.has_redirect_location:
         return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
-    content = b""
+    content = bytearray()
     async for piece in response.aiter_bytes():
         content += piece
         if len(content) > limits.ERROR_BODY.most:
             break
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Failure(status=response.status_code, body=decoded(content), headers=headers)
+    return Failure(status=response.status_code, body=decoded(bytes(content)), headers=headers)
 
 
 def _words(error: BaseException) -> str:
