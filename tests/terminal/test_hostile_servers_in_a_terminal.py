@@ -1,22 +1,28 @@
-"""Servers whose answers are made to freeze the chat or to fill the memory: the real program has one sentence for each."""
+"""Answers that are made to freeze the chat or to fill the memory: each is one sentence in the real program."""
 
 from __future__ import annotations
 
+import gzip
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.adapters.models.fake_ollama import listening
-from tests.adapters.models.fault_server import DONE, STREAM_HEAD, chunk, failure
+from tests.adapters.models.asked_models import STOP
+from tests.adapters.models.fake_ollama import listening, sending
+from tests.adapters.models.fault_server import STREAM_HEAD, chunk, encoded, failure
 from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
 
     from tests.adapters.models.fake_ollama import Answer
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what memory a process has had")
 
 PATIENCE_SECONDS = 5.0
 """The sentence needs a second at most, on a busy machine more. A pattern that takes long needs half an hour."""
@@ -26,21 +32,48 @@ MOST_MEBIBYTES = 40
 
 
 class Hostile(NamedTuple):
-    """An answer, and the sentence that tells of it."""
+    """An answer, the sentence that tells of it, and variables of the chat."""
 
     answer: bytes
     sentence: str
+    variables: Mapping[str, str] = {}
 
+
+def swelling(megabytes: int) -> bytes:
+    """Return what unpacks to so many megabytes, as gzip, without its end."""
+    packing = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    first, each = (packing.compress(b"x" * 1_000_000) + packing.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    return first + each * (megabytes - 1)
+
+
+BY_LITELLM = {"CHORUS_WIRE": "off"}
+TWICE = "gzip, gzip"
+PACKED_TWICE = gzip.compress(swelling(8_000))
+"""18 kB that unpack to 8 MB, which unpack to 8 GB."""
 
 TOKEN_COUNT = "token count " * 83_000
+INVALID = "The provider of openai/m sent an invalid response (compressed more than once)."
+REJECTED = "The provider of openai/m rejected the request"
+
+
+def error(encoding: str, body: bytes) -> bytes:
+    return encoded(encoding).replace(b"200 OK", b"400 No") + body
+
+
 ANSWERS = {
     "a message of a megabyte": Hostile(
-        failure(400, {"error": {"message": TOKEN_COUNT}}),
-        "The provider of openai/m rejected the request (token count token count ",
+        failure(400, {"error": {"message": TOKEN_COUNT}}), f"{REJECTED} (token count token count "
     ),
     "a text of a megabyte": Hostile(
-        failure(500, TOKEN_COUNT.encode()), "The provider of openai/m is failing or overloaded, status 500 (token count "
+        failure(400, TOKEN_COUNT.encode()), f"{REJECTED} (token count token count ", BY_LITELLM
     ),
+    "a reply of gigabytes in 18 kB": Hostile(encoded(TWICE) + PACKED_TWICE, INVALID),
+    "a reply of gigabytes in 18 kB, by litellm": Hostile(encoded(TWICE) + PACKED_TWICE, INVALID, BY_LITELLM),
+    "an error of gigabytes in 18 kB": Hostile(
+        error(TWICE, PACKED_TWICE), f"{REJECTED} (its answer is compressed more than once)."
+    ),
+    "an error of half a gigabyte": Hostile(error("gzip", swelling(500)), f"{REJECTED}\n(xxxx"),
+    "an error of half a gigabyte, by litellm": Hostile(error("gzip", swelling(500)), f"{REJECTED}\n(xxxx", BY_LITELLM),
 }
 
 
@@ -52,7 +85,7 @@ def after_a_greeting(hostile: bytes) -> Answer:
         is_first = path.endswith("/completions") and not asked
         if path.endswith("/completions"):
             asked.append(path)
-        connection.sendall(STREAM_HEAD + chunk("Hi.") + DONE if is_first else hostile)
+        connection.sendall(STREAM_HEAD + chunk("Hi.") + STOP if is_first else hostile)
 
     return answer
 
@@ -63,12 +96,11 @@ def most_mebibytes(process: int) -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what memory a process has had")
 @pytest.mark.parametrize("hostile", ANSWERS.values(), ids=ANSWERS)
 def test_a_hostile_answer_is_one_sentence_at_once_and_the_keyboard_is_heard(tmp_path: Path, hostile: Hostile) -> None:
     with listening(after_a_greeting(hostile.answer)) as address:
         provider = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": "sk-of-nobody", "CHORUS_MODEL": "openai/m"}
-        with Home(tmp_path / "home").chat(**provider, **NEW_INTERPRETER) as terminal:
+        with Home(tmp_path / "home").chat(**provider, **hostile.variables, **NEW_INTERPRETER) as terminal:
             terminal.ask("Hello", "Hi.")
             before = most_mebibytes(terminal.pid)
             began = time.monotonic()
@@ -78,3 +110,13 @@ def test_a_hostile_answer_is_one_sentence_at_once_and_the_keyboard_is_heard(tmp_
             terminal.await_line(f"{PROMPT} typed meanwhile")
             assert time.monotonic() - began < PATIENCE_SECONDS
             assert most_mebibytes(terminal.pid) - before < MOST_MEBIBYTES
+
+
+def test_a_file_that_would_fill_the_memory_is_not_attached(tmp_path: Path) -> None:
+    with (
+        listening(sending(encoded(TWICE) + PACKED_TWICE)) as address,
+        Home(tmp_path / "home").chat(**NEW_INTERPRETER) as terminal,
+    ):
+        before = most_mebibytes(terminal.pid)
+        terminal.ask(f"/attach {address}/notes.txt", "/notes.txt cannot be fetched: compressed more than once.")
+        assert most_mebibytes(terminal.pid) - before < MOST_MEBIBYTES

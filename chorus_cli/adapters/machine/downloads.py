@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from chorus_cli.adapters.machine.unpacking import AS_IT_IS, unpacked
 from chorus_cli.core.attachments.recognition import LARGEST_BYTES, refuse_large
 from chorus_cli.core.errors import AttachmentError
 
@@ -27,7 +28,12 @@ async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) ->
     try:
         async with asyncio.timeout(patience_seconds):
             # Reading the certificates takes a while.
-            client = await asyncio.to_thread(httpx.AsyncClient, follow_redirects=True, max_redirects=_MOST_REDIRECTS)
+            client = await asyncio.to_thread(
+                httpx.AsyncClient,
+                follow_redirects=True,
+                max_redirects=_MOST_REDIRECTS,
+                headers={"Accept-Encoding": AS_IT_IS},
+            )
             async with client, client.stream("GET", address) as response:
                 return await _taken(address, response)
     except TimeoutError:
@@ -43,7 +49,7 @@ async def _taken(address: str, response: httpx.Response) -> tuple[str, bytes]:
     name = unquote(urlsplit(address).path.rpartition("/")[2]) or urlsplit(address).netloc
     refuse_large(name, int(response.headers.get("Content-Length", "0")))
     data = bytearray()
-    async for piece in response.aiter_bytes():
+    async for piece in unpacked(response.aiter_raw(), response.headers.get("Content-Encoding", "")):
         data += piece
         if len(data) > LARGEST_BYTES:
             # The server has not said how much is to come.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
@@ -14,6 +15,13 @@ from chorus_cli.core.errors import AttachmentError
 from tests.attached_files import FILES
 
 TOO_MUCH = 20_000_001
+PACKED = {
+    "/packed": ("gzip", gzip.compress(FILES["photo.png"])),
+    "/swelling": ("gzip", gzip.compress(bytes(2 * TOO_MUCH))),
+    "/twice": ("gzip, gzip", gzip.compress(gzip.compress(bytes(TOO_MUCH)))),
+    "/torn": ("gzip", b"abc"),
+}
+"""Paths of compressed files, and how these are said to be compressed."""
 
 
 class _Handler(Quiet, BaseHTTPRequestHandler):
@@ -34,6 +42,9 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
                 self._answer(200, b"x", ("Content-Length", str(TOO_MUCH)))
             case "/endless":
                 self._answer(200, bytes(TOO_MUCH))
+            case path if path in PACKED:
+                encoding, body = PACKED[path]
+                self._answer(200, body, ("Content-Encoding", encoding))
             case _:
                 self._answer(404, b"no")
 
@@ -56,6 +67,11 @@ async def test_a_redirect_is_followed() -> None:
         assert await download(f"{address}/moved") == ("moved", FILES["photo.png"])
 
 
+async def test_a_file_that_comes_compressed_is_unpacked() -> None:
+    with listening(_Handler) as address:
+        assert await download(f"{address}/packed") == ("packed", FILES["photo.png"])
+
+
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
@@ -64,6 +80,9 @@ async def test_a_redirect_is_followed() -> None:
         ("/slow", "/slow was not there within 0.5 s."),
         ("/large", "large has 20.0 MB; the largest file that can be attached has 20 MB."),
         ("/endless", "endless has over 20 MB, which is too large to be attached."),
+        ("/swelling", "swelling has over 20 MB, which is too large to be attached."),
+        ("/twice", "/twice cannot be fetched: compressed more than once."),
+        ("/torn", "/torn cannot be fetched: not compressed as it says."),
     ],
 )
 async def test_what_cannot_be_fetched_is_told_in_one_sentence(path: str, sentence: str) -> None:

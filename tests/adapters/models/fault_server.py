@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 JSON_HEAD = STREAM_HEAD.replace(b"text/event-stream", b"application/json")
-GZIP_HEAD = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
+
 HTML_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>Please log in</html>"
 DONE = b"data: [DONE]\n\n"
 
@@ -116,7 +116,12 @@ def byte_by_byte(body: bytes) -> bytes:
 
 def compressed(body: bytes) -> bytes:
     """Return an answer with ``body`` as gzip."""
-    return GZIP_HEAD + gzip.compress(body)
+    return encoded("gzip") + gzip.compress(body)
+
+
+def encoded(names: str) -> bytes:
+    """Return the head of an answer whose body is said to be compressed in these ways."""
+    return STREAM_HEAD.replace(b"\r\n\r\n", f"\r\nContent-Encoding: {names}\r\n\r\n".encode())
 
 
 def failure(status: int, body: object, *, retry_after: str | None = None) -> bytes:

@@ -89,6 +89,8 @@ def _trouble(errors: Sequence[BaseException]) -> Trouble | None:
         return Trouble.NO_KEY
     if _is_within_reply(errors):
         return Trouble.BROKE_OFF
+    if _unreadable(errors):
+        return Trouble.INVALID_RESPONSE
     if _are(errors, _TIMEOUT_CLASSES):
         return Trouble.UNANSWERED
     return Trouble.UNREACHABLE if _are(errors, _CONNECTION_CLASSES) else None
@@ -151,8 +153,15 @@ def _asked_host(errors: Sequence[BaseException]) -> str:
     return asked[1] if asked else ""
 
 
+def _unreadable(errors: Sequence[BaseException]) -> str:
+    """Return why the body of an answer cannot be unpacked, or is not; empty if that is not the cause."""
+    return next((str(error) for error in errors if type(error).__name__ == "DecodingError"), "")
+
+
 def _words(errors: Sequence[BaseException]) -> str:
     """Return the cause of a lost connection, or litellm's words without its wrapping."""
+    if unreadable := _unreadable(errors):
+        return unreadable
     for name, words in _PLAIN_WORDS.items():
         if _are(errors, {name}):
             return words

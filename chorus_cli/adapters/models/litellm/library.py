@@ -42,6 +42,8 @@ _FIRST_REQUEST_MODULES = (
 # require, also for a request without such tools.
 _MCP_HANDLER = "litellm.responses.mcp.litellm_proxy_mcp_handler"
 
+_TRANSPORTS = "litellm.llms.custom_httpx.aiohttp_transport"
+
 _importing = threading.Lock()
 
 
@@ -115,12 +117,21 @@ def _imported() -> ModuleType:
     litellm.suppress_debug_info = True
     litellm.disable_hf_tokenizer_download = True
     litellm.drop_params = True
+    _bound_answers()
     if importlib.util.find_spec("mcp") is None:
         handler = ModuleType(_MCP_HANDLER)
         vars(handler)["LiteLLM_Proxy_MCP_Handler"] = _NoMcpHandler
         sys.modules.setdefault(_MCP_HANDLER, handler)
     library: ModuleType = litellm
     return library
+
+
+def _bound_answers() -> None:
+    """Bound the answers that litellm reads; a later version may have moved its transport, and then they are not."""
+    with suppress(ImportError, AttributeError):
+        from chorus_cli.adapters.models.litellm.answers import bound  # noqa: PLC0415 - it imports httpx
+
+        bound(importlib.import_module(_TRANSPORTS).LiteLLMAiohttpTransport)
 
 
 @cache

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import codecs
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
 import httpx
 from httpx_sse import EventSource
 
+from chorus_cli.adapters.machine.unpacking import UnpackingError
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
-from chorus_cli.adapters.models.wire.http_failures import failure_of
+from chorus_cli.adapters.models.wire.http_failures import body_of, failure_of
 from chorus_cli.core import limits
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class EventStream:
                     yield event.data
         except UnicodeDecodeError:
             raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid UTF-8")) from None
-        except (httpx.HTTPError, OSError) as error:
+        except (httpx.HTTPError, UnpackingError, OSError) as error:
             raise FailedError(failure_of(error)) from None
         finally:
             await pieces.aclose()
@@ -84,18 +86,19 @@ class EventStream:
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
-        async for piece in self._response.aiter_bytes():
-            self._event_bytes += len(piece)
-            if self._event_bytes > self._longest_event_bytes:
-                words = f"an event of more than {self._longest_event_bytes:,} bytes"
-                raise FailedError(Failure(Trouble.INVALID_RESPONSE, words=words))
-            try:
-                self._decoder.decode(piece)
-            except UnicodeDecodeError as error:
-                # The events before it have arrived whole.
-                yield piece[: max(0, error.start + len(piece) - len(error.object))]
-                raise
-            yield piece
+        async with aclosing(body_of(self._response)) as body:
+            async for piece in body:
+                self._event_bytes += len(piece)
+                if self._event_bytes > self._longest_event_bytes:
+                    words = f"an event of more than {self._longest_event_bytes:,} bytes"
+                    raise FailedError(Failure(Trouble.INVALID_RESPONSE, words=words))
+                try:
+                    self._decoder.decode(piece)
+                except UnicodeDecodeError as error:
+                    # The events before it have arrived whole.
+                    yield piece[: max(0, error.start + len(piece) - len(error.object))]
+                    raise
+                yield piece
 
     async def _ended(self, first: bytes, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Yield the body, and then the blank line that some servers leave out after the last event."""

@@ -11,6 +11,7 @@ from urllib.request import getproxies
 import httpx
 
 from chorus_cli import __version__
+from chorus_cli.adapters.machine.unpacking import AS_IT_IS
 from chorus_cli.adapters.models.failures import FailedError, Failure
 from chorus_cli.adapters.models.wire.events import EventStream
 from chorus_cli.adapters.models.wire.http_failures import failure_of, refusal
@@ -53,7 +54,7 @@ class HttpClient:
             self._client = httpx.AsyncClient(
                 # Reading the certificates takes longer than a request to this machine; without any, none is trusted.
                 verify=httpx.create_ssl_context() if needs_certificates else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-                headers={"User-Agent": f"chorus/{__version__}"},
+                headers={"User-Agent": f"chorus/{__version__}", "Accept-Encoding": AS_IT_IS},
                 http2=is_secured,
                 trust_env=not is_direct,
                 # The patience with a reply is the caller's.

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import socket
 import ssl
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import httpx
 
+from chorus_cli.adapters.machine.unpacking import UnpackingError, unpacked
 from chorus_cli.adapters.models.error_bodies import decoded
 from chorus_cli.adapters.models.failures import Failure, Trouble
 from chorus_cli.core import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Iterator
 
 _LOST = "connection lost"
 
@@ -23,8 +25,8 @@ def failure_of(error: Exception) -> Failure:
     match error:
         case httpx.TimeoutException():
             return Failure(Trouble.UNANSWERED)
-        case httpx.DecodingError():
-            return Failure(Trouble.INVALID_RESPONSE, words="not compressed as it says")
+        case UnpackingError():
+            return Failure(Trouble.INVALID_RESPONSE, words=str(error))
         case OSError():
             return Failure(Trouble.UNREACHABLE, words=_words(error))
         case httpx.TransportError() if not isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
@@ -34,17 +36,35 @@ def failure_of(error: Exception) -> Failure:
             return Failure(words=type(error).__name__)
 
 
+def body_of(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    """Return the body of a response in pieces of a bounded size.
+
+    Raises:
+        UnpackingError: it is compressed otherwise than once by gzip or deflate.
+    """
+    return unpacked(response.aiter_raw(), response.headers.get("Content-Encoding", ""))
+
+
 async def refusal(response: httpx.Response) -> Failure:
     """Return the error that the provider answers with."""
     if response.has_redirect_location:
         return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
-    content = bytearray()
-    async for piece in response.aiter_bytes():
-        content += piece
-        if len(content) > limits.ERROR_BODY.most:
-            break
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Failure(status=response.status_code, body=decoded(bytes(content)), headers=headers)
+    try:
+        return Failure(status=response.status_code, body=decoded(await _beginning(response)), headers=headers)
+    except UnpackingError as error:
+        return Failure(status=response.status_code, headers=headers, words=f"its answer is {error}")
+
+
+async def _beginning(response: httpx.Response) -> bytes:
+    """Return the body of a response, as far as an error is read."""
+    content = bytearray()
+    async with aclosing(body_of(response)) as pieces:
+        async for piece in pieces:
+            content += piece
+            if len(content) > limits.ERROR_BODY.most:
+                break
+    return bytes(content)
 
 
 def _words(error: BaseException) -> str:

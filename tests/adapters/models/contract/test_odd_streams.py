@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,12 +16,12 @@ from chorus_cli.core.tools.calls import ToolCall
 from tests.adapters.models.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, STOP, error_of, events_of, meaning
 from tests.adapters.models.fault_server import (
     DONE,
-    GZIP_HEAD,
     JSON_HEAD,
     STREAM_HEAD,
     byte_by_byte,
     chunk,
     compressed,
+    encoded,
     event,
     serving,
     usage_chunk,
@@ -72,6 +74,10 @@ STREAMS = {
         byte_by_byte(unescaped(LETTERS) + STOP), (TextDelta(LETTERS), ReplyEnd("stop"))
     ),
     "compressed": Odd(compressed(HI + STOP)),
+    "compressed by deflate": Odd(encoded("deflate") + zlib.compress(HI + STOP)),
+    "compressed by deflate, without a head": Odd(encoded("Deflate") + zlib.compress(HI + STOP)[2:-4]),
+    "compressed, after which more comes": Odd(compressed(HI + STOP) + b"more"),
+    "not compressed, which is said": Odd(encoded("identity") + HI + STOP),
     "lines that end with CR and LF": Odd(STREAM_HEAD + (HI + STOP).replace(b"\n", b"\r\n")),
     "data without a blank": Odd(STREAM_HEAD + (HI + STOP).replace(b"data: ", b"data:")),
     "data in two lines": Odd(STREAM_HEAD + HI.replace(b'"choices"', b'\ndata: "choices"') + STOP),
@@ -209,9 +215,34 @@ FAULTS = {
     ),
     "not JSON": Fault(STREAM_HEAD + b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). Try again later."),
     "not compressed as it says": Fault(
-        GZIP_HEAD + b"abc",
+        encoded("gzip") + b"abc",
         f"{INVALID} (not compressed as it says). Try again later.",
-        f"{UNREACHABLE} (3 while decompressing data: incorrect header check). {START_IT}",
+    ),
+    "compressed more than once": Fault(
+        encoded("gzip, gzip") + gzip.compress(gzip.compress(HI + STOP)),
+        f"{INVALID} (compressed more than once). Try again later.",
+    ),
+    "compressed more than once, in two headers": Fault(
+        encoded("gzip\r\nContent-Encoding: deflate") + gzip.compress(gzip.compress(HI + STOP)),
+        f"{INVALID} (compressed more than once). Try again later.",
+    ),
+    "compressed by another method": Fault(
+        encoded("br") + b"abc",
+        f"{INVALID} (compressed in a way that was not asked for). Try again later.",
+    ),
+    "a line without an end, compressed": Fault(
+        compressed(HI + b"data: " + bytes(65_000_000)),
+        f"{BROKE_OFF} (an event of more than 64,000,000 bytes). {KEPT}",
+        f"{BROKE_OFF} (an event of more than 16,000,000 bytes). {KEPT}",
+    ),
+    "an error that is compressed more than once": Fault(
+        encoded("gzip, gzip").replace(b"200 OK", b"503 No") + gzip.compress(gzip.compress(b"no")),
+        "The provider of openai/m is failing or overloaded, status 503 (its answer is compressed more than once). "
+        "Try again later.",
+    ),
+    "an error that unpacks to 100 MB": Fault(
+        encoded("gzip").replace(b"200 OK", b"503 No") + gzip.compress(b"busy " * 20_000_000),
+        f"The provider of openai/m is failing or overloaded, status 503 ({'busy ' * 31}busy…). Try again later.",
     ),
     "an address that redirects": Fault(
         b"HTTP/1.1 307 No\r\nLocation: http://127.0.0.1:9/v1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",

@@ -214,3 +214,9 @@ async def test_what_claude_has_kept_counts_as_a_part_of_the_prompt(
         TextDelta("hi"),
         ReplyEnd("stop", WHOLE_USAGE | {"cached_tokens": 100, "cache_write_tokens": 20}),
     ]
+
+
+async def test_an_answer_is_asked_for_as_it_is(make_client: MakeClient, test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        await events_of(make_client, server.address, test_key)
+    assert server.asked[-1].headers["accept-encoding"] == "identity"
