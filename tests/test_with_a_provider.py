@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chorus_cli.core.time import timestamps
-from tests.adapters.models.fake_ollama import Received, listening, ollama
+from tests.adapters.models.fake_ollama import Received, listening, ollama, sending
 from tests.adapters.models.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
 from tests.mock_provider import MockProvider, free_port
 from tests.terminal.command import PROGRAM, finished
@@ -50,6 +50,14 @@ def put_in(home: Path, content: str, age: timedelta) -> None:
             "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('reviewer', 1, 'user', ?, ?)",
             (content, moment),
         )
+
+
+def test_a_server_that_keeps_the_connection_open_tells_its_limit(tmp_path: Path) -> None:
+    listed = json.dumps({"data": [{"id": "mine", "max_model_len": 32_768}]}).encode()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(listed)
+    with listening(sending(head, listed, hangs=True)) as address:
+        told = chorus(tmp_path, address, "context", "--model", "openai/mine")
+    assert "32,768" in told.stdout
 
 
 def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, mock_provider: MockProvider) -> None:

@@ -72,6 +72,7 @@ ANSWERS = {
     "an error of gigabytes in 18 kB": Hostile(
         error(TWICE, PACKED_TWICE), f"{REJECTED} (its answer is compressed more than once)."
     ),
+    "bytes that are not HTTP": Hostile(b"\x00\xff\x1b[31m" * 100_000, "/v1 does not speak HTTP. Correct its address."),
     "an error of half a gigabyte": Hostile(error("gzip", swelling(500)), f"{REJECTED}\n(xxxx"),
     "an error of half a gigabyte, by litellm": Hostile(error("gzip", swelling(500)), f"{REJECTED}\n(xxxx", BY_LITELLM),
 }

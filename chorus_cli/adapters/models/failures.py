@@ -49,6 +49,7 @@ class Trouble(Enum):
     UNKNOWN_MODEL = "unknown model"
     NO_KEY = "no key"
     UNREACHABLE = "unreachable"
+    NOT_HTTP = "not HTTP"
     UNANSWERED = "unanswered"
     BROKE_OFF = "broke off"
     INVALID_RESPONSE = "invalid response"
@@ -115,6 +116,7 @@ _UNKNOWN_MODEL = _Kind(
 )
 _NO_KEY = _Kind("There is no key for {model}", "Set {key}, or choose another model with /model", answered=False)
 _UNREACHABLE = _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True)
+_NOT_HTTP = _Kind("The server of {model}{place} does not speak HTTP", "Correct its address", answered=False)
 _UNANSWERED = _Kind("{model}{place} did not answer in time", "Try again", answered=False, retryable=True)
 _BROKE_OFF = _Kind("The reply of {model} broke off", ARRIVED.rstrip("."), answered=False)
 _INVALID_RESPONSE = _Kind(
@@ -150,12 +152,13 @@ _BY_TROUBLE = {
     Trouble.UNKNOWN_MODEL: _UNKNOWN_MODEL,
     Trouble.NO_KEY: _NO_KEY,
     Trouble.UNREACHABLE: _UNREACHABLE,
+    Trouble.NOT_HTTP: _NOT_HTTP,
     Trouble.UNANSWERED: _UNANSWERED,
     Trouble.BROKE_OFF: _BROKE_OFF,
     Trouble.INVALID_RESPONSE: _INVALID_RESPONSE,
 }
 _TRY_AGAIN = "Try again, or choose another model with /model."
-_WORDLESS = {_UNKNOWN_MODEL, _NO_KEY, _UNANSWERED}
+_WORDLESS = {_UNKNOWN_MODEL, _NO_KEY, _NOT_HTTP, _UNANSWERED}
 _OVERFLOWING = {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
 _WITHOUT_CREDIT = {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
 _CHECK_SERVER = "Check that its server is running and the network is up"

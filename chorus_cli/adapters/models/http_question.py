@@ -1,10 +1,11 @@
 """One HTTP request with a strict deadline.
 
-Straight from a socket: no proxy, no redirect, and one deadline for everything, including the name lookup.
+There is no proxy and no redirect, and one deadline for everything, including the name lookup.
 """
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import json
 import socket
@@ -19,6 +20,8 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from _typeshed import WriteableBuffer
+
 _Found = TypeVar("_Found")
 
 SCHEME_PORTS = {"http": 80, "https": 443}
@@ -26,7 +29,7 @@ SCHEME_PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = {4: "127.0.0.1", 6: "::1"}
 # A thousand models make half a megabyte; no answer expected here is longer than this.
 _LONGEST_ANSWER_BYTES = 4_000_000
-_PIECE_BYTES = 65_536
+_OK = 200
 
 
 class Question(NamedTuple):
@@ -73,18 +76,22 @@ def json_answer(address: str, question: Question, deadline: float) -> object:
     Raises:
         OSError, ValueError, RecursionError: there is no answer in time, or it is not valid JSON.
     """
+    from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - it takes long, and few starts ask
+
     server = _server_at(address)
-    answer = bytearray()
+    body = None if question.body is None else json.dumps(question.body).encode("ascii")
     with _connection(server, deadline) as connection:
-        connection.sendall(_request(server, question))
-        while piece := _received(connection, deadline):
-            answer += piece
-            if len(answer) > _LONGEST_ANSWER_BYTES:
-                raise ValueError(len(answer))
-    head, _, body = bytes(answer).partition(b"\r\n\r\n")
-    if head.split(maxsplit=2)[1:2] != [b"200"]:
-        raise ValueError(head[:100])
-    return json.loads(body)
+        asking = HTTPConnection(server.host, server.port)
+        asking.sock = _Timed(connection, deadline)
+        try:
+            asking.request("GET" if body is None else "POST", server.root + question.path, body, _headers(question))
+            answer = asking.getresponse()
+            content = answer.read(_LONGEST_ANSWER_BYTES + 1)
+        except HTTPException as error:
+            raise ValueError(address) from error
+    if answer.status != _OK or len(content) > _LONGEST_ANSWER_BYTES:
+        raise ValueError(address)
+    return json.loads(content)
 
 
 def connectable(host: str) -> str:
@@ -111,23 +118,15 @@ def _server_at(address: str) -> _Server:
     return _Server(parts.scheme, connectable(parts.hostname), port, parts.path.rstrip("/"))
 
 
-def _request(server: _Server, question: Question) -> bytes:
-    """Return the request, in HTTP/1.0, because its answers come in one piece and end with the connection."""
-    body = b"" if question.body is None else json.dumps(question.body).encode("ascii")
-    lines = [
-        f"{'POST' if body else 'GET'} {server.root}{question.path} HTTP/1.0",
-        f"Host: {server.host}",
-        "Accept: application/json",
-        "Connection: close",
-    ]
-    if body:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+def _headers(question: Question) -> dict[str, str]:
+    headers = {"Accept": "application/json", "Connection": "close"}
+    if question.body is not None:
+        headers["Content-Type"] = "application/json"
     if question.key:
-        lines.append(f"Authorization: Bearer {question.key}")
-    if not all(map(str.isprintable, lines)):
-        # A line break in a path or a key would begin another header.
-        raise ValueError(question.path)
-    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+        if not question.key.isascii():
+            raise ValueError("The key is no header.")
+        headers["Authorization"] = f"Bearer {question.key}"
+    return headers
 
 
 def _connection(server: _Server, deadline: float) -> socket.socket:
@@ -137,9 +136,30 @@ def _connection(server: _Server, deadline: float) -> socket.socket:
     return ssl.create_default_context().wrap_socket(connection, server_hostname=server.host)
 
 
-def _received(connection: socket.socket, deadline: float) -> bytes:
-    connection.settimeout(_seconds_left(deadline))
-    return connection.recv(_PIECE_BYTES)
+class _Timed(io.RawIOBase):
+    """As much of a socket as the library needs, each of whose uses ends by the deadline."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._connection = connection
+        self._deadline = deadline
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of it."""
+        self._connection.settimeout(_seconds_left(self._deadline))
+        self._connection.sendall(data)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """Return a file of what arrives, which stays open when the library closes its socket."""
+        return io.BufferedReader(_Timed(self._connection, self._deadline))
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Wait for the next piece, and return its length."""
+        self._connection.settimeout(_seconds_left(self._deadline))
+        return self._connection.recv_into(buffer)
 
 
 def _seconds_left(deadline: float) -> float:

@@ -139,6 +139,12 @@ def test_an_error_event_is_told_by_the_code_or_the_type_that_it_has(
             f"Cannot reach openai/m at {ADDRESS} (connection refused). Check that its server is running",
             True,
         ),
+        (
+            Trouble.NOT_HTTP,
+            "any",
+            f"The server of openai/m at {ADDRESS} does not speak HTTP. Correct its address.",
+            False,
+        ),
         (Trouble.UNANSWERED, "any", f"openai/m at {ADDRESS} did not answer in time. Try again.", True),
         (Trouble.BROKE_OFF, "", "The reply of openai/m broke off. What has arrived is kept.", False),
         (Trouble.INVALID_RESPONSE, "not valid JSON", f"{INVALID} (not valid JSON). Try again later.", True),

@@ -155,6 +155,25 @@ def test_the_list_is_asked_for_with_the_key_if_there_is_one(model: str, address:
     assert asked.headers.get("authorization") == ("Bearer sk-mine" if key else None)
 
 
+LISTED = json.dumps({"data": [VLLM]}).encode()
+OPEN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: keep-alive\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        sending(OPEN + b"Content-Length: %d\r\n\r\n" % len(LISTED), LISTED, hangs=True),
+        sending(OPEN + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(LISTED), LISTED), hangs=True),
+        sending(b"HTTP/1.1 100 Continue\r\n\r\n" + OK, LISTED),
+    ],
+    ids=["a length", "chunks", "another answer before"],
+)
+def test_a_server_that_keeps_the_connection_open_is_not_waited_for(answer: Answer) -> None:
+    begun = time.monotonic()
+    assert openai_limit(answer) == Limit(32_768, "the server's max_model_len")
+    assert time.monotonic() - begun < PATIENCE_SECONDS / 2
+
+
 @pytest.mark.parametrize("key", ["sk\r\nHost: elsewhere", "sk-\u00fc", "sk-\ud800"])
 def test_a_key_that_is_no_header_is_not_sent(key: str) -> None:
     received: list[Received] = []
@@ -191,6 +210,8 @@ def test_who_has_no_server_of_his_own_or_none_that_runs_is_told_nothing(
         sending(hangs=True),
         sending(OK, b'{"data": [', hangs=True),
         sending(OK, *(b" " for _ in range(100)), pause_seconds=0.02),
+        sending(b"HTTP/1.1 200 OK\r\nX-Slow: ", *(b"x" for _ in range(100)), pause_seconds=0.02),
+        sending(b"SSH-2.0-OpenSSH_9.2\r\n"),
         sending(),
         sending(OK),
         sending(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\n\r\n"),
@@ -204,6 +225,8 @@ def test_who_has_no_server_of_his_own_or_none_that_runs_is_told_nothing(
         "silence",
         "half an answer",
         "a dripping answer",
+        "a dripping header",
+        "not HTTP",
         "nothing",
         "no body",
         "a redirect",

@@ -91,6 +91,8 @@ def _trouble(errors: Sequence[BaseException]) -> Trouble | None:
         return Trouble.BROKE_OFF
     if _unreadable(errors):
         return Trouble.INVALID_RESPONSE
+    if _are(errors, {"BadStatusLine"}):
+        return Trouble.NOT_HTTP
     if _are(errors, _TIMEOUT_CLASSES):
         return Trouble.UNANSWERED
     return Trouble.UNREACHABLE if _are(errors, _CONNECTION_CLASSES) else None

@@ -12,7 +12,7 @@ import httpx
 
 from chorus_cli import __version__
 from chorus_cli.adapters.machine.unpacking import AS_IT_IS
-from chorus_cli.adapters.models.failures import FailedError, Failure
+from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
 from chorus_cli.adapters.models.wire.events import EventStream
 from chorus_cli.adapters.models.wire.http_failures import failure_of, refusal
 
@@ -28,6 +28,7 @@ _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
 _IDLE_SECONDS = 55.0
 _RACE_SECONDS = 5.0
+_HTTP = b"HTTP/"
 _PROXIED = ("http", "https", "all")
 _HIGHEST_PORT = 65_535
 _ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError)
@@ -108,6 +109,7 @@ class HttpClient:
             is_new = is_new or name == "connection.connect_tcp.started"
             if name == "connection.connect_tcp.complete":
                 unfinished = told["return_value"]
+                _refuse_other_protocols(told["return_value"])
             elif name.startswith(("http11.", "http2.")):
                 unfinished = None
 
@@ -125,6 +127,25 @@ class HttpClient:
                 await unfinished.aclose()
             raise
         return await self._client.send(request, stream=True)
+
+
+def _refuse_other_protocols(stream: AsyncNetworkStream) -> None:
+    """Have a stream without TLS fail as soon as it reads something else than HTTP.
+
+    The library waits for the end of what is no header, and calls it a lost connection then.
+    """
+    read, begun = stream.read, bytearray()
+
+    async def checked(max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the library names it
+        data = await read(max_bytes, timeout)
+        if len(begun) < len(_HTTP):
+            begun.extend(data[: len(_HTTP) - len(begun)])
+            if not _HTTP.startswith(begun):
+                raise FailedError(Failure(Trouble.NOT_HTTP))
+        return data
+
+    with suppress(AttributeError):
+        stream.read = checked  # type: ignore[method-assign]
 
 
 def _check_ports(proxies: Mapping[str, str]) -> None:

@@ -79,6 +79,8 @@ def _words(error: BaseException) -> str:
                 return f"its certificate is not trusted: {cause.verify_message}"
             case ConnectionError():
                 return _LOST
+            case ssl.SSLError(reason="WRONG_VERSION_NUMBER"):
+                return "it does not speak TLS"
             case OSError(strerror=str(words)):
                 return words
     return str(error) if type(error).__name__.startswith(("Connect", "Proxy")) else _LOST

@@ -251,6 +251,12 @@ FAULTS = {
         # It follows.
         f"{UNREACHABLE} (connection refused). {START_IT}",
     ),
+    "bytes that are not HTTP": Fault(
+        b"SSH-2.0-OpenSSH_9.2\r\n", "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
+    ),
+    "many bytes that are not HTTP": Fault(
+        b"x" * 300_000, "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
+    ),
     "nothing": Fault(
         b"",
         f"{UNREACHABLE} (connection lost). {START_IT}",

@@ -67,6 +67,16 @@ async def test_a_server_that_closes_new_connections_too_is_not_asked_for_ever() 
     assert len(server.asked) == 1
 
 
+async def test_a_server_that_speaks_another_protocol_is_not_waited_for() -> None:
+    async with serving(b"220 mail ESMTP\r\n", hangs=True) as server, client_of(server.address) as client:
+        for _ in range(2):
+            with pytest.raises(ModelError) as caught:
+                await events_of(client)
+            assert str(caught.value) == (
+                f"The server of openai/m at {server.address} does not speak HTTP. Correct its address."
+            )
+
+
 async def test_a_request_that_the_server_gives_up_after_a_while_is_not_sent_again() -> None:
     post = Post("", {}, b"{}")
 

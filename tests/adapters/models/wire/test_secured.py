@@ -136,3 +136,15 @@ async def test_a_certificate_that_is_not_trusted_is_told_and_the_server_is_told_
         with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .*its certificate is not trusted: "):
             await events_of(client)
     assert server.asked == []
+
+
+async def test_a_server_without_tls_is_told() -> None:
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 This is plain HTTP\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, client_of(f"https://127.0.0.1:{port}/v1") as client:
+        with pytest.raises(ModelError, match=rf"Cannot reach openai/m at .*:{port}/v1 \(it does not speak TLS\)"):
+            await events_of(client)
