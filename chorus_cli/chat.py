@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.machine.bug_report import report_bug
 from chorus_cli.adapters.machine.event_loop import unseen_reported
+from chorus_cli.adapters.machine.foreign_words import unnoted
 from chorus_cli.app import App, Frontend, Options, opened
 from chorus_cli.core.errors import ChorusError, CommandError, StorageError
 from chorus_cli.core.text.command_signs import begins_private
@@ -84,7 +85,7 @@ class _Terminal(NamedTuple):
     def _privacy(self, options: Options, app: App, outer: App | None) -> Privacy:
         async def within(target: Target) -> None:
             try:
-                with unseen_reported(lambda error: self.screen.error(report_bug(None, error, self.environment))):
+                with unnoted(), unseen_reported(self._tell_bug):
                     await self.chat(options._replace(persona=target.persona.slug, is_private=True), outer=app)
             except ChorusError:
                 raise
@@ -99,6 +100,9 @@ class _Terminal(NamedTuple):
         if not options.is_private:
             return Privacy(within)
         return Privacy(None, _NOTHING_KEPT if outer is None else f"{_NOTHING_KEPT} {_LEAVING}")
+
+    def _tell_bug(self, error: BaseException) -> None:
+        self.screen.error(report_bug(None, error, self.environment))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -7,10 +7,11 @@ import asyncio
 import os
 import signal
 import sys
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.machine import event_loop
+from chorus_cli.adapters.machine import event_loop, foreign_words
 from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.core.errors import ChorusError, UsageError
 from chorus_cli.core.jobs.environment import with_umask
@@ -21,6 +22,7 @@ from chorus_cli.terminal.screen.output import refuse_closed_output, standard_err
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from pathlib import Path
 
     Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
 
@@ -58,7 +60,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     chosen = argparse.Namespace()
     try:
         chosen = parsed(arguments)
-        return _seen(event_loop.run(_reported(_work(chosen, with_umask(environment, mask)), chosen, environment)))
+        with foreign_words.noted(partial(_log_file, chosen, environment), environment):
+            return _seen(event_loop.run(_reported(_work(chosen, with_umask(environment, mask)), chosen, environment)))
     except ChorusError as error:
         return _say(advised(error), WRONG_ARGUMENTS if isinstance(error, UsageError) else FAILED)
     except KeyboardInterrupt:
@@ -133,11 +136,20 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
     return code
 
 
+def _log_file(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Path | None:
+    """Return the file for tracebacks and warnings; ``None`` for a private chat, of which they may tell.
+
+    Raises:
+        HomeError: no folder for it is known.
+    """
+    return None if "private" in chosen else paths(environment, getattr(chosen, "home", None)).log_file
+
+
 def _bug_sentence(error: BaseException, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
     from chorus_cli.adapters.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
 
     try:
-        log_file = None if "private" in chosen else paths(environment, getattr(chosen, "home", None)).log_file
+        log_file = _log_file(chosen, environment)
     except ChorusError as problem:
         return f"That is a bug in Chorus ({type(error).__name__}), and its traceback cannot be kept: {problem}"
     return report_bug(log_file, error, environment)

@@ -88,7 +88,11 @@ ATTACHMENT = Limit("an attachment", 20 * _MB, "It is refused, and nothing is sen
 STORED_ATTACHMENT = Limit("an attachment that is stored, as imports bring them", 256 * _MB, "It is told as damaged.")
 SESSION = Limit("a saved session", 256 * _MB, "It is neither written nor read.")
 DRAFT = Limit("a text saved in the editor", 64 * _MB, "It is not read back; the draft is kept.")
-LOG_FILE = Limit("the log file of bugs", 5 * _MB, "It becomes `chorus.log.old`, in place of the one before.")
+LOG_FILE = Limit(
+    "the log file of bugs and of libraries' warnings",
+    5 * _MB,
+    "It becomes `chorus.log.old`, in place of the one before.",
+)
 
 IMPORTED_ARCHIVE = Limit("an archive to import, unpacked", 16 * _GB, "The import is refused.")
 IMPORTED_ENTRIES = Limit("files in an archive to import", 200_000, "The import is refused.", Unit.PIECES)

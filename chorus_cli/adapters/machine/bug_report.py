@@ -1,4 +1,4 @@
-"""The log file of bugs: tracebacks without secrets."""
+"""The log file of bugs: tracebacks and warnings without secrets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+# A secret is recognised as a whole.
+_LONGEST_NOTE, _LOOKED_AT = 200, 10_000
+
 
 def report_bug(log_file: Path | None, error: BaseException, environment: Mapping[str, str]) -> str:
     """Append the traceback of ``error`` to the log file and return a sentence for the user that names it.
@@ -23,20 +26,33 @@ def report_bug(log_file: Path | None, error: BaseException, environment: Mapping
     """
     if log_file is None:
         return _place_of(error)
-    text = redact("".join(traceback.format_exception(error)), secrets_in(environment))
-    entry = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{text}\n"
     kind = type(error).__name__
     try:
         log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _set_full_aside(log_file)
-        descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(entry)
+        text = redact("".join(traceback.format_exception(error)), secrets_in(environment))
+        _append(log_file, f"\n{text}")
     except OSError as problem:
         return (
             f"That is a bug in Chorus ({kind}), and its traceback cannot be written to {log_file}: {problem.strerror}."
         )
     return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."
+
+
+def note(log_file: Path, line: str, environment: Mapping[str, str]) -> None:
+    """Append the beginning of a line that a library has written to the log file.
+
+    Raises:
+        OSError: the file cannot be written, or has no folder yet.
+    """
+    _append(log_file, f" {redact(line[:_LOOKED_AT], secrets_in(environment))[:_LONGEST_NOTE]}")
+
+
+def _append(log_file: Path, entry: str) -> None:
+    """Append an entry, which begins with the time."""
+    _set_full_aside(log_file)
+    descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}{entry}\n")
 
 
 def _place_of(error: BaseException) -> str:

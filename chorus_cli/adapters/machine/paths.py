@@ -73,7 +73,7 @@ class Paths(NamedTuple):
 
     @property
     def log_file(self) -> Path:
-        """Tracebacks."""
+        """Tracebacks, and what libraries warn of."""
         return self.state / "chorus.log"
 
     def listing(self) -> tuple[tuple[str, Path], ...]:

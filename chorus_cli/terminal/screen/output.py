@@ -10,6 +10,7 @@ import textwrap
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
+from chorus_cli.adapters.machine.foreign_words import own_standard_error
 from chorus_cli.core.errors import OutputError
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.screen.guard import TerminalGuard
@@ -144,7 +145,7 @@ def refuse_closed_output() -> None:
 
 def standard_error() -> Screen:
     """Return the screen for notices and errors."""
-    return Screen(sys.stderr or _nowhere(), optional=True)
+    return Screen(own_standard_error() or _nowhere(), optional=True)
 
 
 def _breaks_rows(environment: Mapping[str, str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib.util
+import logging
 import os
 import sys
 import threading
@@ -42,6 +43,7 @@ _FIRST_REQUEST_MODULES = (
 # require, also for a request without such tools.
 _MCP_HANDLER = "litellm.responses.mcp.litellm_proxy_mcp_handler"
 
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _TRANSPORTS = "litellm.llms.custom_httpx.aiohttp_transport"
 
 _importing = threading.Lock()
@@ -117,6 +119,7 @@ def _imported() -> ModuleType:
     litellm.suppress_debug_info = True
     litellm.disable_hf_tokenizer_download = True
     litellm.drop_params = True
+    _leave_standard_output()
     _bound_answers()
     if importlib.util.find_spec("mcp") is None:
         handler = ModuleType(_MCP_HANDLER)
@@ -124,6 +127,15 @@ def _imported() -> ModuleType:
         sys.modules.setdefault(_MCP_HANDLER, handler)
     library: ModuleType = litellm
     return library
+
+
+def _leave_standard_output() -> None:
+    """Have litellm's loggers write where all others do; its own handler writes some lines to standard output."""
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        for handler in tuple(logger.handlers):
+            logger.setLevel(handler.level)
+            logger.removeHandler(handler)
 
 
 def _bound_answers() -> None:
