@@ -58,15 +58,22 @@ def messages_of(
     ``echoed`` are the thoughts that go with replies, by the ids of the replies.
     """
     results = {(row.turn_id, row.tool_call_id): row for row in rows if row.role is Role.TOOL_RESULT}
+    if not results:
+        yield from (_alone(row, accepted, echoed) for row in rows)
+        return
     for first, *calls in _made_together(rows):
-        if first.role is Role.USER:
-            yield _question(first, accepted)
-            continue
-        yield _reply((first, *calls), echoed)
-        for call in (first, *calls):
-            if call.role is Role.TOOL_USE:
-                result = results[call.turn_id, call.tool_call_id]
-                yield PromptMessage("tool", result.content, tool_call_id=result.tool_call_id)
+        if calls or first.role is Role.TOOL_USE:
+            yield from _round((first, *calls), results, echoed)
+        else:
+            yield _alone(first, accepted, echoed)
+
+
+def _alone(row: Message, accepted: frozenset[Kind], echoed: Mapping[int, Echoed]) -> PromptMessage:
+    """Return a question, or a reply without calls."""
+    if row.role is Role.ASSISTANT:
+        return PromptMessage("assistant", _said(row), thoughts=_thoughts(row, row.id, echoed) if echoed else None)
+    question = PromptMessage("user", f"{row.preamble}\n\n{row.content}" if row.preamble else row.content)
+    return _with_attachments(question, row.attachments, accepted) if row.attachments else question
 
 
 def _made_together(rows: Sequence[Message]) -> Iterator[list[Message]]:
@@ -95,20 +102,29 @@ def _goes_on(before: Message, row: Message, *, is_answered: bool) -> bool:
     return before.reply_id == row.reply_id and not (is_answered and row.reply_id is None)
 
 
-def _reply(unit: Sequence[Message], echoed: Mapping[int, Echoed]) -> PromptMessage:
-    """Return the words of a reply, its calls, and its thoughts unless the words are not those that were said."""
+def _round(
+    unit: Sequence[Message], results: Mapping[tuple[int, str | None], Message], echoed: Mapping[int, Echoed]
+) -> Iterator[PromptMessage]:
+    """Yield a reply with its calls, and their results; the words of it may be missing."""
     calls = [row for row in unit if row.role is Role.TOOL_USE]
     words = unit[0] if len(calls) < len(unit) else None
     texts = [_said(words) if words else "", *(call.content for call in calls)]
-    reply_id = calls[0].reply_id if calls else unit[0].id
-    is_as_said = words is None or (words.id == reply_id and not words.status.broke_off)
-    known = echoed.get(reply_id or 0) if is_as_said else None
-    return PromptMessage(
+    yield PromptMessage(
         "assistant",
-        "\n\n".join(filter(None, texts)) if calls else texts[0],
-        tool_calls=_together([call.tool_calls or "[]" for call in calls]) if calls else None,
-        thoughts=known.thoughts if known else None,
+        "\n\n".join(filter(None, texts)),
+        tool_calls=_together([call.tool_calls or "[]" for call in calls]),
+        thoughts=_thoughts(words, calls[0].reply_id, echoed),
     )
+    for call in calls:
+        result = results[call.turn_id, call.tool_call_id]
+        yield PromptMessage("tool", result.content, tool_call_id=result.tool_call_id)
+
+
+def _thoughts(words: Message | None, reply_id: int | None, echoed: Mapping[int, Echoed]) -> Thoughts | None:
+    """Return the thoughts before a reply, if its words are those that were said, or if it has none."""
+    known = echoed.get(reply_id or 0)
+    is_as_said = words is None or (words.id == reply_id and not words.status.broke_off)
+    return known.thoughts if known and is_as_said else None
 
 
 def _said(reply: Message) -> str:
@@ -122,11 +138,6 @@ def _together(written: Sequence[str]) -> str:
     if len(written) == 1:
         return written[0]
     return json.dumps([call for calls in written for call in json.loads(calls)], ensure_ascii=False)
-
-
-def _question(row: Message, accepted: frozenset[Kind]) -> PromptMessage:
-    question = PromptMessage("user", f"{row.preamble}\n\n{row.content}" if row.preamble else row.content)
-    return _with_attachments(question, row.attachments, accepted) if row.attachments else question
 
 
 def _with_attachments(
