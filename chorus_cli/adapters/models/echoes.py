@@ -117,7 +117,16 @@ ECHO_RULES: tuple[EchoRule, ...] = (
         Filler.CALLS,
     ),
     EchoRule("GLM", ("zai",), "", _TURN, "`reasoning_content`", _GLM, _CONTENT),
-    EchoRule("MiniMax", ("minimax",), "", _EVER, "`reasoning_details`", _MINIMAX, _DETAILS),
+    EchoRule(
+        "MiniMax",
+        ("minimax",),
+        "",
+        # It refuses ids of calls that it has not given.
+        _EVER._replace(own_calls_only=True),
+        "`reasoning_details`",
+        _MINIMAX,
+        _DETAILS,
+    ),
     EchoRule(
         "OpenRouter",
         ("openrouter",),

@@ -232,10 +232,11 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
     )
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
-    chosen = frame.target.persona.settings
+    chosen, model = frame.target.persona.settings, frame.target.choice.model
+    only_caller = model if frame.echo.own_calls_only else None
     request = ModelRequest(
-        frame.target.choice.model,
-        (system, *lead, *messages_of(rows, frame.accepted, snapshot.echoed)),
+        model,
+        (system, *lead, *messages_of(rows, frame.accepted, snapshot.echoed, only_caller)),
         chosen.temperature,
         chosen.max_output_tokens,
         context_tokens=snapshot.budget.limit.tokens,
