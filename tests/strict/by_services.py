@@ -91,6 +91,12 @@ class ByServices:
     async def say(self, text: str, answer: str) -> None:
         await self._follow(self.world.conversation.answer(self.world.focus.target(), text), answer)
 
+    async def failure(self, text: str) -> str:
+        """Send a message, and return why it was not answered."""
+        done = await self.world.say(text)
+        assert done.status is Status.FAILED
+        return str(done.error)
+
     async def retry(self, answer: str, model: str | None = None) -> None:
         target = self.world.focus.target()
         if model is not None:

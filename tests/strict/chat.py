@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from array import array
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.adapters.models.fault_server import DONE, event
@@ -36,6 +37,15 @@ class ThoughtForm(NamedTuple):
 
 
 def halves(text: str) -> tuple[str, str]:
+    """Return two pieces: one ends with a blank, or with half a character of UTF-16, as some servers cut."""
+    units = "".join(map(chr, array("H", text.encode("utf-16-le"))))
+    half = next((place for place, unit in enumerate(units, 1) if "\ud800" <= unit < "\udc00"), 0)
+    at = half or units.find(" ", len(units) // 2) + 1 or len(units) // 2
+    return units[:at], units[at:]
+
+
+def parts(text: str) -> tuple[str, str]:
+    """Return two pieces of whole characters."""
     return text[: len(text) // 2], text[len(text) // 2 :]
 
 
@@ -49,8 +59,8 @@ def in_field(name: str, *also: str) -> ThoughtForm:
 
 
 def _minimax_deltas(thinking: Thinking) -> list[Body]:
-    first, _ = halves(thinking.words)
-    pieces = zip(halves(thinking.words), (first, thinking.words), strict=True)
+    first, last = parts(thinking.words)
+    pieces = zip((first, last), (first, thinking.words), strict=True)
     return [{"reasoning_content": piece, "reasoning_details": [_minimax_detail(whole)]} for piece, whole in pieces]
 
 
@@ -161,20 +171,8 @@ class StrictChat:
         messages = body["messages"]
         return body.get("tools"), messages if with_thoughts else [*map(_bare, messages)]
 
-
-@dataclass(frozen=True, slots=True)
-class Refusing:
-    """The rule of a server that refuses every request with calls or thoughts of earlier turns."""
-
-    sentence: str
-    even_plain: bool = False
-    seen: list[Body] = field(default_factory=list)
-
-    def __call__(self, body: Body, _sent: Sequence[Sent]) -> None:
-        earlier = body["messages"][: _newest_question(body["messages"])]
-        if self.even_plain or any(message.keys() - {"role", "content"} for message in earlier):
-            self.seen.append(body)
-            raise RefusedError(self.sentence)
+    def earlier(self, body: Body) -> Sequence[Body]:
+        return body["messages"][: _newest_question(body["messages"])]
 
 
 def _event(delta: Body, reason: str | None = None) -> bytes:

@@ -110,6 +110,9 @@ class StrictClaude:
         blocks = [(each["role"], block) for each in kept for block in _without_markers(each["content"])]
         return json.dumps(head), blocks
 
+    def earlier(self, body: Body) -> Sequence[Body]:
+        return body["messages"][: _newest_question(body["messages"])]
+
 
 def _thoughts_of(thinking: Thinking) -> list[Body]:
     """Return a block of thoughts, beside every second one that nobody can read."""

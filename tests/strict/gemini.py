@@ -30,6 +30,7 @@ _UNEQUAL = (
 )
 _ORDER = "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
 _LAST = "Requests ending with a model turn are not supported"
+_ECHO = EchoRule(sentence="Invalid thought signature: one is missing.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class StrictGemini:
     is_older: bool = False
     levels: frozenset[str] = frozenset({"minimal", "low", "medium", "high"})
     budgets: range = range(0)
+    echo: EchoRule = _ECHO
 
     def check(self, asked: Asked, sent: Sequence[Sent]) -> None:
         body = asked.body
@@ -54,7 +56,7 @@ class StrictGemini:
         _check_order(contents, has_ids=not self.is_older)
         if not self.is_older:
             _check_steps(contents)
-        check_thoughts(_said_in(contents), sent, EchoRule(sentence=_UNSIGNED.format(name="any", place=0)))
+        check_thoughts(_said_in(contents), sent, self.echo)
 
     def _check_thinking(self, told: Body) -> None:
         if told.keys() >= {"thinkingBudget", "thinkingLevel"}:
@@ -94,6 +96,9 @@ class StrictGemini:
                 (role, {name: v for name, v in part.items() if name != "thoughtSignature"}) for role, part in parts
             ]
         return json.dumps([body.get("systemInstruction"), body.get("tools")]), parts
+
+    def earlier(self, body: Body) -> Sequence[Body]:
+        return body["contents"][: _newest_question(body["contents"])]
 
 
 def _comes_alone(thinking: Thinking | None) -> bool:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.strict.chat import halves
+from tests.strict.chat import halves, parts
 from tests.strict.server import RefusedError, Streamed
 from tests.strict.thoughts import EchoRule, Said, check_thoughts
 
@@ -29,7 +29,7 @@ _NO_FOLLOWER = "Item '{id}' of type 'reasoning' was provided without its require
 _UNVERIFIED = "The encrypted content for item {id} could not be verified. Reason: it could not be decrypted or parsed."
 _NO_OUTPUT = "No tool output found for function call {id}."
 _NO_CALL = "No tool call found for function call output with call_id {id}."
-_MISSING = "The reasoning items since the last user message must be passed back."
+_ECHO = EchoRule(within_turn=True, sentence="The reasoning items since the last user message must be passed back.")
 _COUNTS = {
     "input_tokens": 100,
     "input_tokens_details": {"cached_tokens": 0},
@@ -44,6 +44,7 @@ class StrictResponses:
     """A model of OpenAI's that thinks: the efforts that it takes."""
 
     efforts: frozenset[str] = frozenset({"none", "low", "medium", "high", "xhigh"})
+    echo: EchoRule = _ECHO
 
     def check(self, asked: Asked, sent: Sequence[Sent]) -> None:
         body = asked.body
@@ -62,7 +63,7 @@ class StrictResponses:
                 raise RefusedError(f"Unknown parameter: 'input[{place}].{name}'.")
         _check_calls(items)
         _check_reasoning(items, sent)
-        check_thoughts(_said_in(items), sent, EchoRule(within_turn=True, sentence=_MISSING))
+        check_thoughts(_said_in(items), sent, self.echo)
 
     def streamed(self, reply: Reply, thinking: Thinking | None) -> Streamed:
         items = [_reasoning(thinking, "a")] if thinking else []
@@ -84,10 +85,12 @@ class StrictResponses:
             items = [{name: value for name, value in item.items() if name != "phase"} for item in kept]
         return json.dumps([body.get("instructions"), body.get("tools")]), items
 
+    def earlier(self, body: Body) -> Sequence[Body]:
+        return body["input"][: _newest_question(body["input"])]
+
 
 def _reasoning(thinking: Thinking, part: str) -> Body:
-    first, last = halves(thinking.words)
-    summary = [{"type": "summary_text", "text": text} for text in (first, last)]
+    summary = [{"type": "summary_text", "text": text} for text in parts(thinking.words)]
     id_ = f"rs_{thinking.number}{part}"
     return {"type": "reasoning", "id": id_, "summary": summary, "encrypted_content": f"{part}{thinking.signature}"}
 
@@ -145,8 +148,12 @@ def _kind(item: Body) -> tuple[str, str]:
     return item["type"], item.get("name", "")
 
 
+def _newest_question(items: Sequence[Body]) -> int:
+    return max((place for place, item in enumerate(items) if item.get("role") == "user"), default=0)
+
+
 def _said_in(items: Sequence[Body]) -> Iterator[Said]:
-    newest = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=0)
+    newest = _newest_question(items)
     reply: list[Body] = []
     for place, item in enumerate([*items, {"type": "end"}]):
         is_said = item["type"] in {"reasoning", "function_call"} or item.get("role") == "assistant"

@@ -6,6 +6,7 @@ It answers by a script, thoughts first, and keeps what it sent: thoughts must co
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import deque
 from contextlib import contextmanager, suppress
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 _HOLD_SECONDS = 30
 _FIRST_PIECES = 2
+HISTORY_REFUSED = "invalid params, tool call and result not match (2013)"
+_CALLED = '"(tool_calls|tool_use|function_call|functionCall|reasoning_content": "[^ ])'
 _UNPROCESSABLE = 422
 
 
@@ -106,12 +109,15 @@ class StrictProtocol(Protocol):
     def prompt(self, body: Body, *, with_thoughts: bool) -> tuple[object, list[Any]]:
         """Return what stands before the messages of a request, and the messages in pieces, maybe without thoughts."""
 
+    def earlier(self, body: Body) -> Sequence[Body]:
+        """Return the messages of earlier turns."""
 
-class Refusal(NamedTuple):
-    """An answer that refuses whatever is asked."""
 
-    status: int
-    sentence: str
+class Refuses(Enum):
+    """What a server refuses for a reason of its own, whatever the rules."""
+
+    CALLS_OF_EARLIER_TURNS = "calls of earlier turns"
+    EVERYTHING = "everything"
 
 
 @dataclass(slots=True)
@@ -119,23 +125,25 @@ class StrictServer:
     """A running server: what it was asked, what it refused, and the replies to come.
 
     Without a reply left it says something that it never said before. ``others`` are servers whose thoughts must never
-    come here.
+    come here. What it ``refuses`` besides is not among the ``refused``, but counted in ``fell_through``.
     """
 
     name: str
     protocol: StrictProtocol
     address: str = ""
     others: Sequence[StrictServer] = ()
+    refuses: Refuses | None = None
+    fell_through: int = 0
     asked: list[Asked] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
     _unsent: list[str] = field(default_factory=list)
-    _script: deque[Reply | Refusal] = field(default_factory=deque)
+    _script: deque[Reply] = field(default_factory=deque)
     _number: int = 0
 
-    def will(self, *replies: Reply | Refusal) -> None:
+    def will(self, *replies: Reply) -> None:
         """Have the next requests answered so."""
         self._script.extend(replies)
 
@@ -147,15 +155,23 @@ class StrictServer:
     def answer(self, asked: Asked) -> tuple[int, Iterator[bytes]]:
         """Return the status and the pieces of the answer to a request."""
         self.asked.append(asked)
+        if self._falls_through(asked.body):
+            self.fell_through += 1
+            return 400, iter([refusal_body(HISTORY_REFUSED, 400)])
         try:
             self._check(asked)
         except RefusedError as error:
             self.refused.append(str(error))
             return error.status, iter([refusal_body(str(error), error.status)])
         reply = self._script.popleft() if self._script else Reply(f"Unscripted {len(self.asked)}.")
-        if isinstance(reply, Refusal):
-            return reply.status, iter([refusal_body(reply.sentence, reply.status)])
         return 200, self._pieces(reply, asked)
+
+    def _falls_through(self, body: Body) -> bool:
+        match self.refuses:
+            case Refuses.CALLS_OF_EARLIER_TURNS:
+                return re.search(_CALLED, json.dumps(self.protocol.earlier(body))) is not None
+            case refuses:
+                return refuses is Refuses.EVERYTHING
 
     def _check(self, asked: Asked) -> None:
         written = json.dumps(asked.body, ensure_ascii=False)

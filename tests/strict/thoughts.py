@@ -61,7 +61,7 @@ def check_thoughts(every: Iterable[Said], sent: Sequence[Sent], rule: EchoRule) 
     for said in every:
         own = [each.thoughts for each in sent if is_from(said, each)] if rule.concerns(said) else []
         allowed = [each or rule.without(said) for each in own] or [rule.without(said)]
-        has_begun = has_begun or said.own is not None
+        has_begun = has_begun or said.own != rule.without(said)
         if said.own in allowed or (rule.may_begin_late and not has_begun):
             continue
         if said.own is None:

@@ -1,0 +1,70 @@
+"""A server that refuses what earlier turns have left: it gets them as plain text, and the user is told once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.strict.by_services import Stage
+from tests.strict.providers import PROVIDERS
+from tests.strict.server import HISTORY_REFUSED, Refuses, Reply, StrictServer
+from tests.strict.story import Actor
+
+NAMES = ["deepseek", "openrouter", "mistral", "claude", "claude-bound", "responses", "gemini-3"]
+TOLD = "refuses calls, thoughts or attachments of earlier turns, so it gets their text alone until /new."
+
+
+def refuse_history(server: StrictServer) -> None:
+    """Have a server refuse calls of earlier turns, and do without thoughts of them."""
+    server.refuses = Refuses.CALLS_OF_EARLIER_TURNS
+    server.protocol = replace(server.protocol, echo=server.protocol.echo._replace(may_begin_late=True))
+
+
+def answer(actor: Actor, text: str) -> str:
+    """Have a question answered with a call before, and return the text."""
+    actor.server.will(Reply("I look.", (actor.search(text),)), Reply(text))
+    return text
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_it_is_asked_with_plain_text_until_the_next_clear(name: str, stage: Stage) -> None:
+    async with stage.players(name, "vllm") as (player, (main, other)):
+        told = [f"{main.strict.model} {TOLD}"]
+        await player.say("One?", answer(main, "The first."))
+        refuse_history(main.server)
+        await player.say("Two?", answer(main, "The second."))
+        assert (main.server.fell_through, player.notices) == (1, told)
+        await player.say("Three?", answer(main, "The third."))
+        await player.restart()
+        await player.say("Four?", answer(main, "The fourth."))
+        await player.command(f"/model {other.strict.model}")
+        await player.say("Five?", answer(other, "The fifth."))
+        assert "[tool call" not in str(other.server.bodies)
+        await player.command(f"/model {main.strict.model}")
+        await player.say("Six?", answer(main, "The sixth."))
+        assert (main.server.fell_through, player.notices) == (1, told)
+        await player.command("/new")
+        await player.say("Seven?", answer(main, "The seventh."))
+        assert (main.server.fell_through, player.notices) == (1, told)
+        await player.say("Eight?", answer(main, "The eighth."))
+        assert (main.server.fell_through, player.notices) == (2, told * 2)
+        assert main.server.refused == other.server.refused == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_one_that_refuses_even_plain_text_leaves_the_way_out(name: str, stage: Stage) -> None:
+    async with stage.players(name) as (player, (main,)):
+        await player.say("One?", answer(main, "The first."))
+        main.server.refuses = Refuses.EVERYTHING
+        problem = await player.failure("Two?")
+        assert HISTORY_REFUSED in problem
+        assert problem.endswith("or begin anew with /new.")
+        assert main.server.fell_through == 2
+        main.server.refuses = None
+        await player.say("Three?", answer(main, "The third."))
+        assert (player.notices, main.server.refused) == ([], [])
+
+
+def test_every_provider_is_known() -> None:
+    assert {*NAMES} <= {*PROVIDERS}
