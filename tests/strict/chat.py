@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.adapters.models.fault_server import DONE, event
@@ -15,7 +15,7 @@ from tests.strict.thoughts import NO_ECHO, EchoRule, Said, check_thoughts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tests.strict.server import Asked, Body, Reply, Sent, Thinking
+    from tests.strict.server import Asked, Body, Reply, Sent, StrictProtocol, Thinking
 
 _BASE_FIELDS = {"role", "content", "tool_calls", "tool_call_id"}
 _PARAMETERS = {
@@ -172,7 +172,11 @@ class StrictChat:
         return body.get("tools"), messages if with_thoughts else [*map(_bare, messages)]
 
     def earlier(self, body: Body) -> Sequence[Body]:
-        return body["messages"][: _newest_question(body["messages"])]
+        messages: list[Body] = body["messages"]
+        return messages[: _newest_question(messages)]
+
+    def lenient(self) -> StrictProtocol:
+        return replace(self, echo=self.echo._replace(may_begin_late=True))
 
 
 def _event(delta: Body, reason: str | None = None) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tests.strict.chat import halves
@@ -14,7 +14,7 @@ from tests.strict.thoughts import EchoRule, Said, check_thoughts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.strict.server import Asked, Body, Reply, Sent, Thinking
+    from tests.strict.server import Asked, Body, Reply, Sent, StrictProtocol, Thinking
 
 _PARAMETERS = {
     *("model", "messages", "max_tokens", "system", "stream", "tools", "tool_choice", "thinking", "output_config"),
@@ -111,7 +111,11 @@ class StrictClaude:
         return json.dumps(head), blocks
 
     def earlier(self, body: Body) -> Sequence[Body]:
-        return body["messages"][: _newest_question(body["messages"])]
+        messages: list[Body] = body["messages"]
+        return messages[: _newest_question(messages)]
+
+    def lenient(self) -> StrictProtocol:
+        return replace(self, echo=self.echo._replace(may_begin_late=True))
 
 
 def _thoughts_of(thinking: Thinking) -> list[Body]:

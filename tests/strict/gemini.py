@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from tests.strict.thoughts import EchoRule, Said, check_thoughts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.strict.server import Asked, Body, Reply, Sent, Thinking
+    from tests.strict.server import Asked, Body, Reply, Sent, StrictProtocol, Thinking
 
 _PARAMETERS = {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"}
 _PART_FIELDS = {"text", "functionCall", "functionResponse", "thoughtSignature"}
@@ -98,7 +98,11 @@ class StrictGemini:
         return json.dumps([body.get("systemInstruction"), body.get("tools")]), parts
 
     def earlier(self, body: Body) -> Sequence[Body]:
-        return body["contents"][: _newest_question(body["contents"])]
+        messages: list[Body] = body["contents"]
+        return messages[: _newest_question(messages)]
+
+    def lenient(self) -> StrictProtocol:
+        return replace(self, echo=self.echo._replace(may_begin_late=True))
 
 
 def _comes_alone(thinking: Thinking | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tests.strict.chat import halves, parts
@@ -13,7 +13,7 @@ from tests.strict.thoughts import EchoRule, Said, check_thoughts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.strict.server import Asked, Body, Reply, Sent, Thinking
+    from tests.strict.server import Asked, Body, Reply, Sent, StrictProtocol, Thinking
 
 _PARAMETERS = {
     *("model", "input", "instructions", "stream", "store", "include", "reasoning", "tools", "tool_choice"),
@@ -86,7 +86,11 @@ class StrictResponses:
         return json.dumps([body.get("instructions"), body.get("tools")]), items
 
     def earlier(self, body: Body) -> Sequence[Body]:
-        return body["input"][: _newest_question(body["input"])]
+        messages: list[Body] = body["input"]
+        return messages[: _newest_question(messages)]
+
+    def lenient(self) -> StrictProtocol:
+        return replace(self, echo=self.echo._replace(may_begin_late=True))
 
 
 def _reasoning(thinking: Thinking, part: str) -> Body:

@@ -112,6 +112,9 @@ class StrictProtocol(Protocol):
     def earlier(self, body: Body) -> Sequence[Body]:
         """Return the messages of earlier turns."""
 
+    def lenient(self) -> StrictProtocol:
+        """Return the same protocol, which does without the first thoughts."""
+
 
 class Refuses(Enum):
     """What a server refuses for a reason of its own, whatever the rules."""
@@ -125,7 +128,8 @@ class StrictServer:
     """A running server: what it was asked, what it refused, and the replies to come.
 
     Without a reply left it says something that it never said before. ``others`` are servers whose thoughts must never
-    come here. What it ``refuses`` besides is not among the ``refused``, but counted in ``fell_through``.
+    come here. What it ``refuses`` besides, with its ``sentence``, is not among the ``refused`` but counted in
+    ``fell_through``.
     """
 
     name: str
@@ -133,6 +137,7 @@ class StrictServer:
     address: str = ""
     others: Sequence[StrictServer] = ()
     refuses: Refuses | None = None
+    sentence: str = HISTORY_REFUSED
     fell_through: int = 0
     asked: list[Asked] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -157,7 +162,7 @@ class StrictServer:
         self.asked.append(asked)
         if self._falls_through(asked.body):
             self.fell_through += 1
-            return 400, iter([refusal_body(HISTORY_REFUSED, 400)])
+            return 400, iter([refusal_body(self.sentence, 400)])
         try:
             self._check(asked)
         except RefusedError as error:

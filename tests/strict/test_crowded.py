@@ -21,8 +21,8 @@ def long(actor: Actor, words: int) -> Reply:
 
 def let_thoughts_begin_late(server: StrictServer) -> None:
     """Have a Claude do without its first thoughts, as it may."""
-    if isinstance(claude := server.protocol, StrictClaude):
-        server.protocol = replace(claude, echo=claude.echo._replace(may_begin_late=True))
+    if isinstance(server.protocol, StrictClaude):
+        server.protocol = server.protocol.lenient()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.strict.by_services import Stage
@@ -18,7 +16,7 @@ TOLD = "refuses calls, thoughts or attachments of earlier turns, so it gets thei
 def refuse_history(server: StrictServer) -> None:
     """Have a server refuse calls of earlier turns, and do without thoughts of them."""
     server.refuses = Refuses.CALLS_OF_EARLIER_TURNS
-    server.protocol = replace(server.protocol, echo=server.protocol.echo._replace(may_begin_late=True))
+    server.protocol = server.protocol.lenient()
 
 
 def answer(actor: Actor, text: str) -> str:
