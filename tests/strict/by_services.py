@@ -53,16 +53,14 @@ class Stage:
             environment = {name: value for each in (self.environment, *addresses) for name, value in each.items()}
             providers = self._providers(environment, frozenset(each.strict.model for each in actors))
             stack.push_async_callback(providers.aclose)
-            yield await self.player(providers, actors[0].strict), actors
+            yield ByServices(await self._world(providers, actors[0].strict), providers, environment), actors
 
-    async def player(self, providers: Providers, strict: Strict) -> ByServices:
-        """Return the player, as in a new home."""
+    async def _world(self, providers: Providers, strict: Strict) -> World:
         settings = self.folder / "personas" / "chorus" / "system.jsonc"
         settings.parent.mkdir(parents=True)
         chosen = {"model": strict.model} | ({"effort": strict.effort} if strict.effort else {})
         settings.write_text(json.dumps(chosen))
-        world = await built_on(self.folder, self.store, self.clock, providers, unexpected, None)
-        return ByServices(world, providers)
+        return await built_on(self.folder, self.store, self.clock, providers, unexpected, None)
 
     def _providers(self, environment: Mapping[str, str], models: frozenset[str]) -> Providers:
         """Return the real clients, for models that all take tools."""
@@ -86,6 +84,7 @@ class ByServices:
 
     world: World
     providers: Providers
+    environment: Mapping[str, str]
     notices: list[str] = field(default_factory=list)
 
     async def say(self, text: str, answer: str) -> None:

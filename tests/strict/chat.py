@@ -202,14 +202,13 @@ def said_in(messages: Sequence[Body]) -> Iterator[Said]:
         if message["role"] == "assistant":
             called = message.get("tool_calls", [])
             calls = [(each["function"]["name"], json.loads(each["function"]["arguments"])) for each in called]
-            yield Said(_text(message["content"]), calls, _own(message), place > newest)
+            yield Said(_text(message.get("content")), calls, _own(message), place > newest)
 
 
 def _text(content: object) -> str:
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part["type"] == "text")
-    assert isinstance(content, str)
-    return content
+    return str(content or "")
 
 
 def _own(message: Body) -> Body | None:
@@ -218,8 +217,9 @@ def _own(message: Body) -> Body | None:
         own["reasoning_details"] = [
             {name: value for name, value in each.items() if value is not None} for each in own["reasoning_details"]
         ]
-    if isinstance(message["content"], list):
-        own["content"] = [part for part in message["content"] if part["type"] != "text"]
+    content = message.get("content")
+    if isinstance(content, list):
+        own["content"] = [part for part in content if part["type"] != "text"]
     called = ({n: v for n, v in call.items() if n not in {"id", "type", "function"}} for call in _calls(message))
     signed = {place: each for place, each in enumerate(called) if each}
     return (own | ({"calls": signed} if signed else {})) or None
@@ -266,7 +266,7 @@ def _check_message(message: Body, place: int) -> None:
         raise RefusedError("System message must be at the beginning.")
     if "tool_calls" in message and not _calls(message):
         raise RefusedError(f"[] is too short - 'messages.{place}.tool_calls'")
-    if "tool_calls" not in message and not _text(message["content"]).strip():
+    if "tool_calls" not in message and not _text(message.get("content")).strip():
         raise RefusedError(f"messages[{place}]: the message content must not be empty")
 
 

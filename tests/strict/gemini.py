@@ -40,6 +40,7 @@ class StrictGemini:
     is_older: bool = False
     levels: frozenset[str] = frozenset({"minimal", "low", "medium", "high"})
     budgets: range = range(0)
+    signs_words: bool = True
     echo: EchoRule = _ECHO
 
     def check(self, asked: Asked, sent: Sequence[Sent]) -> None:
@@ -76,7 +77,7 @@ class StrictGemini:
         if reply.calls:
             parts += [{"functionCall": self._call(call.id, call.name, call.arguments)} for call in reply.calls]
             parts[-len(reply.calls)] |= signature
-        elif signature:
+        elif signature and self.signs_words:
             # The signature of words comes by itself, or in the last piece of them.
             parts = (
                 [*parts, {"text": ""} | signature] if _comes_alone(thinking) else [*parts[:-1], parts[-1] | signature]

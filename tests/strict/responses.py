@@ -175,9 +175,16 @@ def _ends(reply: Sequence[Body], item: Body) -> bool:
 
 
 def _reply_of(reply: Sequence[Body], *, is_current: bool) -> Said:
-    text = "".join(item["content"] for item in reply if item["type"] == "message")
+    text = "".join(_text(item["content"]) for item in reply if item["type"] == "message")
     calls = [(item["name"], json.loads(item["arguments"])) for item in reply if item["type"] == "function_call"]
     return Said(text, calls, _own(reply), is_current)
+
+
+def _text(content: object) -> str:
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content)
+    assert isinstance(content, str)
+    return content
 
 
 def _check_calls(items: Sequence[Body]) -> None:

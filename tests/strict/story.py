@@ -46,17 +46,20 @@ class Player(Protocol):
 
 @dataclass(slots=True)
 class Actor:
-    """A model of the story, by its strict provider and server."""
+    """A model of the story, by its strict provider and server.
+
+    ``newest`` is the place of the request that the next one must begin as, ``ids`` the number of those of its calls.
+    """
 
     strict: Strict
     server: StrictServer
-    _ids: int = 0
     newest: int | None = None
+    ids: int = 0
 
     def call(self, name: str, **arguments: object) -> Call:
         """Return a call under a new id."""
-        self._ids += 1
-        return Call(name, arguments, self.strict.id_of(self._ids))
+        self.ids += 1
+        return Call(name, arguments, self.strict.id_of(self.ids))
 
     def same_call(self, call: Call) -> Call:
         """Return a call once more, under the same id if the provider may do that."""

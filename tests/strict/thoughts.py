@@ -32,6 +32,7 @@ class EchoRule(NamedTuple):
     """
 
     within_turn: bool = False
+    never: bool = False
     calls_only: bool = False
     blank: Any = None
     blanks_all: bool = False
@@ -41,14 +42,16 @@ class EchoRule(NamedTuple):
 
     def concerns(self, said: Said) -> bool:
         """Return whether the thoughts of a reply come back."""
-        return (said.is_current or not self.within_turn) and (bool(said.calls) or not self.calls_only)
+        return (
+            not self.never and (said.is_current or not self.within_turn) and (bool(said.calls) or not self.calls_only)
+        )
 
     def without(self, said: Said) -> Any:
         """Return what a reply has that no thoughts come back with."""
         return self.blank if self.blanks_all or said.calls else None
 
 
-NO_ECHO = EchoRule(within_turn=True, calls_only=True)
+NO_ECHO = EchoRule(never=True)
 
 
 def check_thoughts(every: Iterable[Said], sent: Sequence[Sent], rule: EchoRule) -> None:
