@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +26,7 @@ from tests.strict.server import Held, StrictServer, serving
 from tests.strict.story import Actor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
     from chorus_cli.core.models.events import TurnEvent
 
@@ -137,13 +139,16 @@ class ByServices:
     def slow_call(self) -> tuple[str, dict[str, object]]:
         return "endless", {}
 
-    async def command(self, line: str, told: str = "") -> str:
+    async def command(self, line: str, told: str) -> str:
         answer = await self.world.told(line)
         assert told in answer
-        return answer
+        return answer[answer.index(told) :]
 
-    async def edit(self, change: Callable[[str], str]) -> None:
-        self.world.editor.enqueue(lambda path: path.write_text(change(path.read_text())))
+    async def edit(self, script: str) -> None:
+        def change(path: Path) -> None:
+            subprocess.run(["sh", "-c", script], env={**os.environ, "file": str(path)}, check=True)
+
+        self.world.editor.enqueue(change)
         await self.command("/context edit", "Context edited")
 
     async def restart(self) -> None:

@@ -144,6 +144,7 @@ class StrictServer:
     sent: list[Sent] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
+    holding: threading.Event = field(default_factory=threading.Event)
     _unsent: list[str] = field(default_factory=list)
     _script: deque[Reply] = field(default_factory=deque)
     _number: int = 0
@@ -197,6 +198,7 @@ class StrictServer:
         if reply.held is not None:
             self._unsent += marks
             yield from streamed.rest[: _FIRST_PIECES if reply.held is Held.SPEAKING else 0]
+            self.holding.set()
             self.over.wait(_HOLD_SECONDS)
             return
         self.sent.append(Sent(reply.text, reply.calls, streamed.own, asked))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 from chorus_cli.services.tools.toolbox import MOST_CALLS
 from chorus_cli.services.turns.calls import MOST_ROUNDS
 from tests.strict.server import Call, Held, Reply
+from tests.terminal.editors import changing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tests.strict.providers import Strict
     from tests.strict.server import StrictServer
@@ -34,11 +35,11 @@ class Player(Protocol):
     def slow_call(self) -> tuple[str, dict[str, object]]:
         """Return a call that takes long enough to be stopped."""
 
-    async def command(self, line: str, told: str = "") -> str:
-        """Carry out a command, and return what it says, which holds ``told``."""
+    async def command(self, line: str, told: str) -> str:
+        """Carry out a command, and return what it says from ``told`` on."""
 
-    async def edit(self, change: Callable[[str], str]) -> None:
-        """Edit the context."""
+    async def edit(self, script: str) -> None:
+        """Edit the context by a script of the shell, which has the name of the file in ``$file``."""
 
     async def restart(self) -> None:
         """Go on in a new process."""
@@ -87,17 +88,17 @@ class Story:
         await self.player.say(question, replies[-1].text)
         self._check_prefixes(begun)
 
-    async def act(self, line: str, told: str = "") -> str:
+    async def act(self, line: str, told: str) -> str:
         """Carry out a command that changes the context, so that requests begin anew."""
         self.main.newest = self.other.newest = None
         return await self.player.command(line, told)
 
-    async def edit(self, change: Callable[[str], str]) -> None:
+    async def edit(self, script: str) -> None:
         self.main.newest = self.other.newest = None
-        await self.player.edit(change)
+        await self.player.edit(script)
 
     async def switch_to(self, actor: Actor) -> None:
-        await self.player.command(f"/model {actor.strict.model}")
+        await self.player.command(f"/model {actor.strict.model}", f"Model: {actor.strict.model}")
         self.speaker = actor
 
     async def play(self) -> None:
@@ -156,7 +157,7 @@ class Story:
         await self.player.retry("I am here for once.", self.other.strict.model)
         self.speaker, main.newest = main, None
         await self.say("And you?", Reply("I as well."))
-        await self.act("/undo")
+        await self.act("/undo", "Undone:")
         await self.say("And now?", Reply("Before it.", (main.search("now"),)), Reply("Now as before."))
         await self.edit(reworded("Nobody said more.", "Nobody knows.", leaving_out="river"))
         await self.say("Who knows?", Reply(calls=(main.search("who"),)), Reply("Someone may."))
@@ -181,21 +182,21 @@ class Story:
     async def _play_elsewhere(self) -> None:
         """Play a fork, a new process, a session that is restored, and a fold."""
         main = self.main
-        await self.act("/thread fork")
+        await self.act("/thread fork", "Thread #2")
         await self.say("What is it here?", Reply(calls=(main.search("fork"),)), Reply("The same."))
-        await self.act("/thread 1")
+        await self.act("/thread 1", "Thread #1")
         await self.say("And back?", Reply("Back again."))
         self.main.newest = None
         await self.player.restart()
         await self.say("Who are you?", Reply(calls=(main.search("who"),)), Reply("The one of before."))
         saved = await self.act("/context save the ring", "Saved session")
-        await self.act("/new")
+        await self.act("/new", "New conversation")
         await self.say("Hello?", Reply(calls=(main.search("new"),)), Reply("Hello."))
-        await self.act(f"/context restore {saved.split()[2].rstrip(':')}")
+        await self.act(f"/context restore {saved.split()[2].rstrip(':')}", "Restored session")
         await self.say("Do you remember?", Reply(calls=(main.search("old"),)), Reply("All of it."))
-        await self.act("/context compact")
+        await self.act("/context compact", "summarised in")
         await self.say("In short?", Reply(calls=(main.search("short"),)), Reply("A ring was lost."))
-        await self.act("/context undo")
+        await self.act("/context undo", "Undone:")
         many = tuple(main.search(f"ring {number}") for number in range(MOST_CALLS + 1))
         await self.say("In full?", Reply("It takes long.", many), Reply("Too long."))
         rounds = [Reply(calls=(main.search(f"round {number}"),)) for number in range(MOST_ROUNDS + 1)]
@@ -232,14 +233,10 @@ def assert_begins(before: tuple[object, list[object]], after: tuple[object, list
     assert after[1][: len(before[1])] == before[1]
 
 
-def reworded(old: str, new: str, leaving_out: str = "") -> Callable[[str], str]:
-    """Return an edit that rewords a reply, and maybe deletes the call that searches for a word."""
-
-    def change(text: str) -> str:
-        assert old in text
-        blocks = text.replace(old, new).split("\n\n")
-        kept = [block for block in blocks if not leaving_out or f'"query": "{leaving_out}"' not in block]
-        assert len(kept) == len(blocks) - bool(leaving_out)
-        return "\n\n".join(kept)
-
-    return change
+def reworded(old: str, new: str, leaving_out: str = "nothing") -> str:
+    """Return a script that rewords a reply, and maybe deletes the call that searches for a word."""
+    return changing(
+        f"assert {old!r} in text\n"
+        f"blocks = text.replace({old!r}, {new!r}).split('\\n\\n')\n"
+        f"text = '\\n\\n'.join(block for block in blocks if '\"query\": \"{leaving_out}\"' not in block)"
+    )

@@ -224,7 +224,7 @@ def test_a_refused_value_is_known_by_the_words_of_the_provider(
 async def test_a_refused_value_is_left_out_and_told_once(name: str, protocol: StrictProtocol, stage: Stage) -> None:
     async with stage.players(name) as (player, (main,)):
         main.server.protocol = protocol
-        await player.command("/set effort high")
+        await player.command("/set effort high", "effort")
         for number in range(3):
             main.server.will(Reply(calls=(main.search(str(number)),)), Reply(f"Answer {number}."))
             await player.say("And?", f"Answer {number}.")

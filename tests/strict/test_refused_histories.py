@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.strict.by_services import Stage
 from tests.strict.providers import PROVIDERS
-from tests.strict.server import HISTORY_REFUSED, Refuses, Reply, StrictServer
+from tests.strict.server import HISTORY_REFUSED, Refuses, Reply, StrictServer, serving
 from tests.strict.story import Actor
+from tests.terminal.driver import Home
 
 NAMES = ["deepseek", "openrouter", "mistral", "claude", "claude-bound", "responses", "gemini-3"]
 TOLD = "refuses calls, thoughts or attachments of earlier turns, so it gets their text alone until /new."
@@ -36,13 +39,13 @@ async def test_it_is_asked_with_plain_text_until_the_next_clear(name: str, stage
         await player.say("Three?", answer(main, "The third."))
         await player.restart()
         await player.say("Four?", answer(main, "The fourth."))
-        await player.command(f"/model {other.strict.model}")
+        await player.command(f"/model {other.strict.model}", "Model:")
         await player.say("Five?", answer(other, "The fifth."))
         assert "[tool call" not in str(other.server.bodies)
-        await player.command(f"/model {main.strict.model}")
+        await player.command(f"/model {main.strict.model}", "Model:")
         await player.say("Six?", answer(main, "The sixth."))
         assert (main.server.fell_through, player.notices) == (1, told)
-        await player.command("/new")
+        await player.command("/new", "New conversation")
         await player.say("Seven?", answer(main, "The seventh."))
         assert (main.server.fell_through, player.notices) == (1, told)
         await player.say("Eight?", answer(main, "The eighth."))
@@ -64,5 +67,28 @@ async def test_one_that_refuses_even_plain_text_leaves_the_way_out(name: str, st
         assert (player.notices, main.server.refused) == ([], [])
 
 
-def test_every_provider_is_known() -> None:
-    assert {*NAMES} <= {*PROVIDERS}
+def test_it_is_remembered_from_process_to_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    strict, home = PROVIDERS["deepseek"], Home(tmp_path)
+    with serving(StrictServer("deepseek", strict.protocol)) as server:
+        for variable, value in strict.environment(server.address).items():
+            monkeypatch.setenv(variable, value)
+        actor = Actor(strict, server)
+
+        def ask(text: str) -> str:
+            done = home.run("--model", strict.model, "ask", "--thread", "1", text)
+            assert done.code == 0
+            return done.errors
+
+        home.run("log")
+        answer(actor, "The first.")
+        assert TOLD not in ask("One?")
+        refuse_history(server)
+        assert ask("Two?").count(TOLD) == 1
+        answer(actor, "The third.")
+        assert (ask("Three?"), server.fell_through) == ("", 1)
+        assert "New conversation" in home.run("ask", "/new").output
+        answer(actor, "The fourth.")
+        ask("Four?")
+        assert server.fell_through == 1
+        assert TOLD in ask("Five?")
+        assert (server.fell_through, server.refused) == (2, [])
