@@ -12,7 +12,7 @@ from tests.strict.server import RefusedError, Streamed
 from tests.strict.thoughts import EchoRule, Said, check_thoughts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.strict.server import Asked, Body, Reply, Sent, StrictProtocol, Thinking
 
@@ -50,12 +50,13 @@ WITHIN_TURN = EchoRule(within_turn=True, sentence=_CHANGED)
 
 @dataclass(frozen=True, slots=True)
 class StrictClaude:
-    """A Claude: the types of thinking that it takes, whether it thinks unasked, and whether its thoughts are bound."""
+    """A Claude: the types of thinking that it takes, and whether its thoughts, which come in ``pieces``, are bound."""
 
     types: frozenset[str] = frozenset({"adaptive", "disabled"})
     efforts: frozenset[str] = frozenset({"low", "medium", "high"})
     takes_temperature: bool = False
     is_bound: bool = False
+    pieces: Callable[[str], Sequence[str]] = halves
     echo: EchoRule = WITHIN_TURN
 
     def check(self, asked: Asked, sent: Sequence[Sent]) -> None:
@@ -91,7 +92,7 @@ class StrictClaude:
         thoughts = _thoughts_of(thinking) if thinking else []
         begin = [_event("message_start", message={"usage": {"input_tokens": 100, "output_tokens": 1}})]
         for place, block in enumerate(thoughts):
-            begin += _block_events(block, place)
+            begin += _block_events(block, place, self.pieces)
         rest: list[Body] = [{"type": "text", "text": reply.text}] if reply.text else []
         calls = [
             {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls
@@ -129,11 +130,11 @@ def _event(kind: str, **fields: object) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
-def _block_events(block: Body, index: int) -> Iterator[bytes]:
+def _block_events(block: Body, index: int, pieces: Callable[[str], Sequence[str]] = halves) -> Iterator[bytes]:
     match block["type"]:
         case "thinking":
             begun = {"type": "thinking", "thinking": "", "signature": ""}
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in halves(block["thinking"])]
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
         case "text":
             begun = {"type": "text", "text": ""}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 _HOLD_SECONDS = 30
-_FIRST_PIECES = 2
+_FIRST_PIECES, _SENT_TOGETHER = 2, 20
 HISTORY_REFUSED = "invalid params, tool call and result not match (2013)"
 _CALLED = '"(tool_calls|tool_use|function_call|functionCall|reasoning_content": "[^ ])'
 _UNPROCESSABLE = 422
@@ -127,15 +127,16 @@ class Refuses(Enum):
 class StrictServer:
     """A running server: what it was asked, what it refused, and the replies to come.
 
-    Without a reply left it says something that it never said before. ``others`` are servers whose thoughts must never
-    come here. What it ``refuses`` besides, with its ``sentence``, is not among the ``refused`` but counted in
-    ``fell_through``.
+    Without a reply left it says something that it never said before. Its thoughts are ``more_words`` longer than they
+    need be. ``others`` are servers whose thoughts must never come here. What it ``refuses`` besides, with its
+    ``sentence``, is not among the ``refused`` but counted in ``fell_through``.
     """
 
     name: str
     protocol: StrictProtocol
     address: str = ""
     others: Sequence[StrictServer] = ()
+    more_words: int = 0
     refuses: Refuses | None = None
     sentence: str = HISTORY_REFUSED
     fell_through: int = 0
@@ -190,11 +191,12 @@ class StrictServer:
 
     def _pieces(self, reply: Reply, asked: Asked) -> Iterator[bytes]:
         self._number += 1
-        thinking = thinking_of(self.name, self._number) if reply.thinks else None
+        thinking = thinking_of(self.name, self._number, self.more_words) if reply.thinks else None
         streamed = self.protocol.streamed(reply, thinking)
         marks = [thinking.words, thinking.signature] if thinking else []
         self.marks += marks
-        yield from streamed.thoughts
+        for place in range(0, len(streamed.thoughts), _SENT_TOGETHER):
+            yield b"".join(streamed.thoughts[place : place + _SENT_TOGETHER])
         if reply.held is not None:
             self._unsent += marks
             yield from streamed.rest[: _FIRST_PIECES if reply.held is Held.SPEAKING else 0]
@@ -205,11 +207,12 @@ class StrictServer:
         yield from streamed.rest
 
 
-def thinking_of(name: str, number: int) -> Thinking:
+def thinking_of(name: str, number: int, more_words: int) -> Thinking:
     """Return thoughts with signs that JSON escapes and that are more than one in UTF-16."""
+    rest = "".join(f" word{place}" for place in range(more_words))
     words = f'{name} thought {number}. The human said «so "what"»: 思 🧠 \\ then?'
     letters = f"{name}{number}".translate(str.maketrans("", "", " -._'")).ljust(20, "x")
-    return Thinking(number, words, f"{letters}Lg==")
+    return Thinking(number, words + rest, f"{letters}Lg==")
 
 
 def refusal_body(sentence: str, status: int) -> bytes:
