@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.litellm.library import _FIRST_REQUEST_MODULES, prepare_environment
 from tests import guard
 from tests.amount import is_thorough, set_amount
@@ -85,6 +86,18 @@ def _litellm() -> None:
         prepare_environment()
         for name in ("litellm", *_FIRST_REQUEST_MODULES):
             importlib.import_module(name)
+
+
+@pytest.fixture(scope="module")
+def _litellm_is_loaded() -> None:
+    library.warm()
+
+
+@pytest.fixture
+async def _no_connection_outlives_the_event_loop_of_its_test() -> AsyncIterator[None]:
+    yield
+    # litellm keeps its clients, and one that is thrown away later complains of its loop that is gone.
+    await library.load().close_litellm_async_clients()
 
 
 @pytest.fixture(scope="session")

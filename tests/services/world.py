@@ -24,7 +24,7 @@ from tests.attached_files import png
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.commands.framework.services import Services
@@ -267,21 +267,34 @@ async def built(
 ) -> World:
     """Build a world in ``folder``, with the one persona ``chorus`` if there is none."""
     tools = tools or Tools()
+    providers = scripted_providers(model, limit_tokens, tools)
+    return replace(await built_on(folder, store, clock, providers, tools.report_bug), model=model)
+
+
+async def built_on(
+    folder: Path,
+    store: Store,
+    clock: FakeClock,
+    providers: Providers,
+    report_bug: Callable[[Exception], str],
+    model: str | None = MODEL,
+) -> World:
+    """Build a world that asks any providers: for ``model``, or for that of the settings."""
     paths = Paths(folder, folder, folder)
     (paths.personas / "chorus").mkdir(parents=True, exist_ok=True)
     paths.run.mkdir(parents=True, exist_ok=True)
     keeping = replace(on_disk(paths, "this-run"), store=store, is_alive=lambda run: run != "dead")
-    focus = Focus(keeping.personas, store, clock, Naming(MODEL, {}, lambda: None), keeping.open_threads)
+    focus = Focus(keeping.personas, store, clock, Naming(model, {}, lambda: None), keeping.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     turns = compose_turns(
         Opened(paths, keeping, focus, Notifier()),
-        Machine(clock, kept.rescue, tools.report_bug, shell),
-        scripted_providers(model, limit_tokens, tools),
+        Machine(clock, kept.rescue, report_bug, shell),
+        providers,
         folds_in_background=False,
     )
     services = compose(turns, Desk(editor, kept.copy, kept.picture))
     await focus.open(None)
-    return World(folder, store, clock, model, editor, services, kept, shell)
+    return World(folder, store, clock, ScriptedModel(), editor, services, kept, shell)
 
 
 def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) -> Providers:

@@ -54,6 +54,15 @@ _MINIMAX, _GLM = "platform.minimax.io/docs/api-reference/text-openai-api", "docs
 
 ECHO_RULES: tuple[EchoRule, ...] = (
     EchoRule(
+        # They refuse a turn that was stopped at a tool, and so is followed by a question, unless it begins with these.
+        "Claude up to 4.5",
+        ("anthropic",),
+        r"claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5](?!\d)|-2025|$))",
+        _EVER_WITH_CALLS,
+        "`thinking` and `redacted_thinking` blocks, unmodified",
+        "platform.claude.com/docs/en/build-with-claude/extended-thinking",
+    ),
+    EchoRule(
         "Claude",
         ("anthropic",),
         "",
@@ -108,7 +117,16 @@ ECHO_RULES: tuple[EchoRule, ...] = (
         Filler.CALLS,
     ),
     EchoRule("GLM", ("zai",), "", _TURN, "`reasoning_content`", _GLM, _CONTENT),
-    EchoRule("MiniMax", ("minimax",), "", _EVER, "`reasoning_details`", _MINIMAX, _DETAILS),
+    EchoRule(
+        "MiniMax",
+        ("minimax",),
+        "",
+        # It refuses ids of calls that it has not given.
+        _EVER._replace(own_calls_only=True),
+        "`reasoning_details`",
+        _MINIMAX,
+        _DETAILS,
+    ),
     EchoRule(
         "OpenRouter",
         ("openrouter",),

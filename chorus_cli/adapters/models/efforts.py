@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Parameters by effort, those of a request without one under the empty name.
 _Efforts = dict[str, dict[str, Any]]
 _UNSET, _LEVELS = "", ("low", "medium", "high")
-_RESPONSES = ProtocolName.RESPONSES.value
+_RESPONSES, _GEMINIS = ProtocolName.RESPONSES.value, "thinkingConfig"
 
 
 class _Row(NamedTuple):
@@ -63,9 +63,7 @@ def _responses(*names: str) -> _Efforts:
 def _gemini(name: str, none: object, low: object, medium: object, high: object) -> _Efforts:
     levels = {"none": none, "low": low, "medium": medium, "high": high}
     seen = {"includeThoughts": True}
-    return {_UNSET: {"thinkingConfig": seen}} | {
-        effort: {"thinkingConfig": seen | {name: level}} for effort, level in levels.items()
-    }
+    return {_UNSET: {_GEMINIS: seen}} | {effort: {_GEMINIS: seen | {name: level}} for effort, level in levels.items()}
 
 
 def _minimax(efforts: _Efforts) -> _Efforts:
@@ -91,7 +89,7 @@ _ROWS: tuple[_Row, ...] = (
     _Row("anthropic", "", {}),
     # developers.openai.com/api/docs/guides/reasoning
     _Row(_RESPONSES, r"gpt-5-pro", _responses("high", "high", "high")),
-    _Row(_RESPONSES, r".*-pro", _responses("medium", "medium")),
+    _Row(_RESPONSES, r"gpt-.*-pro", _responses("medium", "medium")),
     _Row(_RESPONSES, r"o\d|gpt-5\.1-codex|gpt-6-astra|gpt-6\.1-sol", _responses("low")),
     _Row(_RESPONSES, r"gpt-5(?:-mini|-nano|-codex)?(?:-20|$)", _responses("minimal")),
     _Row(_RESPONSES, "", _responses()),
@@ -99,6 +97,7 @@ _ROWS: tuple[_Row, ...] = (
     # ai.google.dev/gemini-api/docs/thinking
     _Row("gemini", r"gemini-2\.5-pro", _gemini(_BUDGET, 128, 1_024, 8_192, 24_576)),
     _Row("gemini", r"gemini-2\.5", _gemini(_BUDGET, 0, 1_024, 8_192, 24_576)),
+    _Row("gemini", r"gemma", _gemini(_LEVEL, "minimal", "high", "high", "high")),
     _Row("gemini", r"gemini-3-pro", _gemini(_LEVEL, "low", "low", "high", "high")),
     _Row("gemini", r"gemini-(?:3\.[178]|[4-9])", _gemini(_LEVEL, "low", "low", "medium", "high")),
     _Row("gemini", "", _gemini(_LEVEL, "minimal", "low", "medium", "high")),
@@ -159,10 +158,9 @@ def chosen_effort(request: ModelRequest, endpoint: Endpoint) -> ChosenEffort:
     """Return the parameters for the effort of a request, but for those that the server has refused."""
     provider = _RESPONSES if endpoint.protocol is ProtocolName.RESPONSES else endpoint.provider
     told = f"effort {request.effort}" if request.effort else ""
-    if told in endpoint.refused:
-        return NO_EFFORT
+    told = "" if told in endpoint.refused else told
     rows = (row for row in _ROWS if row.provider in {provider, ""} and re.match(row.models, endpoint.model))
-    found = next(rows).efforts.get(request.effort or _UNSET, {})
+    found = next(rows).efforts.get(request.effort if request.effort and told else _UNSET, {})
     parameters = {name: value for name, value in found.items() if name not in endpoint.refused}
     names = ((each, told or name) for name, value in parameters.items() for each in _error_names(name, value))
     return ChosenEffort(parameters, dict(names))
@@ -171,6 +169,8 @@ def chosen_effort(request: ModelRequest, endpoint: Endpoint) -> ChosenEffort:
 def _error_names(name: str, value: object) -> Iterator[str]:
     """Yield the names that errors have for a parameter and for what it is made of."""
     yield name
+    if name == _GEMINIS:
+        yield "thinking"
     for inner in value if isinstance(value, dict) else ():
         yield f"{name}.{inner}"
         yield re.sub(r"(?=[A-Z])", "_", inner).lower()

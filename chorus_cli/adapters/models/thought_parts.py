@@ -58,6 +58,10 @@ class PartsRecord:
         else:
             self._parts.append({SAID: len(text)})
 
+    def begin_said(self) -> None:
+        """Have the next piece of the text begin a part of its own."""
+        self._parts.append({SAID: 0})
+
     def called(self, id_: str) -> None:
         """Take a call."""
         self._parts.append({CALLED: id_})

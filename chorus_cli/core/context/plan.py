@@ -232,10 +232,11 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
     )
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
-    chosen = frame.target.persona.settings
+    chosen, model = frame.target.persona.settings, frame.target.choice.model
+    only_caller = model if frame.echo.own_calls_only else None
     request = ModelRequest(
-        frame.target.choice.model,
-        (system, *lead, *messages_of(rows, frame.accepted, snapshot.echoed)),
+        model,
+        (system, *lead, *messages_of(rows, frame.accepted, snapshot.echoed, only_caller)),
         chosen.temperature,
         chosen.max_output_tokens,
         context_tokens=snapshot.budget.limit.tokens,
@@ -256,16 +257,16 @@ def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple
 def usable(view: Sequence[Message]) -> list[Message]:
     """Leave out rows that no request may contain: replies in progress, empty rows, and tool rows without their partner.
 
-    A question that failed without a word and was said again, word for word, is sent once.
+    Of calls with the same id in a turn, and of their results, the first is sent. A question that failed without a word and was said again, word for word, is sent once.
     """
-    calls = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_USE}
-    results = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_RESULT}
-    paired = calls & results
+    calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
+    results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}
+    paired = {id_ for key in calls.keys() & results.keys() for id_ in (calls[key], results[key])}
     rows = [
         row
         for row in view
         if (
-            (row.turn_id, row.tool_call_id) in paired
+            row.id in paired
             if row.role in _TOOL_ROLES
             else row.status is not Status.STREAMING and is_filled(row)
         )

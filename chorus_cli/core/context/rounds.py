@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.log.attachments import with_lines
 from chorus_cli.core.log.messages import Message, Role, words_of
 from chorus_cli.core.models.exchange import PromptMessage
+from chorus_cli.core.models.plain_history import without_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,21 +52,23 @@ def thought_tokens(thoughts: Thoughts, count: Callable[[str], int]) -> int:
 
 
 def messages_of(
-    rows: Sequence[Message], accepted: frozenset[Kind], echoed: Mapping[int, Echoed]
+    rows: Sequence[Message], accepted: frozenset[Kind], echoed: Mapping[int, Echoed], only_caller: str | None = None
 ) -> Iterator[PromptMessage]:
     """Yield the messages of rows that a request may contain; the model takes the ``accepted`` kinds of attachments.
 
-    ``echoed`` are the thoughts that go with replies, by the ids of the replies.
+    ``echoed`` are the thoughts that go with replies, by the ids of the replies. If there is an ``only_caller``, the
+    calls of any other model are in words.
     """
     results = {(row.turn_id, row.tool_call_id): row for row in rows if row.role is Role.TOOL_RESULT}
     if not results:
         yield from (_alone(row, accepted, echoed) for row in rows)
         return
     for first, *calls in _made_together(rows):
-        if calls or first.role is Role.TOOL_USE:
-            yield from _round((first, *calls), results, echoed)
-        else:
+        if not calls and first.role is not Role.TOOL_USE:
             yield _alone(first, accepted, echoed)
+            continue
+        messages = _round((first, *calls), results, echoed)
+        yield from messages if only_caller in {None, first.model} else map(without_calls, messages)
 
 
 def _alone(row: Message, accepted: frozenset[Kind], echoed: Mapping[int, Echoed]) -> PromptMessage:

@@ -17,12 +17,14 @@ class Span(Enum):
 class Echo(NamedTuple):
     """Which thoughts a model is sent again: for how long, and those of all replies or of ``calls_only``.
 
-    Thoughts that are ``is_bound`` hold only while everything before them is sent as it was.
+    Thoughts that are ``is_bound`` hold only while everything before them is sent as it was. With ``own_calls_only``
+    the model takes no call of another one.
     """
 
     span: Span = Span.NEVER
     calls_only: bool = True
     is_bound: bool = False
+    own_calls_only: bool = False
 
 
 NO_ECHO = Echo()

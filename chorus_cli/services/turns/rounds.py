@@ -20,7 +20,7 @@ from chorus_cli.services.turns.notices import flash_notice, shortfalls
 from chorus_cli.services.turns.reply import Called, HistoryRefused, ToolsRefused
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.plan import RequestPlan
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.core.models.exchange import PromptMessage
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.folding.schedule import FoldSchedule
     from chorus_cli.services.memory.memory import Memory
@@ -48,7 +49,7 @@ class _Turn:
     """A turn that is being answered: the context and the row in progress of its present round.
 
     ``rounds`` counts the replies that ended with calls; ``called`` is the last of them, until its calls are answered.
-    ``row`` is ``None`` when the turn is over.
+    ``asked`` are the messages of the last request. ``row`` is ``None`` when the turn is over.
     """
 
     plan: RequestPlan
@@ -57,6 +58,7 @@ class _Turn:
     notices: list[str]
     rounds: int = 0
     called: Called | None = None
+    asked: tuple[PromptMessage, ...] = ()
 
     @property
     def target(self) -> Target:
@@ -160,6 +162,11 @@ class Rounds:
 
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model, and learn from the outcome."""
+        snapshot = turn.plan.snapshot
+        if snapshot.frame.echo.is_bound and not _begins_with(turn.plan.messages, turn.asked):
+            # Thoughts that are bound to what came before them are refused after anything else.
+            turn.plan = await self.context.plan(replace(snapshot, echoed={}))
+        turn.asked = turn.plan.messages
         self.context.prefixes.hold(turn.plan, turn.at)
         request = turn.plan.request
         if turn.rounds > MOST_ROUNDS:
@@ -210,11 +217,8 @@ class Rounds:
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
         replanned = await self.context.plan(snapshot)
-        if not _begins_anew(replanned, plan):
-            return replanned
-        # Thoughts that are bound to what came before them are refused after anything else.
-        echoed = {} if snapshot.frame.echo.is_bound else snapshot.echoed
-        return await self.context.plan(replace(snapshot, hot=now.hot, echoed=echoed))
+        begins_anew = _begins_anew(replanned, plan)
+        return await self.context.plan(replace(snapshot, hot=now.hot)) if begins_anew else replanned
 
 
 def _begins_anew(plan: RequestPlan, before: RequestPlan) -> bool:
@@ -222,6 +226,14 @@ def _begins_anew(plan: RequestPlan, before: RequestPlan) -> bool:
     return (plan.begins_at, plan.snapshot.view.summary_id) != (
         before.snapshot.first_message_id,
         before.snapshot.view.summary_id,
+    )
+
+
+def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessage]) -> bool:
+    """Return whether a request begins with the messages of the one before, thoughts aside."""
+    return len(messages) >= len(before) and all(
+        message._replace(thoughts=None) == known._replace(thoughts=None)
+        for message, known in zip(messages, before, strict=False)
     )
 
 

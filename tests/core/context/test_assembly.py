@@ -21,7 +21,7 @@ from chorus_cli.core.context.plan import LEAD, RequestPlan, plan_request
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, SystemPrompt
 from chorus_cli.core.context.summaries import Summary
 from chorus_cli.core.context.target import Target
-from chorus_cli.core.context.view import View
+from chorus_cli.core.context.view import Reason, View
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona
@@ -223,6 +223,14 @@ def test_any_conversation_fits_any_room_that_its_newest_question_fits(
     results = [each.tool_call_id for each in prompt.sent if each.role is Role.TOOL_RESULT]
     assert set(calls) == set(results)
     assert sent(prompt) == [row.id for row in view if row.id in set(sent(prompt))]
+
+
+def test_of_calls_with_the_same_id_and_of_their_results_the_first_is_sent() -> None:
+    roles = (Role.USER, Role.TOOL_USE, Role.TOOL_USE, Role.TOOL_RESULT, Role.TOOL_RESULT)
+    view = [message(number, role, "words", 1) for number, role in enumerate(roles, 1)]
+    prompt = planned([*view, message(6, Role.USER, "question", 2)], ROOMY)
+    assert sent(prompt) == [1, 2, 4, 6]
+    assert {reason for reason, _ in prompt.left_out()} == {Reason.UNUSABLE}
 
 
 @given(conversations())

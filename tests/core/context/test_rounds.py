@@ -135,3 +135,13 @@ def test_a_plain_history_keeps_the_newest_turn_as_it_is() -> None:
         "[tool result: gold]",
     ]
     assert with_plain_history(replace(request, messages=(question,))).messages == (question,)
+
+
+def test_a_model_that_takes_no_calls_of_others_gets_them_in_words() -> None:
+    rows = [each._replace(model="minimax/m") for each in [QUESTION, WORDS, *TOGETHER[:2]]]
+    assert list(messages_of(rows, ALL_SENT, {}, "minimax/m")) == sent(rows)
+    assert list(messages_of(rows, ALL_SENT, {}, "minimax/other")) == [
+        PromptMessage("user", "Where?"),
+        PromptMessage("assistant", "Let me see.\n[tool call: echo {}]"),
+        PromptMessage("user", "[tool result: gold]"),
+    ]

@@ -20,7 +20,12 @@ from chorus_cli.adapters.models.error_bodies import cut_text
 from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.litellm.errors import litellm_error
-from chorus_cli.adapters.models.litellm.thoughts import ThinkingBlocks, rule_of, with_own_thoughts
+from chorus_cli.adapters.models.litellm.thoughts import (
+    ThinkingBlocks,
+    effort_arguments,
+    rule_of,
+    with_own_thoughts,
+)
 from chorus_cli.adapters.models.providers import named
 from chorus_cli.adapters.models.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
@@ -191,14 +196,13 @@ class LiteLLMClient:
         }
         if request.temperature is not None:
             arguments["temperature"] = request.temperature
-        if request.effort is not None:
-            arguments["reasoning_effort"] = request.effort
         most = reply_limit(request, self._model_map)
         if most is not None:
             arguments["max_tokens"] = most
         if is_ollama(request.model) and request.context_tokens is not None:
             # Without num_ctx Ollama reserves a few thousand tokens and silently cuts longer prompts.
             arguments["num_ctx"] = request.context_tokens
+        arguments |= effort_arguments(request, self._environment)
         return arguments | tool_arguments(request) | self._server_arguments(request.model)
 
     def _messages(self, request: ModelRequest) -> list[dict[str, object]]:
@@ -270,12 +274,12 @@ class _Reply:
             if reasoning := self._reasoning.join(getattr(choice.delta, "reasoning_content", None) or ""):
                 yield ReasoningDelta(reasoning)
             if text := self._text.join(choice.delta.content or ""):
-                yield TextDelta(text)
+                yield self._said(text)
 
     def end(self, stream: _Stream) -> Iterator[ModelEvent]:
         """Yield the remaining text, and the end as the provider reported it."""
         if text := self._text.rest():
-            yield TextDelta(text)
+            yield self._said(text)
         received = stream.received_finish_reason
         if self._is_gemini:
             # A cleanly cut reply may pass as complete, but never a complete one as cut.
@@ -283,6 +287,10 @@ class _Reply:
         finish_reason = None if received is None else self._finish_reason or received
         usage = _reported_usage(self._usage, stream.chunks)
         yield ReplyEnd(finish_reason, usage, self._calls.calls(), self._blocks.written())
+
+    def _said(self, text: str) -> TextDelta:
+        self._blocks.said(text)
+        return TextDelta(text)
 
 
 def _is_gemini(model: str) -> bool:

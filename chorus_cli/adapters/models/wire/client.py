@@ -175,7 +175,7 @@ class WireClient:
                     endpoint = endpoint._replace(protocol=providers.ProtocolName.CHAT_COMPLETIONS)
                     continue
                 refused = refused_parameter(error.failure, post.optional)
-                if refused is None:
+                if refused is None or post.optional[refused] in endpoint.refused:
                     raise
                 endpoint = endpoint._replace(refused=endpoint.refused | {post.optional[refused]})
             else:

@@ -144,10 +144,13 @@ class GeminiReply:
                 self._call(call, signature)
             elif part.get("thought") is True:
                 yield from self._parts.reasoning(text_at(part, "text"))
+            elif signature:
+                # Joined with other parts it would say the wrong place; it may come with an empty text.
+                self._parts.own.begin_said()
+                yield from self._parts.text(text_at(part, "text"))
+                self._parts.own.sign(SAID, {_SIGNATURE: signature})
             else:
                 yield from self._parts.text(text_at(part, "text"))
-                if signature:
-                    self._parts.own.sign(SAID, {_SIGNATURE: signature})
         if reason := text_at(candidate, "finishReason"):
             self._finish_reason = _FINISH_REASONS.get(reason, _STOP)
 
@@ -235,7 +238,7 @@ def _said(part: _Part) -> Iterator[dict[str, object]]:
     for each in replayed(part.message, _FORM):
         match each:
             case Said(text, own):
-                if text.strip():
+                if text.strip() or own:
                     yield {"text": text, **own}
             case Called(call, own):
                 called = {"name": call.name, "args": argument_object(call.arguments)} | _id(call.id, part)

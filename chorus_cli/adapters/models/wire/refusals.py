@@ -20,6 +20,12 @@ _ALSO_DENIED = re.compile(
     r"extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed",
     re.IGNORECASE,
 )
+# How a value is denied. Of other parameters the user has given it, and is told what is wrong with it.
+_VALUE_DENIED = re.compile(
+    r"must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off",
+    re.IGNORECASE,
+)
+_EFFORT = re.compile("effort|reasoning|thinking", re.IGNORECASE)
 # Fields of an error in which servers name a parameter or deny it; others may quote the request.
 _FIELDS = ("message", "msg", "param", "loc", "code", "type", "detail", "error")
 
@@ -34,7 +40,7 @@ def refused_parameter(failure: Failure, optional: Iterable[str]) -> str | None:
 def _denied(text: str, parameter: object, optional: Iterable[str]) -> str | None:
     """Return the parameter that a text denies: the one that the error gives as its own, else the first in the text."""
     if not DENIED.search(text) and not _ALSO_DENIED.search(text):
-        return None
+        optional = filter(_EFFORT.search, optional) if _VALUE_DENIED.search(text) else ()
     named = {name: re.search(rf"\b{_pattern(name)}\b", text, re.IGNORECASE) for name in optional}
     if parameter in named:
         return str(parameter)

@@ -102,12 +102,18 @@ def test_calls_come_whole(payloads: list[object], calls: list[ToolCall]) -> None
 
 def test_signatures_are_kept_with_the_parts_in_which_they_came() -> None:
     signed = {"text": "So", "thoughtSignature": "one=="}
+    empty = {"text": "", "thoughtSignature": "three=="}
     end = end_of(
-        reply(piece("Well. ", signed), piece("."), piece(call("f", {}, "a", "two=="), call("f", {}), reason="STOP"))
-    )
+        reply(
+            piece("Well. ", signed), piece("."), piece(empty),
+            piece(call("f", {}, "a", "two=="), call("f", {}), reason="STOP"),
+        )
+    )  # fmt: skip
     assert json.loads(end.thought_parts)["parts"] == [
-        {"said": 8, "thoughtSignature": "one=="},
+        {"said": 6},
+        {"said": 2, "thoughtSignature": "one=="},
         {"said": 1},
+        {"said": 0, "thoughtSignature": "three=="},
         {"called": "a", "thoughtSignature": "two=="},
         {"called": ""},
     ]

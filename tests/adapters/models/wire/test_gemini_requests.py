@@ -11,6 +11,7 @@ import pytest
 from chorus_cli.adapters.models.providers import Endpoint
 from chorus_cli.adapters.models.wire.gemini import GeminiContents
 from chorus_cli.adapters.models.wire.protocol import Post
+from chorus_cli.core.log.messages import Thoughts
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from tests.adapters.models.ways import MODEL_MAP
 from tests.adapters.models.wire.conversations import (
@@ -102,6 +103,13 @@ def test_calls_go_back_with_their_ids_and_signatures_where_the_model_wants_them(
     assert call.get("thoughtSignature") == signature
     assert answer["functionResponse"].get("id") == sent_id
     assert answer["functionResponse"]["name"] == "echo"
+
+
+def test_a_signature_that_came_alone_goes_back_alone() -> None:
+    parts = [{"said": 4}, {"said": 0, "thoughtSignature": "c2ln"}]
+    said = assistant("Gold")._replace(thoughts=Thoughts("", json.dumps({"form": "gemini", "parts": parts})))
+    _, answer, _ = body(replace(GEMINI, messages=(HELLO, said, user("And?"))))["contents"]
+    assert answer["parts"] == [{"text": "Gold"}, {"text": "", "thoughtSignature": "c2ln"}]
 
 
 @pytest.mark.parametrize(

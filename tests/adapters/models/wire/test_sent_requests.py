@@ -59,9 +59,7 @@ class Difference(NamedTuple):
 SAME = Difference("")
 COSTS = Difference("litellm asks for the costs too, which nothing shows", only_litellm=frozenset({"usage"}))
 UNMAPPED = "litellm lets only models of its map have this"
-SPLIT = Difference("MiniMax is asked for its thoughts apart from its words", only_wire=frozenset({"reasoning_split"}))
 MEANT: Mapping[tuple[str, str], Difference] = {
-    **{(model, name): SPLIT for name in REQUESTS for model in ("minimax/m", "minimax/MiniMax-M3")},
     **{("openrouter/m", name): COSTS for name in REQUESTS},
     ("fireworks_ai/m", "no more calls"): Difference(UNMAPPED, only_wire=frozenset({"tool_choice"})),
     ("sambanova/m", "tools"): Difference(UNMAPPED, only_wire=frozenset({"tools"})),

@@ -1,0 +1,247 @@
+"""A provider on loopback that enforces its own rules: a request that breaks one is refused in the provider's words.
+
+It answers by a script, thoughts first, and keeps what it sent: thoughts must come back to it as they were.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import deque
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from benchmarks.loopback import Quiet, listening
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+Body = dict[str, Any]
+_HOLD_SECONDS = 30
+_FIRST_PIECES, _SENT_TOGETHER = 2, 20
+HISTORY_REFUSED = "invalid params, tool call and result not match (2013)"
+_CALLED = '"(tool_calls|tool_use|function_call|functionCall|reasoning_content": "[^ ])'
+_UNPROCESSABLE = 422
+
+
+class RefusedError(Exception):
+    """A request breaks a rule; the sentence is the provider's."""
+
+    def __init__(self, sentence: str, status: int = 400) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Asked(NamedTuple):
+    """A request as it came; the names of headers are in lower case."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Body
+
+
+class Call(NamedTuple):
+    """A call in a reply; two calls of one reply may have the same id."""
+
+    name: str
+    arguments: Mapping[str, object]
+    id: str
+
+
+class Held(Enum):
+    """Where a reply stops until the client goes away."""
+
+    THINKING = "in its thoughts"
+    SPEAKING = "in its words"
+
+
+class Reply(NamedTuple):
+    """A reply to come, which has no end if it is held somewhere."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    thinks: bool = True
+    held: Held | None = None
+
+
+class Sent(NamedTuple):
+    """A reply as it was sent: the ``thoughts`` that come back, in the provider's form, and the request before it."""
+
+    text: str
+    calls: tuple[Call, ...]
+    thoughts: Any
+    asked: Asked
+
+
+class Thinking(NamedTuple):
+    """The thoughts of one reply, unlike those of any other: words, and a signature in Base64."""
+
+    number: int
+    words: str
+    signature: str
+
+
+class Streamed(NamedTuple):
+    """The events of a reply: those of its thoughts and all others; and its thoughts as they come back."""
+
+    thoughts: Sequence[bytes]
+    rest: Sequence[bytes]
+    own: Any
+
+
+class StrictProtocol(Protocol):
+    """How a provider talks, and what it demands."""
+
+    def check(self, asked: Asked, sent: Sequence[Sent]) -> None:
+        """Check a request.
+
+        Raises:
+            RefusedError: it breaks a rule.
+        """
+
+    def streamed(self, reply: Reply, thinking: Thinking | None) -> Streamed:
+        """Return a reply as the provider streams it."""
+
+    def prompt(self, body: Body, *, with_thoughts: bool) -> tuple[object, list[Any]]:
+        """Return what stands before the messages of a request, and the messages in pieces, maybe without thoughts."""
+
+    def earlier(self, body: Body) -> Sequence[Body]:
+        """Return the messages of earlier turns."""
+
+    def lenient(self) -> StrictProtocol:
+        """Return the same protocol, which does without the first thoughts."""
+
+
+class Refuses(Enum):
+    """What a server refuses for a reason of its own, whatever the rules."""
+
+    CALLS_OF_EARLIER_TURNS = "calls of earlier turns"
+    EVERYTHING = "everything"
+
+
+@dataclass(slots=True)
+class StrictServer:
+    """A running server: what it was asked, what it refused, and the replies to come.
+
+    Without a reply left it says something that it never said before. Its thoughts are ``more_words`` longer than they
+    need be. ``others`` are servers whose thoughts must never come here. What it ``refuses`` besides, with its
+    ``sentence``, is not among the ``refused`` but counted in ``fell_through``.
+    """
+
+    name: str
+    protocol: StrictProtocol
+    address: str = ""
+    others: Sequence[StrictServer] = ()
+    more_words: int = 0
+    refuses: Refuses | None = None
+    sentence: str = HISTORY_REFUSED
+    fell_through: int = 0
+    asked: list[Asked] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    marks: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+    holding: threading.Event = field(default_factory=threading.Event)
+    _unsent: list[str] = field(default_factory=list)
+    _script: deque[Reply] = field(default_factory=deque)
+    _number: int = 0
+
+    def will(self, *replies: Reply) -> None:
+        """Have the next requests answered so."""
+        self._script.extend(replies)
+
+    @property
+    def bodies(self) -> list[Body]:
+        """The bodies of the requests."""
+        return [each.body for each in self.asked]
+
+    def answer(self, asked: Asked) -> tuple[int, Iterator[bytes]]:
+        """Return the status and the pieces of the answer to a request."""
+        self.asked.append(asked)
+        if self._falls_through(asked.body):
+            self.fell_through += 1
+            return 400, iter([refusal_body(self.sentence, 400)])
+        try:
+            self._check(asked)
+        except RefusedError as error:
+            self.refused.append(str(error))
+            return error.status, iter([refusal_body(str(error), error.status)])
+        reply = self._script.popleft() if self._script else Reply(f"Unscripted {len(self.asked)}.")
+        return 200, self._pieces(reply, asked)
+
+    def _falls_through(self, body: Body) -> bool:
+        match self.refuses:
+            case Refuses.CALLS_OF_EARLIER_TURNS:
+                return re.search(_CALLED, json.dumps(self.protocol.earlier(body))) is not None
+            case refuses:
+                return refuses is Refuses.EVERYTHING
+
+    def _check(self, asked: Asked) -> None:
+        written = json.dumps(asked.body, ensure_ascii=False)
+        for other in self.others:
+            if any(mark in written for mark in other.marks):
+                raise RefusedError(f"The thoughts of {other.name} came to {self.name}.")
+        if any(mark in written for mark in self._unsent):
+            raise RefusedError("The thoughts of a reply without an end came back.")
+        self.protocol.check(asked, self.sent)
+
+    def _pieces(self, reply: Reply, asked: Asked) -> Iterator[bytes]:
+        self._number += 1
+        thinking = thinking_of(self.name, self._number, self.more_words) if reply.thinks else None
+        streamed = self.protocol.streamed(reply, thinking)
+        marks = [thinking.words, thinking.signature] if thinking else []
+        self.marks += marks
+        for place in range(0, len(streamed.thoughts), _SENT_TOGETHER):
+            yield b"".join(streamed.thoughts[place : place + _SENT_TOGETHER])
+        if reply.held is not None:
+            self._unsent += marks
+            yield from streamed.rest[: _FIRST_PIECES if reply.held is Held.SPEAKING else 0]
+            self.holding.set()
+            self.over.wait(_HOLD_SECONDS)
+            return
+        self.sent.append(Sent(reply.text, reply.calls, streamed.own, asked))
+        yield from streamed.rest
+
+
+def thinking_of(name: str, number: int, more_words: int) -> Thinking:
+    """Return thoughts with signs that JSON escapes and that are more than one in UTF-16."""
+    rest = "".join(f" word{place}" for place in range(more_words))
+    words = f'{name} thought {number}. The human said «so "what"»: 思 🧠 \\ then?'
+    letters = f"{name}{number}".translate(str.maketrans("", "", " -._'")).ljust(20, "x")
+    return Thinking(number, words + rest, f"{letters}Lg==")
+
+
+def refusal_body(sentence: str, status: int) -> bytes:
+    """Return a refusal as most providers write it; Mistral's, with another status, has the place in its sentence."""
+    if status == _UNPROCESSABLE:
+        return sentence.encode()
+    error = {"message": sentence, "type": "invalid_request_error", "code": "invalid_request_error"}
+    return json.dumps({"type": "error", "error": error}).encode()
+
+
+@contextmanager
+def serving(server: StrictServer) -> Iterator[StrictServer]:
+    """Start a server in threads of this process."""
+
+    class Handler(Quiet, BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            status, pieces = server.answer(Asked(self.path, headers, body))
+            with suppress(ConnectionError):
+                self.send_response(status)
+                self.send_header("Content-Type", "text/event-stream" if status == 200 else "application/json")
+                self.end_headers()
+                for piece in pieces:
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+
+    with listening(Handler) as server.address:
+        try:
+            yield server
+        finally:
+            server.over.set()
