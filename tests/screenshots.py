@@ -46,11 +46,12 @@ def errors(log: Path) -> Iterator[str]:
 
 Whoever calls it decides how much is read: `next(errors(log))` stops at the first.
 '''
+_CLEAR_LINE = "\x15"
 _STYLE_GUIDE = "Python 3.11, type hints everywhere, pathlib rather than os.path. Short functions, plain names.\n"
 _MINUTES_AGO = (
     *(655, 645, 625, 615, 605, 585),
     *(455, 445, 445, 435, 425, 415, 415, 415, 405, 385),
-    *(255, 245, 245, 235, 225, 225, 225, 215, 195, 185, 185, 165, 95, 85, 85, 75, 65, 65, 65, 55, 35, 25),
+    *(255, 245, 245, 235, 225, 225, 225, 215, 195, 185, 185, 165, 95, 85, 85, 75, 65, 65, 65, 55, 35),
 )
 """How long ago something was said; what is older than 480 minutes has left the window."""
 
@@ -72,11 +73,17 @@ def _take(home: Home, address: str) -> None:
         terminal.await_text("Widen the context window")
         terminal.await_text(" / 16,000 (")
         _write("toolbar", _all(terminal, screen))
+        terminal.type(_CLEAR_LINE)
+        terminal.say("/quit")
+        terminal.await_end()
     with _chat(home, address, 94, 30) as (terminal, screen):
         terminal.ask(_QUESTION, "stops at the first.")
         terminal.type(_NEXT_QUESTION)
         terminal.await_line(f"{PROMPT} {_NEXT_QUESTION}")
         _write("repl", _all(terminal, screen))
+        terminal.type(_CLEAR_LINE)
+        terminal.say("/quit")
+        terminal.await_end()
     with _chat(home, address, 120, 30) as (terminal, screen):
         _write("help", _answer(terminal, screen, "/help"))
     # What is taken back is left out of the context, and /context why says so.
@@ -95,6 +102,8 @@ def _furnish(home: Home) -> None:
     for minutes in _MINUTES_AGO:
         home.say_by_sql("What was said. " * 10, timedelta(minutes=minutes))
         home.say_by_sql("What was replied. " * 40, timedelta(minutes=minutes), role="assistant")
+    home.say_by_sql("Which Python do we write for?", timedelta(minutes=25))
+    home.say_by_sql("3.11, as the style guide says.", timedelta(minutes=25), role="assistant")
     # What has left the window is only counted when somebody looks that far back.
     _say(home, "/context 24h?")
 

@@ -257,7 +257,8 @@ def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple
 def usable(view: Sequence[Message]) -> list[Message]:
     """Leave out rows that no request may contain: replies in progress, empty rows, and tool rows without their partner.
 
-    Of calls with the same id in a turn, and of their results, the first is sent. A question that failed without a word and was said again, word for word, is sent once.
+    Of calls with the same id in a turn, and of their results, the first is sent. A question that failed without a word
+    and was said again, word for word, is sent once.
     """
     calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
     results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}
@@ -265,11 +266,7 @@ def usable(view: Sequence[Message]) -> list[Message]:
     rows = [
         row
         for row in view
-        if (
-            row.id in paired
-            if row.role in _TOOL_ROLES
-            else row.status is not Status.STREAMING and is_filled(row)
-        )
+        if (row.id in paired if row.role in _TOOL_ROLES else row.status is not Status.STREAMING and is_filled(row))
     ]
     failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
     return _once(rows, failed_turns) if failed_turns else rows
