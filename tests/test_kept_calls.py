@@ -22,6 +22,9 @@ from chorus_cli.storage.sqlite.store import Store
 from tests.adapters.models.ways import MODEL_MAP
 from tests.fakes import FakeClock, ScriptedModel
 from tests.services.world import World, built
+from tests.strict.providers import PROVIDERS
+from tests.strict.server import Asked, Call, Reply, Sent, StrictServer, serving
+from tests.terminal.driver import Home
 
 ARCHIVE = Path(__file__).with_name("kept_calls.zip")
 MADE_AT = datetime(2026, 11, 23, 20, 16, tzinfo=UTC)
@@ -29,13 +32,19 @@ DEEPSEEK, GEMINI = "deepseek/deepseek-v4-flash", "gemini/gemini-3-pro-preview"
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[World]:
-    """A world on the kept home, a minute after it was left."""
+def home(tmp_path: Path) -> Home:
+    """The kept home."""
     with ZipFile(ARCHIVE) as archive:
         archive.extractall(tmp_path)
-    store = Store(tmp_path / "home" / "chorus.db")
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+async def kept(home: Home) -> AsyncIterator[World]:
+    """A world on the kept home, a minute after it was left."""
+    store = Store(home.path / "chorus.db")
     await store.open()
-    yield await built(tmp_path / "home", store, FakeClock(MADE_AT), ScriptedModel(), 128_000)
+    yield await built(home.path, store, FakeClock(MADE_AT), ScriptedModel(), 128_000)
     await store.close()
 
 
@@ -74,3 +83,35 @@ async def test_signatures_in_the_ids_of_calls_go_back_to_gemini(kept: World) -> 
         ("s0", "c2lnLXN0ZXA="),
         ("s1", "c2lnLXN0ZXA="),
     ]
+
+
+def was_sent(text: str, signature: str, **queries: str) -> Sent:
+    """Return a reply with calls by their ids, the first of which Gemini had signed."""
+    calls = tuple(Call("search_history", {"query": query}, id_) for id_, query in queries.items())
+    return Sent(text, calls, [{"call": 0, "signature": signature}], Asked("", {}, {}))
+
+
+SIGNED = [
+    was_sent("I look.", "c2lnLW9uZQ==", g1="ring", g2="shire"),
+    was_sent("", "c2lnLXN0ZXA=", s0="word0"),
+    was_sent("", "c2lnLXN0ZXA=", s1="word1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("persona", "model", "provider", "before"),
+    [("chorus", DEEPSEEK, "deepseek", []), ("frodo", GEMINI, "gemini-3", SIGNED)],
+)
+def test_the_program_goes_on_with_them(
+    home: Home, monkeypatch: pytest.MonkeyPatch, persona: str, model: str, provider: str, before: list[Sent]
+) -> None:
+    strict = PROVIDERS[provider]
+    with serving(StrictServer(provider, strict.protocol, sent=[*before])) as server:
+        for variable, value in strict.environment(server.address).items():
+            monkeypatch.setenv(variable, value)
+        server.will(Reply("It goes on."), Reply("Still."))
+        for question, answer in (("/context 36500d", ""), ("And now?", "It goes on."), ("And then?", "Still.")):
+            asked = home.run("ask", "--persona", persona, "--model", model, question)
+            assert (asked.code, answer in asked.output) == (0, True), asked.errors
+        assert server.refused == []
+        assert ["word0" in str(body) for body in server.bodies] == [True, True]
