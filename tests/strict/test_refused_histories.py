@@ -8,12 +8,12 @@ import pytest
 
 from tests.strict.by_services import Stage
 from tests.strict.providers import PROVIDERS
-from tests.strict.server import HISTORY_REFUSED, Refuses, Reply, StrictServer, serving
+from tests.strict.server import HISTORY_REFUSED, Refuses, Reply, StrictServer, serving, thinking_of
 from tests.strict.story import Actor
 from tests.terminal.driver import Home
 
 NAMES = ["deepseek", "openrouter", "mistral", "claude", "claude-bound", "responses", "gemini-3"]
-TOLD = "refuses calls, thoughts or attachments of earlier turns, so it gets their text alone until /new."
+TOLD = "rejected this conversation, so it gets earlier turns as plain text until /new."
 
 
 def refuse_history(server: StrictServer) -> None:
@@ -51,6 +51,18 @@ async def test_it_is_asked_with_plain_text_until_the_next_clear(name: str, stage
         await player.say("Eight?", answer(main, "The eighth."))
         assert (main.server.fell_through, player.notices) == (2, told * 2)
         assert main.server.refused == other.server.refused == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_turn_in_which_it_refused_keeps_its_own_thoughts(name: str, stage: Stage) -> None:
+    async with stage.players(name) as (player, (main,)):
+        await player.say("One?", answer(main, "The first."))
+        refuse_history(main.server)
+        main.server.will(Reply("I look.", (main.search("a"),)), Reply(calls=(main.search("b"),)), Reply("Done."))
+        await player.say("Two?", "Done.")
+        assert (main.server.fell_through, main.server.refused) == (1, [])
+        third, newest = thinking_of(name, 3, 0), str(main.server.bodies[-1])
+        assert f"{name} thought 3" in newest or third.signature in newest
 
 
 @pytest.mark.parametrize("name", NAMES)

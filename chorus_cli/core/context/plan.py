@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.core.context.fitting import fitting
 from chorus_cli.core.context.memory import block_tokens
-from chorus_cli.core.context.rounds import messages_of, reply_of, thought_tokens, weighed
+from chorus_cli.core.context.rounds import messages_of, of_newest_turn, reply_of, thought_tokens, weighed
 from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.messages import Message, Role, Status, is_filled
 from chorus_cli.core.memory.prompt import hot_block
@@ -91,8 +91,9 @@ class RequestPlan:
 
     def with_plain_history(self) -> RequestPlan:
         """Return the plan of the same request with earlier turns as plain text."""
-        snapshot = replace(self.snapshot, is_plain=True)
-        return replace(self, snapshot=snapshot, request=with_plain_history(self.request))
+        echoed = of_newest_turn(self.snapshot.echoed, self.snapshot.view.verbatim)
+        snapshot = replace(self.snapshot, is_plain=True, echoed=echoed)
+        return replace(self, snapshot=snapshot, request=with_plain_history(self.request), is_exact=False)
 
     def left_out(self) -> Iterator[tuple[Reason, Message]]:
         """Yield every message of the view, and every one taken back within its reach, that is not sent."""
@@ -117,7 +118,8 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
     if tokens > snapshot.budget.room.budget:
         return None
     request = _request(snapshot, summary, rows, snapshot.budget.corrected(tokens))
-    return RequestPlan(snapshot, request, tuple(rows), summary, message_tokens, tokens)
+    is_exact = not snapshot.is_plain
+    return RequestPlan(snapshot, request, tuple(rows), summary, message_tokens, tokens, is_exact=is_exact)
 
 
 def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> RequestPlan | None:
@@ -149,20 +151,36 @@ def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
 
 
 def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
-    """Build the request of a snapshot that does not fit whole, without its oldest messages or with one cut."""
+    """Build the request of a snapshot that does not fit whole, without its oldest messages or with one cut.
+
+    Before words are cut, the thoughts of earlier turns are left out.
+    """
+    plan = _fitted(snapshot, _weighed(snapshot), count)
+    if not (plan.cut and snapshot.echoed):
+        return plan
+    rows = usable(snapshot.view.verbatim)
+    echoed = of_newest_turn(snapshot.echoed, rows)
+    return _fitted(replace(snapshot, echoed=echoed), rows, count, sum(each.tokens or 0 for each in echoed.values()))
+
+
+def _fitted(
+    snapshot: ContextSnapshot, rows: list[Message], count: Callable[[str], int], beside_tokens: int = 0
+) -> RequestPlan:
+    """Fit rows into the room; ``beside_tokens`` are those of thoughts that the rows do not weigh."""
     room, summary = snapshot.budget.room, snapshot.view.summary
-    rows = _weighed(snapshot)
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
     if newest_question is not None:
-        needed_tokens = tokens_of(newest_question)
+        needed_tokens = tokens_of(newest_question) + beside_tokens
         if system_tokens(snapshot, summary) + needed_tokens > room.budget:
             summary = None
         if system_tokens(snapshot, summary) + needed_tokens > room.budget:
             snapshot = replace(snapshot, hot=())
-    pinned = _pinned(rows, newest_question, snapshot, room.budget - system_tokens(snapshot, summary))
+        if beside_tokens and system_tokens(snapshot, summary) + needed_tokens > room.budget:
+            snapshot, beside_tokens = replace(snapshot, echoed={}), 0
+    pinned = _pinned(rows, newest_question, snapshot, room.budget - system_tokens(snapshot, summary) - beside_tokens)
     # A pinned reply may come first, and then needs a lead-in line.
     pinned_tokens = sum(map(tokens_of, pinned.values())) + (LEAD_TOKENS if pinned else 0)
-    fixed_tokens = system_tokens(snapshot, summary) + pinned_tokens
+    fixed_tokens = system_tokens(snapshot, summary) + pinned_tokens + beside_tokens
     others = [row for row in rows if row.id not in pinned]
     sent = {row.id: row for row in fitting(others, room, fixed_tokens, count, snapshot.first_message_id)} | pinned
     fitted = [sent[row.id] for row in rows if row.id in sent]
@@ -172,6 +190,8 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
         shortened = {reply_of(row) for row in cut}
         whole = {id_: echoed for id_, echoed in snapshot.echoed.items() if id_ not in shortened}
         snapshot = replace(snapshot, echoed=whole)
+    if beside_tokens:
+        fitted = weighed(fitted, snapshot.echoed)
     message_tokens = total_tokens(fitted)
     tokens = system_tokens(snapshot, summary) + message_tokens
     return RequestPlan(
@@ -184,6 +204,7 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
         too_large,
         cut,
         is_crowded=bool(too_large or cut or (summary is None and snapshot.view.summary is not None)),
+        is_exact=not snapshot.is_plain,
     )
 
 

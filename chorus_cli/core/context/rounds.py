@@ -46,6 +46,12 @@ def weighed(rows: Sequence[Message], echoed: Mapping[int, Echoed]) -> list[Messa
     return found
 
 
+def of_newest_turn(echoed: Mapping[int, Echoed], rows: Sequence[Message]) -> dict[int, Echoed]:
+    """Return the thoughts of the turn that is being answered, the last one of ``rows``."""
+    replies = {reply_of(row) for row in rows if row.turn_id == rows[-1].turn_id}
+    return {id_: each for id_, each in echoed.items() if id_ in replies}
+
+
 def thought_tokens(thoughts: Thoughts, count: Callable[[str], int]) -> int:
     """Return the tokens of thoughts; those that cannot be read are guessed from the length of the provider's parts."""
     return count(thoughts.text) if thoughts.text else len(thoughts.parts) // _CHARACTERS_PER_TOKEN

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.turns.unsent_files import UnsentFiles
 
 _PLAIN_HISTORY = (
-    "{model} refuses calls, thoughts or attachments of earlier turns, so it gets their text alone until /new."
+    "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
 )
 _FOLDING = "The conversation no longer fits its model; the older part is being summarised."
 
@@ -180,6 +180,7 @@ class Rounds:
                         yield Notice(await self.offers.refused(model))
                     case HistoryRefused(model):
                         turn.plan = turn.plan.with_plain_history()
+                        turn.asked = turn.plan.messages
                         await self.context.remember_refusal(turn.plan.snapshot)
                         yield Notice(_PLAIN_HISTORY.format(model=model))
                     case Called():

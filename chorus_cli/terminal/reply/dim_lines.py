@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.models.events import Asking, ToolStarted, WaitOver
-from chorus_cli.core.text.safe_text import safe_line, safe_text
+from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
 from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
 from chorus_cli.terminal.screen.painted_rows import widest
 from chorus_cli.terminal.screen.progress import Wait
@@ -38,6 +38,7 @@ class Thinking:
     def __init__(self, screen: Screen, changed: Callable[[], None]) -> None:
         self._screen = screen
         self._changed = changed
+        self._safe = SafeTextStream()
         self._latest = ""
         self._shown: str | None = None
         self._shown_at = 0.0
@@ -45,14 +46,14 @@ class Thinking:
 
     def feed(self, text: str) -> None:
         """Add a piece of a thought."""
-        self._latest = (self._latest + text)[-_LATEST_CHARACTERS:]
+        self._latest = (self._latest + self._safe.feed(text))[-_LATEST_CHARACTERS:]
         if self._frame is None:
             loop = asyncio.get_running_loop()
             self._frame = loop.call_at(max(loop.time(), self._shown_at + _THOUGHT_SECONDS), self._show)
 
     def end(self) -> None:
         """Forget the thoughts, because the reply continues or is over."""
-        self._shown, self._latest = None, ""
+        self._shown, self._latest, self._safe = None, "", SafeTextStream()
         if self._frame is not None:
             self._frame.cancel()
             self._frame = None
@@ -73,7 +74,7 @@ class Thinking:
 
     def _show(self) -> None:
         self._frame, self._shown_at = None, asyncio.get_running_loop().time()
-        self._shown = " ".join(safe_text(self._latest).split())
+        self._shown = " ".join(self._latest.split())
         self._changed()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.context.budget import Room
+from chorus_cli.core.context.budget import Room, tokens_of
 from chorus_cli.core.context.plan import plan_request, usable
 from chorus_cli.core.context.rounds import BROKEN_OFF, Echoed, messages_of, weighed
 from chorus_cli.core.context.snapshot import ContextSnapshot
@@ -107,6 +107,31 @@ def test_a_reply_that_loses_its_middle_loses_its_thoughts() -> None:
     plan = plan_request(snapshot, COUNT)
     assert [each.id for each in plan.cut] == [22]
     assert all(message.thoughts is None for message in plan.messages)
+
+
+def test_thoughts_make_room_before_words_do() -> None:
+    rows = (
+        row(20, Role.USER, "Tell.", token_count=1),
+        row(22, Role.ASSISTANT, "word " * 50, token_count=50),
+        row(30, Role.USER, "And?", token_count=1, turn_id=30),
+    )
+    echoed = {22: HM._replace(tokens=900)}
+    snapshot = ContextSnapshot(FRAME, View(rows, None, START), budget_of(Room(220, 110)), echoed=echoed)
+    plan = plan_request(snapshot, COUNT)
+    assert (plan.cut, plan.too_large) == ((), ())
+    assert all(message.thoughts is None for message in plan.messages)
+    assert plan.message_tokens == sum(tokens_of(each) for each in rows)
+
+
+def test_thoughts_of_the_turn_that_is_answered_stay_while_its_results_are_cut() -> None:
+    long = result(34)._replace(content=" ".join(["word"] * 400), token_count=400)
+    rows = (row(30, Role.USER, "Tell."), call(33, 32), long)
+    echoed = {32: HM._replace(tokens=70)}
+    snapshot = ContextSnapshot(FRAME, View(rows, None, START), budget_of(Room(220, 110)), echoed=echoed)
+    plan = plan_request(snapshot, COUNT)
+    assert [each.id for each in plan.cut] == [34]
+    assert [message.thoughts is None for message in plan.messages if message.role == "assistant"] == [False]
+    assert plan.tokens <= 220
 
 
 @examples(200)

@@ -23,9 +23,8 @@ FIELDS = ("reasoning_content", "reasoning")
 _DETAILS, _CONTENT = "reasoning_details", "content"
 _CAME_IN = "came_in"
 _BLANK = " "
-_GROWING = ("text", "summary", "data")
-_SURELY_REPEATED, _FEW_PIECES = 20, 20
-"""A piece that begins with so many characters of the first pieces is no new one."""
+_READABLE = ("text", "summary")
+_GROWING = (*_READABLE, "data")
 
 _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -38,13 +37,12 @@ class ReceivedThoughts:
         self._own = own
         self._came_in = ""
         self._details: dict[tuple[str, object], JsonObject] = {}
+        self._repeating: set[tuple[str, object]] = set()
         self._chunk: Pieces | None = None
 
     def texts(self, delta: JsonObject) -> Iterator[str]:
         """Yield the readable thoughts of a chunk."""
-        details = objects_at(delta, _DETAILS)
-        for piece in details:
-            self._join(piece)
+        added = [self._join(piece) for piece in objects_at(delta, _DETAILS)]
         field = next((name for name in FIELDS if text_at(delta, name)), "")
         if field not in {"", FIELDS[0], self._came_in}:
             self._came_in = field
@@ -52,7 +50,7 @@ class ReceivedThoughts:
         if field:
             yield text_at(delta, field)
         else:
-            yield from filter(None, (text_at(piece, "text", "summary") for piece in details))
+            yield from filter(None, added)
 
     def chunk(self, part: JsonObject) -> str:
         """Take a piece of Mistral's thoughts, which are parts of the content, and return its text."""
@@ -69,29 +67,38 @@ class ReceivedThoughts:
         self._details["thinking", None].update(signed)
         return text
 
-    def _join(self, piece: JsonObject) -> None:
-        """Join a piece of a detail to those before it of the same type and number."""
+    def _join(self, piece: JsonObject) -> str:
+        """Join a piece of a detail to those before it of the same type and number, and return its new readable text."""
         key = text_at(piece, "type"), piece.get("index")
         if key not in self._details:
-            growing = {name: Pieces([text]) for name in _GROWING if isinstance(text := piece.get(name), str)}
-            self._details[key] = piece | growing
+            self._details[key] = {**piece}
             self._own.add(self._details[key])
-            return
-        known = self._details[key]
+        known, added = self._details[key], ""
         for name, value in piece.items():
-            before = known.get(name)
-            if isinstance(before, Pieces) and isinstance(value, str):
-                _grow(before, value)
-            elif value is not None and (before is None or name == "signature"):
+            if name in _GROWING and isinstance(value, str):
+                before = known.get(name)
+                text = before if isinstance(before, Pieces) else Pieces()
+                known[name] = text
+                new = self._grown(key, text, value)
+                added = added or (new if name in _READABLE else "")
+            elif value is not None and (known.get(name) is None or name == "signature"):
                 known[name] = value
+        return added
 
-
-def _grow(text: Pieces, piece: str) -> None:
-    """Append a piece, or put it in the place of all before it: MiniMax sends the whole text each time."""
-    beginning = "".join(text[:_FEW_PIECES])
-    if len(beginning) >= _SURELY_REPEATED and piece.startswith(beginning):
-        text.clear()
-    text.append(piece)
+    def _grown(self, key: tuple[str, object], text: Pieces, piece: str) -> str:
+        """Add a piece, and return what is new of it: MiniMax sends the whole text each time."""
+        if key not in self._repeating and len(piece) > len(text) > 0 and piece.startswith(text[0]):
+            before = "".join(text)
+            if len(piece) > len(before) and piece.startswith(before):
+                self._repeating.add(key)
+                text[:] = [before]
+        if key not in self._repeating:
+            text.append(piece)
+            return piece
+        new = piece[len(text[0]) :]
+        if new:
+            text[:] = [piece]
+        return new
 
 
 class AssistantForm(NamedTuple):

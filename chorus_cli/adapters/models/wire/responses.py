@@ -138,6 +138,7 @@ class ResponsesReply:
                 self._grown.add(index)
                 yield from self._parts.text(text_at(event, "delta"))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                self._grown.add(index)
                 yield from self._parts.reasoning(text_at(event, "delta"))
             case "response.reasoning_summary_part.added" if count_at(event, "summary_index"):
                 yield from self._parts.reasoning(_PARAGRAPH)
@@ -158,7 +159,11 @@ class ResponsesReply:
         has_come = index in self._grown
         match item.get("type"):
             case "reasoning":
-                self._parts.own.add(item)
+                if not has_come:
+                    yield from self._parts.reasoning(_PARAGRAPH.join(_readable(item)))
+                # Nothing is stored there, so an item that lacks its thoughts could not be found again.
+                if item.get("encrypted_content") or item.get("content"):
+                    self._parts.own.add(item)
             case "function_call" if not has_come:
                 self._parts.call(CallPiece(_number(index), arguments=text_at(item, "arguments")))
             case "message":
@@ -184,6 +189,11 @@ class ResponsesReply:
         reason = text_at(object_at(response, "incomplete_details"), "reason")
         self._finish_reason = _FINISH_REASONS.get(reason, "length") if reason else _STOP
         self._usage = _usage(object_at(response, "usage"))
+
+
+def _readable(thoughts: JsonObject) -> Iterator[str]:
+    for part in objects_at(thoughts, "summary") or objects_at(thoughts, "content"):
+        yield text_at(part, "text")
 
 
 def has_no_responses(failure: Failure) -> bool:
