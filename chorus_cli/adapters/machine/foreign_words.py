@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+_BEGINS = "Traceback (most recent call last)"
+
 
 class ForeignWords(io.TextIOBase):
-    """Stands in place of standard error, and has the beginning of each text noted in a log file.
+    """Replaces standard error, and notes the first line of each text in a log file; of a traceback only its kind.
 
-    ``own`` is the stream that it stands in place of, ``None`` if that is closed. ``log_file`` returns the file, or
-    ``None`` if nothing may be kept.
+    ``own`` is the stream that it replaces, ``None`` if that is closed. ``log_file`` returns the file, or ``None`` if
+    nothing may be kept.
     """
 
     def __init__(self, own: TextIO | None, log_file: Callable[[], Path | None], environment: Mapping[str, str]) -> None:
@@ -26,6 +28,7 @@ class ForeignWords(io.TextIOBase):
         self.is_kept = True
         self._log_file = log_file
         self._environment = environment
+        self._in_traceback = False
 
     def writable(self) -> bool:
         """Return that it can be written."""
@@ -33,12 +36,22 @@ class ForeignWords(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Note the first line of a text, if there are words in it; the others may quote the conversation."""
-        first_line = text.strip().partition("\n")[0]
+        first_line = self._without_traceback(text).strip().partition("\n")[0]
         if first_line and self.is_kept:
             # What cannot be kept is no reason to fail, for a library even less.
             with suppress(ChorusError, OSError):
                 self._note(first_line)
         return len(text)
+
+    def _without_traceback(self, text: str) -> str:
+        """Return a text without the lines of a traceback, which Python writes one by one; its last one is in short."""
+        self._in_traceback = self._in_traceback or text.startswith(_BEGINS)
+        if not self._in_traceback:
+            return text
+        if not text or text.startswith((_BEGINS, " ")):
+            return ""
+        self._in_traceback = False
+        return text.partition(":")[0]
 
     def _note(self, line: str) -> None:
         from chorus_cli.adapters.machine.bug_report import note  # noqa: PLC0415 - libraries rarely have anything to say

@@ -60,7 +60,6 @@ class _Entry(NamedTuple):
     sees_pictures: bool
     reads_pdfs: bool
     thinks: bool
-    responds_only: bool
 
 
 class _Knowledge(NamedTuple):
@@ -127,10 +126,6 @@ class ModelMap:
     def takes_temperature(self, model: str) -> bool:
         """Return whether ``model`` takes a temperature, unless the map denies that of it or its relative."""
         return all(entry.takes_temperature for entry in self._described(model))
-
-    def responds_only(self, model: str) -> bool:
-        """Return whether ``model``, or its relative, is served by the Responses API and not by chat completions."""
-        return any(entry.responds_only for entry in self._described(model))
 
     def calls_functions(self, model: str) -> bool | None:
         """Return whether ``model`` supports function calling; ``None`` if neither it nor a relative is listed."""
@@ -328,16 +323,7 @@ def _entry_of(value: object) -> _Entry | None:
         value.get("supports_vision") is True,
         value.get("supports_pdf_input") is True,
         value.get("supports_reasoning") is True,
-        _responds_only(value),
     )
-
-
-def _responds_only(entry: Mapping[str, object]) -> bool:
-    """Return whether an entry lists no chat completions; one without a list of endpoints has a mode."""
-    endpoints = entry.get("supported_endpoints")
-    if not isinstance(endpoints, list):
-        return entry.get("mode") == "responses"
-    return "/v1/responses" in endpoints and "/v1/chat/completions" not in endpoints
 
 
 def _tokens(value: object) -> int | None:

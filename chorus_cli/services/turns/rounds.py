@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.turns.reply import Answering
     from chorus_cli.services.turns.unsent_files import UnsentFiles
 
-_PLAIN_HISTORY = (
-    "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
-)
+_PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
 _FOLDING = "The conversation no longer fits its model; the older part is being summarised."
 
 

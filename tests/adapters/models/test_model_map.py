@@ -233,7 +233,7 @@ def facts(known: ModelMap, model: str) -> tuple[object, ...]:
     of_model = (
         *(known.relative, known.limit_tokens, known.input_cost, known.output_tokens, known.prices),
         *(known.caches_prompts, known.calls_functions, known.takes_temperature, known.takes_system_messages),
-        *(known.sees_pictures, known.reads_pdfs, known.thinks, known.responds_only),
+        *(known.sees_pictures, known.reads_pdfs, known.thinks),
     )
     return tuple(each(model) for each in of_model)
 
@@ -317,26 +317,9 @@ def test_a_listed_model_without_figures_takes_those_only(families: ModelMap) -> 
 
 
 def test_of_another_family_nothing_is_guessed(families: ModelMap) -> None:
-    nothing = (None, None, None, None, None, False, None, True, None, None, None, None, False)
+    nothing = (None, None, None, None, None, False, None, True, None, None, None, None)
     assert facts(families, "openai/a-model-of-tomorrow") == nothing
     assert facts(families, "gemini/gemini-5-pro") == nothing
-
-
-@pytest.mark.parametrize(
-    ("model", "responds_only"),
-    [
-        ("openai/gpt-6.3-codex", True),
-        ("openai/gpt-6.4-codex", True),
-        ("openai/gpt-6.3-operator", True),
-        ("openai/gpt-6.3", False),
-        ("gpt-6.4", False),
-        ("openai/mine", False),
-    ],
-)
-def test_a_model_that_chat_completions_do_not_serve_only_responds(
-    families: ModelMap, model: str, *, responds_only: bool
-) -> None:
-    assert families.responds_only(model) is responds_only
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_details_are_joined_by_their_type_and_number() -> None:
 
 
 def test_details_that_come_whole_each_time_are_the_last_of_them() -> None:
-    words = "The user asks for tea, so I think of green.".split(" ")
+    words = ["The", "user", "asks", "for", "tea,", "so", "I", "think", "of", "green."]
     pieces = [" ".join(words[:number]) for number in range(1, len(words) + 1)]
     pieces += pieces[-1:]
     details = [delta(reasoning_details=[{"type": "reasoning.text", "index": 0, "text": piece}]) for piece in pieces]
