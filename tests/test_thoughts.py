@@ -62,8 +62,8 @@ def test_they_move_to_another_home(template: Home, tmp_path: Path, ending: str) 
     assert other.run("import", str(folder)).code == 0
     *_, before = json.loads(template.run("log", "--json").output)
     *_, after = json.loads(other.run("log", "--json").output)
-    names = ["reasoning", "thought_seconds", "thought_tokens", *(["thought_parts"] if ending == "jsonl" else [])]
-    assert (before["reasoning"], before["thought_parts"]) == (THOUGHT, parts_of(HIDDEN))
+    names = ["thoughts", "thought_seconds", "thought_tokens", *(["thought_parts"] if ending == "jsonl" else [])]
+    assert (before["thoughts"], before["thought_parts"]) == (THOUGHT, parts_of(HIDDEN))
     assert [after.get(name) for name in names] == [before[name] for name in names]
     assert re.search(rf"{LINE}\]\n *{SAID}", other.run("log").output)
 

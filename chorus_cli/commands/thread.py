@@ -8,7 +8,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import NUMBER, TEXT, Candidate, Parameter
+from chorus_cli.commands.framework.arguments import NUMBER, TEXT, Candidate, Parameter, without_option
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Output, Question, Report, Table, Text
 from chorus_cli.commands.framework.services import Services
@@ -39,8 +39,7 @@ class AskedHistory:
 
 
 def _asked_history(text: str, _now: datetime) -> AskedHistory:
-    *before, last = text.rsplit(None, 1)
-    return AskedHistory("".join(before), with_thoughts=True) if last == _THOUGHTS else AskedHistory(text)
+    return AskedHistory(*without_option(text, _THOUGHTS))
 
 
 def _with_closed(text: str, _now: datetime) -> bool:
@@ -94,7 +93,7 @@ OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complet
 HISTORY = Parameter(
     f"thread [{_THOUGHTS}]",
     _asked_history,
-    f"{THREAD.help}; at the end {_THOUGHTS} for what the model thought before its replies",
+    f"{THREAD.help}; {_THOUGHTS} for what the model thought before its replies",
     _of_history,
 )
 MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")

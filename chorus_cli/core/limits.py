@@ -57,7 +57,7 @@ REPLY = Limit("a reply", 8 * _MB, "It is stopped; what has arrived is kept, mark
 THOUGHTS = Limit("the thoughts before a reply", 8 * _MB, "The reply is stopped.", Unit.CHARACTERS)
 EVENT = Limit("an event of a provider's stream", 64 * _MB, "The reply is told as invalid; the part before it is kept.")
 ERROR_BODY = Limit("a provider's error", _MB, "The rest of it is not read.")
-ERROR_WORDS = Limit("the words of a provider's error", 10 * _KB, "The others are not looked at.", Unit.CHARACTERS)
+ERROR_WORDS = Limit("the words of a provider's error", 10 * _KB, "The rest is ignored.", Unit.CHARACTERS)
 ARGUMENTS = Limit(
     "the arguments of a tool call", 250 * _KB, "The call is not carried out; the model is told.", Unit.CHARACTERS
 )

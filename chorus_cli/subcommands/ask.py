@@ -53,7 +53,7 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
-        await _adopt(app, chosen)
+        await _apply_options(app, chosen)
         from chorus_cli.terminal.one_command import carry_out  # noqa: PLC0415 - a message needs no commands
 
         asides = standard_error()
@@ -70,7 +70,7 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         raise DatabaseReadOnlyError(f"{obstacle}, so nothing was stored and nothing was sent.")
     async with opened(options(chosen, environment), environment) as app:
         await app.focus.settle()
-        await _adopt(app, chosen)
+        await _apply_options(app, chosen)
         target = app.focus.target()
         for warning in target.persona.warnings:
             standard_error().notice(warning)
@@ -118,7 +118,7 @@ async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: 
     return prepared._replace(text="\n\n".join(part for part in (prepared.text, piped) if part.strip()))
 
 
-async def _adopt(app: App, chosen: argparse.Namespace) -> None:
+async def _apply_options(app: App, chosen: argparse.Namespace) -> None:
     """Turn to the thread of the options, and let the model think as much as they say.
 
     Raises:

@@ -92,7 +92,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         _refuse_unknown(known, chosen.command, arguments, unknown)
     given = [f"--{name}" for name in ("new", "thread", "effort", "json", "attach") if f"ask_{name}" in chosen]
     if given and chosen.command != "ask":
-        known.error(f"{given[0]} stands before ask only")
+        known.error(f"{given[0]} belongs to ask")
     if {"--new", "--thread"} <= {*given}:
         known.error("--new and --thread do not go together")
     _check_private(known, chosen, given)

@@ -44,14 +44,15 @@ def test_since_and_a_time_at_the_end_say_how_far_back(text: str, words: str, hou
         ("ring since 3h  --thoughts", "ring", 3),
         ("ring --thoughts since 3h", "ring", 3),
         ("--thoughts", "", None),
+        ("--thoughts ring since 3h", "ring", 3),
     ],
 )
-def test_thoughts_are_asked_for_at_the_end(text: str, words: str, hours: int | None) -> None:
+def test_thoughts_are_asked_for_anywhere(text: str, words: str, hours: int | None) -> None:
     since = None if hours is None else NOW - timedelta(hours=hours)
     assert WORDS.parse(text, NOW) == AskedSearch(words, since, with_thoughts=True)
 
 
-@pytest.mark.parametrize("text", ["ring --thought", '"ring --thoughts"', "--thoughts ring"])
+@pytest.mark.parametrize("text", ["ring --thought", '"ring --thoughts"', "ring--thoughts"])
 def test_elsewhere_the_option_is_a_word(text: str) -> None:
     assert WORDS.parse(text, NOW) == AskedSearch(text)
 

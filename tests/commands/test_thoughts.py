@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.store import Store
     from tests.fakes import FakeClock, ScriptedModel
 
-NOTHING = "No reply in this thread has thoughts that can be read."
+NOTHING = "No reply in this thread has thoughts."
+HIDDEN = "The provider does not show the thoughts before the newest reply."
 
 
 async def answered(world: World, thought: str, text: str = "Do you want my answer?") -> None:
@@ -26,18 +27,21 @@ async def answered(world: World, thought: str, text: str = "Do you want my answe
 
 
 def told(*thoughts: str) -> str:
-    return "\n\n".join(f"thought for 0.0 s, 640 tokens\n{thought}" for thought in thoughts)
+    return "\n\n".join(f"thought for 0.1 s, 640 tokens\n{thought}" for thought in thoughts)
 
 
 async def test_the_thoughts_of_the_newest_reply_that_has_any_are_printed_whole(world: World) -> None:
     assert await world.told("/thoughts") == NOTHING
     await answered(world, "")
-    assert await world.told("/thoughts") == NOTHING
+    assert await world.told("/thoughts") == HIDDEN
     await answered(world, "First.")
     await answered(world, "Second,\n\nand more.\n")
     for number in range(40):
-        await answered(world, "", f"Number {number}?")
+        world.model.enqueue(TextDelta("Yes."), ReplyEnd("stop"))
+        await world.say(f"Number {number}?")
     assert await world.told("/thoughts") == told("Second,\n\nand more.")
+    await answered(world, "")
+    assert await world.told("/thoughts") == HIDDEN
 
 
 async def test_each_round_of_a_reply_has_thoughts_of_its_own(

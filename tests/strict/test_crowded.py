@@ -45,3 +45,25 @@ async def test_a_turn_goes_on_after_a_fold_in_its_middle(name: str, stage: Stage
         await player.say("Dig.", "Gold.")
         assert main.server.refused == []
         assert any("A summary." in str(body) for body in main.server.bodies)
+
+
+@pytest.mark.parametrize("name", ["deepseek", "openrouter"])
+async def test_what_the_context_shows_is_sent_also_after_very_long_thoughts(name: str, stage: Stage) -> None:
+    async with replace(stage, limit_tokens=6_000).players(name) as (player, (main,)):
+        for number, more_words in enumerate((500, 500, 9_000), 1):
+            main.server.more_words = more_words
+            main.server.will(Reply(f"Answer {number}."))
+            await player.say(f"Question {number}?", f"Answer {number}.")
+        plan = await player.world.services.context.planner.planned(
+            player.world.focus.target(), player.world.clock.now()
+        )
+        main.server.will(Reply("Answer 4."))
+        await player.say("Question 4?", "Answer 4.")
+        newest = str(main.server.bodies[-1])
+        texts = [
+            f"{word} {number}{end}" for number in range(1, 4) for word, end in (("Question", "?"), ("Answer", "."))
+        ]
+        shown = [message.content for message in plan.messages if message.role != "system"]
+        assert (shown, plan.cut, plan.too_large) == (texts, (), ())
+        assert [text for text in texts if text not in newest] == []
+        assert main.server.refused == []

@@ -1,4 +1,4 @@
-"""Which thoughts each provider wants back, as its documentation says, and what stands for those of other models."""
+"""Which thoughts each provider wants back, by its documentation, and the filler for a reply that has none."""
 
 from __future__ import annotations
 

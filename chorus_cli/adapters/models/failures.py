@@ -62,7 +62,7 @@ class Failure:
     ``trouble`` is ``None`` if the provider answered with an error: then ``status`` is its HTTP status (``None`` for an
     error event in a stream, whose body may imply one), ``body`` its body, decoded if it was JSON, and ``headers`` its
     headers, in lower case. ``words`` is the cause in a few words, as ``connection refused``; empty if unknown. Body and
-    words are cut at `limits.ERROR_WORDS`, whoever has found the failure.
+    words are cut at `limits.ERROR_WORDS`.
     """
 
     trouble: Trouble | None = None

@@ -139,6 +139,15 @@ class AskedTime:
 _NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
 
 
+def without_option(text: str, option: str) -> tuple[str, bool]:
+    """Return a text without an option such as ``--thoughts``, and whether it was there; within quotes it is a word."""
+    for found in re.finditer(rf"(?<!\S){option}(?!\S)", text):
+        before, after = text[: found.start()], text[found.end() :]
+        if before.count('"') % 2 == 0:
+            return f"{before.rstrip()} {after.lstrip()}".strip(), True
+    return text, False
+
+
 def _number(text: str, _now: datetime) -> int:
     match = _NUMBER.fullmatch(text)
     number = int(match[1]) if match else 0

@@ -76,7 +76,7 @@ async def import_files(services: Services, files: Annotated[AskedImport, FILES])
     taken, paths = await services.cards.take_in_all(asked, is_dry=files.is_dry)
     if len(taken) == 1 and not paths and not files.is_dry:
         return await arrived(services, taken[0])
-    wanted = Wanted(paths, services.focus.slug, of_cards=[each.slug for each in taken])
+    wanted = Wanted(paths, services.focus.slug, card_personas=[each.slug for each in taken])
     number, told = await _take_in(services, wanted, is_dry=files.is_dry) if paths else (0, "")
     return Text("\n".join([*(each.told for each in taken), *([told] if number or not taken else [])]))
 

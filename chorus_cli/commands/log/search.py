@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import Parameter
+from chorus_cli.commands.framework.arguments import Parameter, without_option
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
 from chorus_cli.commands.framework.services import Services
@@ -41,16 +41,9 @@ class AskedSearch:
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
-    """Parse words, and after them ``since`` with a time, and the option, in whichever order."""
-    rest, is_last = _without_option(text)
-    asked = _asked_since(rest, now)
-    words, is_before_since = _without_option(asked.words)
-    return replace(asked, words=words, with_thoughts=is_last or is_before_since)
-
-
-def _without_option(text: str) -> tuple[str, bool]:
-    before, _, last = text.rpartition(" ")
-    return (before.rstrip(), True) if last == _THOUGHTS else (text, False)
+    """Parse words, after them ``since`` with a time, and the option anywhere."""
+    rest, with_thoughts = without_option(text, _THOUGHTS)
+    return replace(_asked_since(rest, now), with_thoughts=with_thoughts)
 
 
 def _asked_since(text: str, now: datetime) -> AskedSearch:
@@ -68,7 +61,7 @@ WORDS = Parameter(
     f"words [since T] [{_THOUGHTS}]",
     _asked_search,
     'words that must all occur, a "phrase" in double quotes, begin* for the beginning of a word; '
-    f"at the end since and a time: since 3 days ago, since monday; and {_THOUGHTS} to search what models thought too",
+    f"at the end since and a time: since 3 days ago, since monday; {_THOUGHTS} to search what models thought too",
 )
 
 

@@ -20,5 +20,7 @@ async def thoughts(services: Services) -> Aside | Text:
     """
     found = await services.focus.newest_thoughts()
     if not found:
-        return Text("No reply in this thread has thoughts that can be read.")
-    return Aside("\n\n".join(f"{thought.words}\n{text.strip()}" for thought, text in found))
+        return Text("No reply in this thread has thoughts.")
+    if not any(text.strip() for _, text in found):
+        return Text("The provider does not show the thoughts before the newest reply.")
+    return Aside("\n\n".join(f"{thought.words}\n{text.strip()}".rstrip() for thought, text in found))

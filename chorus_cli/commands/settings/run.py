@@ -25,7 +25,7 @@ _OTHERWISE = {
 """Sentences about the settings that a run cannot have of its own."""
 
 
-@GROUP.command("set")
+@GROUP.command("set", guesses=("effort",))
 async def set_for_this_run(
     services: Services, key: Annotated[Setting | None, KEY] = None, value: Annotated[str, VALUE] = ""
 ) -> Text:

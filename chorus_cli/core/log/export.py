@@ -192,7 +192,7 @@ def message_as_json(
 
 def _thought_fields(thought: Thought | None, thoughts: Thoughts) -> dict[str, object]:
     found = {
-        "reasoning": thoughts.text or None,
+        "thoughts": thoughts.text or None,
         "thought_parts": thoughts.parts or None,
         "thought_seconds": thought.seconds if thought else None,
         "thought_tokens": thought.tokens if thought else None,

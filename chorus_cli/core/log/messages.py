@@ -62,9 +62,14 @@ class Thought(NamedTuple):
     @property
     def words(self) -> str:
         """One line about it: ``thought for 12 s, 640 tokens``."""
-        time = "" if self.seconds is None else f" for {duration(timedelta(seconds=self.seconds), 1)}"
-        tokens = "" if self.tokens is None else f", {counted(self.tokens, 'token')}"
-        return f"thought{time}{tokens}"
+        tokens = "" if self.tokens is None else counted(self.tokens, "token")
+        if self.seconds is None:
+            return f"thought in {tokens}" if tokens else "with thoughts"
+        time = duration(timedelta(seconds=max(self.seconds, 0.1)), 1)
+        return f"thought for {time}, {tokens}" if tokens else f"thought for {time}"
+
+
+UNMEASURED = Thought()
 
 
 class Thoughts(NamedTuple):

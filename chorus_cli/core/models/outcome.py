@@ -71,9 +71,9 @@ def calls_to_answer(request: ModelRequest, end: ReplyEnd) -> tuple[ToolCall, ...
     return end.calls if is_whole and request.tools and request.may_call else ()
 
 
-def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None) -> Outcome:
+def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None, *, has_thought: bool = False) -> Outcome:
     """Judge a reply of ``model`` without calls to answer: by its text, its end, and the failure, if any."""
-    sentence = _shortfall(text, end)
+    sentence = _shortfall(text, end, has_thought=has_thought)
     advice = ARRIVED if sentence == _CUT else ""
     error = failure or (ModelError(sentence.format(model=model), advice=advice) if sentence else None)
     if error is None:
@@ -81,12 +81,12 @@ def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None) ->
     return Outcome(Status.TRUNCATED if text.strip() else Status.FAILED, error)
 
 
-def _shortfall(text: str, end: ReplyEnd) -> str:
+def _shortfall(text: str, end: ReplyEnd, *, has_thought: bool) -> str:
     """Say why a reply is not whole; ``""`` if it is."""
     is_empty = not text.strip() and not end.calls
     match end.finish_reason:
         case None:
-            return _NOTHING if is_empty else _CUT
+            return _NOTHING if is_empty and not has_thought else _CUT
         case "length" | "max_tokens":
             return _LENGTH
         case "content_filter":

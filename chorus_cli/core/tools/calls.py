@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Far more than are carried out; all are kept, because those that are not are answered too.
 _MOST_CALLS = 1_000
 SIGNED = "__thought__"
-"""What stands between the id of a call and its signature, by which litellm hands Gemini's signatures on."""
+"""Separates the id of a call from the signature of Gemini's that litellm appends."""
 
 
 class ToolCall(NamedTuple):

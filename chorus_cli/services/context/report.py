@@ -205,8 +205,9 @@ def _why_sent(plan: RequestPlan) -> str:
     parts += [f"{old} kept by your {boundary.act.kind}"] if boundary and old else []
     parts += [f"{number - pinned} kept whatever their age"] if number > pinned else []
     parts += [f"{pinned} pinned"] if pinned else []
-    cut = f", {len(plan.cut)} of them without the middle" if plan.cut else ""
-    return ", ".join(parts) + cut
+    parts += [f"{len(plan.cut)} of them without the middle"] if plan.cut else []
+    parts += ["earlier turns as plain text"] if plan.snapshot.is_plain else []
+    return ", ".join(parts)
 
 
 def _attached_tokens(plan: RequestPlan) -> Iterator[int]:

@@ -46,14 +46,14 @@ class Wanted(NamedTuple):
 
     ``persona`` is the slug of the one that gets all conversations, ``None`` for those that the files name, else that of
     the name of a conversation's character, else ``otherwise``. ``zone`` is that of times without one, ``None`` being
-    the system's. ``of_cards`` are the slugs of personas that cards among the files make, in a dry run not yet.
+    the system's. ``card_personas`` are the slugs of personas that cards among the files make, in a dry run not yet.
     """
 
     paths: Sequence[Path]
     otherwise: str
     persona: str | None = None
     zone: tzinfo | None = None
-    of_cards: Sequence[str] = ()
+    card_personas: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Imports:
                 in them, and they have no cards.
         """
         report = ImportReport(is_dry=True)
-        personas, called = self.roster.personas, cache(partial(self._called, wanted.of_cards))
+        personas, called = self.roster.personas, cache(partial(self._namesake, wanted.card_personas))
         async with aclosing(
             _batches(wanted, None, self.clock.now(), self.attachments.with_name("chorus.db"))
         ) as batches:
@@ -102,7 +102,7 @@ class Imports:
             AttachmentError: an attachment cannot be stored.
             StorageError: the log cannot be written.
         """
-        called = cache(partial(self._called, wanted.of_cards))
+        called = cache(partial(self._namesake, wanted.card_personas))
         operations, slugs = Operations(self.clock.now(), _fingerprint(wanted.paths)), dict[str, str]()
         begun = told = self.clock.monotonic()
         silent = _FIRST_TOLD_SECONDS
@@ -142,10 +142,10 @@ class Imports:
             unnamed = written - await self.store.read(named_attachments)
             await asyncio.to_thread(delete_attachments, self.attachments, unnamed)
 
-    def _called(self, of_cards: Sequence[str], character: str) -> str | None:
+    def _namesake(self, card_personas: Sequence[str], character: str) -> str | None:
         """Return the slug of the persona of a character's name, ``None`` if there is none."""
         slug = slug_of(character, ())
-        return self.roster.personas.called(character) or (slug if slug in of_cards else None)
+        return self.roster.personas.called(character) or (slug if slug in card_personas else None)
 
     async def _persona(self, named: str) -> str | None:
         """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
@@ -162,7 +162,7 @@ def _fingerprint(paths: Sequence[Path]) -> str:
 
 
 def _check(report: ImportReport, wanted: Wanted) -> None:
-    if not wanted.of_cards:
+    if not wanted.card_personas:
         report.refuse_nothing(wanted.paths)
 
 

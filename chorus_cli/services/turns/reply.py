@@ -129,7 +129,7 @@ class Answering:
         if calls:
             yield await self._called(writer, calls, end)
             return
-        ended = outcome(request.model, "".join(writer.pieces), end, failure)
+        ended = outcome(request.model, "".join(writer.pieces), end, failure, has_thought=lengths.thought > 0)
         written, stopped = await run_to_completion(self._finish(writer, row, ended.status, end))
         if stopped:
             raise asyncio.CancelledError

@@ -145,7 +145,7 @@ class PaintedReply:
     def close(self, thought: Thought | None = None) -> None:
         """Settle the reply, and report hidden or omitted characters and errors; a second call does nothing.
 
-        A line below it tells of the ``thought`` before it, which is also in the last event of a turn.
+        A line below it reports the ``thought``, which is also in the last event of a turn.
         Without ``finish`` before, much may be omitted: a user who stops a long reply wants the prompt.
         """
         if self._is_closed:

@@ -59,7 +59,7 @@ class TurnRecord:
         if self._thoughts:
             facts["thoughts"] = "".join(self._thoughts)
         if self.done is not None and self.done.thought is not None:
-            facts["thought"] = self.done.thought._asdict()
+            facts["thought_seconds"], facts["thought_tokens"] = self.done.thought
         if self.done is None or self.done.error is not None:
             facts["status"] = str(self.done.status if self.done else Status.INTERRUPTED)
         return facts

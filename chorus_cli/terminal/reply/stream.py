@@ -139,7 +139,7 @@ class PlainReply:
     def close(self, thought: Thought | None = None) -> None:
         """Show the text held back, end the line, and report hidden characters; a second call does nothing.
 
-        A person at a terminal is told of the ``thought`` before the reply.
+        At a terminal a line reports the ``thought``.
         """
         if self._closed:
             return

@@ -304,7 +304,7 @@ def test_a_model_of_a_known_family_takes_all_but_the_prices_of_the_newest_that_i
     listed, guessed = facts(families, "anthropic/claude-fable-5-1"), facts(families, NOT_LISTED)
     without_prices = (1_000_000, None, 128_000, None)
     assert (listed[1], guessed[1:5]) == (1_000_000, without_prices)
-    assert listed[5:] == guessed[5:] == (True, True, False, False, True, True, True, False)
+    assert listed[5:] == guessed[5:] == (True, True, False, False, True, True, True)
     assert families.prices("anthropic/claude-fable-5-1") is not None
 
 
@@ -314,6 +314,11 @@ def test_a_listed_model_without_figures_takes_those_only(families: ModelMap) -> 
     assert families.output_tokens("anthropic/claude-fable-6") == 128_000
     assert families.input_cost("anthropic/claude-fable-6") == 2e-05
     assert families.thinks("anthropic/claude-fable-6") is False
+
+
+def test_the_protocol_in_a_name_changes_nothing(families: ModelMap) -> None:
+    assert facts(families, "openai/responses/gpt-6.3-codex")[1:] == facts(families, "openai/gpt-6.3-codex")[1:]
+    assert families.limit_tokens("openai/responses/gpt-6.3-codex") == 272_000
 
 
 def test_of_another_family_nothing_is_guessed(families: ModelMap) -> None:

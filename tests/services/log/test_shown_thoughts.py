@@ -95,8 +95,8 @@ async def test_a_thought_of_an_import_has_neither_time_nor_tokens(world: World) 
             "UPDATE messages SET thought_seconds = NULL, thought_tokens = NULL WHERE id = 2"
         )
     )
-    assert (await shown(world, with_thoughts=False))[1] == "Chorus: [thought]\nIt is gold."
-    assert (await shown(world, with_thoughts=True))[1] == "Chorus: [thought:\nGold?\nOr silver.]\nIt is gold."
+    assert (await shown(world, with_thoughts=False))[1] == "Chorus: [with thoughts]\nIt is gold."
+    assert (await shown(world, with_thoughts=True))[1] == "Chorus: [with thoughts:\nGold?\nOr silver.]\nIt is gold."
 
 
 async def test_an_export_for_people_has_them_as_a_quotation_also_those_before_calls_alone(world: World) -> None:
@@ -113,18 +113,18 @@ async def test_an_export_for_people_has_them_as_a_quotation_also_those_before_ca
 async def test_an_export_for_programs_has_them_with_the_parts_of_the_provider(world: World) -> None:
     path = world.folder / "talk.json"
     await world.told(f"/export {path} all")
-    names = ("reasoning", "thought_parts", "thought_seconds", "thought_tokens")
+    names = ("thoughts", "thought_parts", "thought_seconds", "thought_tokens")
     messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
     assert [
         {name: each[name] for name in names if name in each} for each in messages if each["role"] == "assistant"
     ] == [
         {
-            "reasoning": "Gold?\nOr silver.\n",
+            "thoughts": "Gold?\nOr silver.\n",
             "thought_parts": parts_of("Gold?"),
             "thought_seconds": 12.4,
             "thought_tokens": 640,
         },
-        {"reasoning": "I must look.", "thought_seconds": 12.4, "thought_tokens": 640},
+        {"thoughts": "I must look.", "thought_seconds": 12.4, "thought_tokens": 640},
         {"thought_parts": parts_of(""), "thought_seconds": 12.4, "thought_tokens": 640},
         {},
     ]

@@ -103,6 +103,7 @@ async def test_halves_of_a_character_are_stored_as_a_whole_one_or_replaced(
     [
         ((TextDelta("Half"), ModelError("Cut.")), Status.TRUNCATED, "Half", "Cut."),
         ((TextDelta("Half"),), Status.TRUNCATED, "Half", "the connection was cut"),
+        ((ReasoningDelta("Let me"),), Status.FAILED, "", "the connection was cut"),
         ((TextDelta("Half"), ReplyEnd(None)), Status.TRUNCATED, "Half", "the connection was cut"),
         ((TextDelta("Half"), ReplyEnd("length")), Status.TRUNCATED, "Half", "output limit"),
         ((TextDelta("Half"), ReplyEnd("content_filter")), Status.TRUNCATED, "Half", "content filter"),

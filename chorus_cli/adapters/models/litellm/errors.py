@@ -43,6 +43,8 @@ _MISSING_KEY = re.compile(
 )
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+Error| Invalid \w+)?\s*[:-]\s*)+")
 _ADDITIONS = re.compile(r"(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL)
+# What litellm raises for an answer that it does not expect.
+_BUG_CLASSES = {"AttributeError", "TypeError", "KeyError", "IndexError"}
 # The beginning of an error that quotes the whole chunk.
 _ERROR_REASON = "raised a streaming error - finish_reason: error"
 _ASKED_HOST = re.compile(r"Cannot connect to host (\S+)")
@@ -167,6 +169,8 @@ def _words(errors: Sequence[BaseException]) -> str:
     for name, words in _PLAIN_WORDS.items():
         if _are(errors, {name}):
             return words
+    if _are(errors, _BUG_CLASSES):
+        return "not an event of its protocol" if _is_within_reply(errors) else ""
     if _ERROR_REASON in str(errors[0]):
         return "error at the provider"
     return _unwrapped(cut_text(str(getattr(errors[0], "original_exception", None) or errors[0])))

@@ -28,6 +28,7 @@ from chorus_cli.adapters.models.wire.received import (
     json_objects,
     object_at,
     objects_at,
+    place_of,
     text_at,
     thought_count,
     usage_of,
@@ -171,8 +172,8 @@ class AnthropicReply:
             case "tool_use":
                 given = object_at(block, "input")
                 arguments = json.dumps(given, ensure_ascii=False) if given else ""
-                self._called.add(_number(index))
-                self._parts.call(CallPiece(_number(index), text_at(block, "id"), text_at(block, "name"), arguments))
+                self._called.add(place_of(index))
+                self._parts.call(CallPiece(place_of(index), text_at(block, "id"), text_at(block, "name"), arguments))
 
     def _piece(self, delta: JsonObject, index: object) -> Iterator[ModelEvent]:
         match delta.get("type"):
@@ -183,8 +184,8 @@ class AnthropicReply:
                 yield from self._parts.reasoning(text_at(delta, "thinking"))
             case "signature_delta" if self._thinking:
                 self._thinking["signature"].append(text_at(delta, "signature"))
-            case "input_json_delta" if _number(index) in self._called:
-                self._parts.call(CallPiece(_number(index), arguments=text_at(delta, "partial_json")))
+            case "input_json_delta" if place_of(index) in self._called:
+                self._parts.call(CallPiece(place_of(index), arguments=text_at(delta, "partial_json")))
 
     def _whole(self, message: JsonObject) -> Iterator[ModelEvent]:
         """Yield a whole reply, as servers send it that know no streams."""
@@ -311,7 +312,3 @@ def _text_block(marked: MarkedMessage) -> dict[str, object]:
 def _call_id(id_: str) -> str:
     """Return the id of a call, in the letters that the protocol allows."""
     return _FORBIDDEN_IN_IDS.sub("_", bare_id(id_)) or "call"
-
-
-def _number(index: object) -> int | None:
-    return index if isinstance(index, int) else None

@@ -31,12 +31,14 @@ from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.received import (
+    DONE,
     ReplyParts,
     cache_counts,
     count_at,
     json_objects,
     object_at,
     objects_at,
+    place_of,
     text_at,
     thought_count,
 )
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
 
 _MISTRAL = "mistral"
 _PATH = "/chat/completions"
-_DONE = "[DONE]"
 _FIRST = (0, None)
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 # Names that only some providers have for a reason.
@@ -148,7 +149,7 @@ class ChatReader:
             self._usage = object_at(chunk, "usage") or self._usage
             choices = objects_at(chunk, "choices")
             yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
-        if data.strip() == _DONE:
+        if data.strip() == DONE:
             # A server that ends the stream as it should may leave out the reason.
             self._finish_reason = self._finish_reason or "stop"
             yield from self.end()
@@ -237,8 +238,7 @@ def _call_pieces(delta: JsonObject) -> Iterator[tuple[CallPiece, JsonObject]]:
     pieces = objects_at(delta, "tool_calls")
     for piece in pieces:
         index, function = piece.get("index"), object_at(piece, "function")
-        number = index if isinstance(index, int) else None
-        yield _call_piece(number, text_at(piece, "id"), function), extra_content(piece)
+        yield _call_piece(place_of(index), text_at(piece, "id"), function), extra_content(piece)
     if not pieces and (function := object_at(delta, "function_call")):
         yield _call_piece(0, "", function), {}
 

@@ -38,7 +38,8 @@ class ReceivedThoughts:
         self._came_in = ""
         self._details: dict[tuple[str, object], JsonObject] = {}
         self._repeating: set[tuple[str, object]] = set()
-        self._chunk: Pieces | None = None
+        self._chunk: JsonObject = {}
+        self._pieces = Pieces()
 
     def texts(self, delta: JsonObject) -> Iterator[str]:
         """Yield the readable thoughts of a chunk."""
@@ -55,16 +56,11 @@ class ReceivedThoughts:
     def chunk(self, part: JsonObject) -> str:
         """Take a piece of Mistral's thoughts, which are parts of the content, and return its text."""
         text = "".join(text_at(each, "text") for each in objects_at(part, "thinking"))
-        if self._chunk is None:
-            self._chunk = Pieces()
-            self._details["thinking", None] = {
-                "type": "thinking",
-                "thinking": [{"type": "text", "text": self._chunk}],
-            }
-            self._own.add(self._details["thinking", None])
-        self._chunk.append(text)
-        signed = {name: part[name] for name in ("signature", "closed") if part.get(name) is not None}
-        self._details["thinking", None].update(signed)
+        if not self._chunk:
+            self._chunk |= {"type": "thinking", "thinking": [{"type": "text", "text": self._pieces}]}
+            self._own.add(self._chunk)
+        self._pieces.append(text)
+        self._chunk |= {name: part[name] for name in ("signature", "closed") if part.get(name) is not None}
         return text
 
     def _join(self, piece: JsonObject) -> str:

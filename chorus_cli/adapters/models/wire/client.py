@@ -260,7 +260,7 @@ def _notices(model: str, asked: Endpoint, accepted: Endpoint) -> Iterator[Notice
     if accepted.protocol is not asked.protocol:
         yield Notice(f"{accepted.address} has no /responses, so {model} is asked by chat completions.")
     for what in sorted(accepted.refused - asked.refused - NEWER_NAMES.keys()):
-        yield Notice(f"{model} takes no {what}, so it is left out.")
+        yield Notice(f"{model} does not accept {what}, so it is left out.")
 
 
 async def _quietly(closing: Awaitable[None]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 JsonObject = dict[str, object]
 NOT_JSON = Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")
 
-_DONE = "[DONE]"
+DONE = "[DONE]"
 _STOP = "stop"
 _CALLS = "tool_calls"
 
@@ -32,7 +32,7 @@ def json_objects(data: str) -> list[JsonObject]:
     Raises:
         FailedError: the data is not JSON, or JSON of another kind.
     """
-    if data.strip() in {"", _DONE}:
+    if data.strip() in {"", DONE}:
         return []
     try:
         found: object = json.loads(data)
@@ -61,6 +61,11 @@ def objects_at(value: Mapping[str, object], name: str) -> list[JsonObject]:
     """Return the objects in the list under ``name``."""
     found = value.get(name)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def place_of(index: object) -> int | None:
+    """Return the place of an item, ``None`` if a server writes no number."""
+    return index if isinstance(index, int) else None
 
 
 def count_at(value: Mapping[str, object], name: str) -> int:

@@ -20,7 +20,7 @@ _ALSO_DENIED = re.compile(
     r"extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed",
     re.IGNORECASE,
 )
-# How a value is denied. Of other parameters the user has given it, and is told what is wrong with it.
+# How a value is denied. The values of other parameters are the user's, who sees the error.
 _VALUE_DENIED = re.compile(
     r"must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off",
     re.IGNORECASE,

@@ -15,12 +15,14 @@ from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.received import (
+    DONE,
     ReplyParts,
     cache_counts,
     count_at,
     json_objects,
     object_at,
     objects_at,
+    place_of,
     text_at,
     thought_count,
     usage_of,
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 
 _FORM = "responses"
 _PATH = "/responses"
-_DONE = "[DONE]"
 _STOP = "stop"
 _SUMMARY = "reasoning.summary"
 _OPTIONAL = frozenset({"temperature", "tool_choice", "max_output_tokens", "include"})
@@ -123,7 +124,7 @@ class ResponsesReply:
                     yield from self._whole(event)
                 case kind:
                     yield from self._piece(kind, event, event.get("output_index"))
-        if data.strip() == _DONE:
+        if data.strip() == DONE:
             self._finish_reason = self._finish_reason or _STOP
             yield from self.end()
 
@@ -146,13 +147,13 @@ class ResponsesReply:
                 self._begun(object_at(event, "item"), index)
             case "response.function_call_arguments.delta":
                 self._grown.add(index)
-                self._parts.call(CallPiece(_number(index), arguments=text_at(event, "delta")))
+                self._parts.call(CallPiece(place_of(index), arguments=text_at(event, "delta")))
             case "response.output_item.done":
                 yield from self._ended(object_at(event, "item"), index)
 
     def _begun(self, item: JsonObject, index: object) -> None:
         if item.get("type") == "function_call":
-            self._parts.call(CallPiece(_number(index), text_at(item, "call_id", "id"), text_at(item, "name")))
+            self._parts.call(CallPiece(place_of(index), text_at(item, "call_id", "id"), text_at(item, "name")))
 
     def _ended(self, item: JsonObject, index: object) -> Iterator[ModelEvent]:
         """Take an item that is whole: its texts, if they have not come in pieces, and what goes back of it."""
@@ -165,7 +166,7 @@ class ResponsesReply:
                 if item.get("encrypted_content") or item.get("content"):
                     self._parts.own.add(item)
             case "function_call" if not has_come:
-                self._parts.call(CallPiece(_number(index), arguments=text_at(item, "arguments")))
+                self._parts.call(CallPiece(place_of(index), arguments=text_at(item, "arguments")))
             case "message":
                 for part in [] if has_come else objects_at(item, "content"):
                     yield from self._parts.text(text_at(part, "text", "refusal"))
@@ -278,7 +279,3 @@ def _usage(counts: JsonObject) -> dict[str, int]:
     cached = cache_counts(count_at(details, "cached_tokens"), count_at(details, "cache_write_tokens"))
     thought = count_at(object_at(counts, "output_tokens_details"), "reasoning_tokens")
     return usage | cached | thought_count(thought)
-
-
-def _number(index: object) -> int | None:
-    return index if isinstance(index, int) else None

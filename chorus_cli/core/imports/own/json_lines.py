@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports import values
 from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, ForeignMessage
-from chorus_cli.core.log.messages import Role, Status, Thought
+from chorus_cli.core.log.messages import UNMEASURED, Role, Status
 from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.core.time import timestamps
 
@@ -22,7 +22,6 @@ MARK = "chorus_conversation"
 VERSION = 1
 _BROKEN = "line that cannot be read"
 # The json module escapes those below U+0020.
-_UNMEASURED = Thought()
 _CONTROL = re.compile(r"[\x7f-\x9f]")
 
 Word = TypeVar("Word", bound=Enum)
@@ -58,7 +57,7 @@ def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
 
     A provider's parts of thoughts are JSON within a text, as calls of tools are, which keeps them word for word.
     """
-    seconds, tokens = message.thought or _UNMEASURED
+    seconds, tokens = message.thought or UNMEASURED
     found: dict[str, object | None] = {
         "key": message.key,
         "parent": message.parent,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.own import json_lines
-from chorus_cli.core.log.messages import Role, Thought
+from chorus_cli.core.log.messages import UNMEASURED, Role
 from chorus_cli.core.text.quotations import quotation, without_quotation
 from chorus_cli.core.text.references import has_controls, with_references, without_references
 
@@ -74,7 +74,7 @@ def _block(message: ForeignMessage, *, is_live: bool) -> str:
     above = ["\n".join(links)] if links else []
     if message.reasoning is not None:
         facts[_THOUGHTS] = True
-        above.append(quotation(f"*{(message.thought or Thought()).words}*\n\n{thoughts}"))
+        above.append(quotation(f"*{(message.thought or UNMEASURED).words}*\n\n{thoughts}"))
     content = _LIKE_A_COMMENT.sub(r"\\\1", content)
     parts = [f"## {_SPEAKERS[message.role]}{at}{aside}", *above, content]
     # A comment ends at the first sign that is greater.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.view import put_in, view
 from chorus_cli.core.log.journal import thread_journal
-from chorus_cli.core.log.messages import Message, Role, Thought
+from chorus_cli.core.log.messages import UNMEASURED, Message, Role, Thought
 from chorus_cli.core.log.threads import last_exchange
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import input_rows, message_rows, operation_rows, thought_rows, thread_rows
@@ -84,15 +84,23 @@ def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Ite
 
 
 def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
-    """Return the readable thoughts of the newest turn that has any and counts, whatever its age, reply by reply."""
+    """Return the thoughts of the newest turn that has any and counts, whatever its age, reply by reply.
+
+    The text is empty where the provider does not show them.
+    """
     found: list[tuple[Message, str]] = []
-    operations = operation_rows.since_boundary(connection, persona, thread_id)
-    for seen in _ends_of_view(connection, thread_journal(thread_id, operations)):
+    journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
+    after = journal.boundary.after_message_id if journal.boundary else 0
+    members = {id_ for each in journal.operations for id_ in each.members_in(thread_id)}
+    # A view of all of a long thread takes a second.
+    if not thought_rows.has_any(connection, thread_id, after, members):
+        return []
+    for seen in _ends_of_view(connection, journal):
         read = thought_rows.of_replies(connection, (row.id for row in seen if row.thought is not None))
-        found = [(row, read[row.id].text) for row in seen if row.id in read and read[row.id].text.strip()]
+        found = [(row, read[row.id].text if row.id in read else "") for row in seen if row.thought is not None]
         if found and found[-1][0].turn_id != seen[0].turn_id:
             break
-    return [(row.thought or Thought(), text) for row, text in found if row.turn_id == found[-1][0].turn_id]
+    return [(row.thought or UNMEASURED, text) for row, text in found if row.turn_id == found[-1][0].turn_id]
 
 
 def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> Exchange | None:

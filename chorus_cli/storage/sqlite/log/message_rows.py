@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log import attachments
-from chorus_cli.core.log.messages import Message, MessageContent, Role, Status, Thought
+from chorus_cli.core.log.messages import UNMEASURED, Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
@@ -36,7 +36,6 @@ _OF_SMALL_THREAD = (
     "id IN (SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND id > :after)"
 )
 _LATEST = "9999-12-31T23:59:59.999999Z"
-_UNMEASURED = Thought()
 
 
 def open_turn(
@@ -101,7 +100,7 @@ def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoug
             checksum(reply.role, reply.thread_id, reply.persona, timestamp, reply.content),
             (thoughts and thoughts.text) or None,
             (thoughts and thoughts.parts) or None,
-            *(reply.thought or _UNMEASURED),
+            *(reply.thought or UNMEASURED),
             reply.id,
             reply.run,
         ),
@@ -288,7 +287,7 @@ def _columns_of(persona: str, content: MessageContent) -> tuple[str, tuple[objec
         attachments.to_text(content.attachments) if content.attachments else None,
         content.reasoning,
         content.thought_parts,
-        *(content.thought or _UNMEASURED),
+        *(content.thought or UNMEASURED),
         content.superseded,
         content.reply_id,
     )

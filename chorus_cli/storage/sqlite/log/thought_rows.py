@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.log.messages import Message
 
+_HAS_THOUGHTS = "(reasoning IS NOT NULL OR thought_tokens IS NOT NULL OR thought_seconds IS NOT NULL)"
+
 
 def echoed(
     connection: sqlite3.Connection, rows: Sequence[Message], model: str, *, calls_only: bool
@@ -50,6 +52,16 @@ def of_replies(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, 
         (json.dumps(list(ids)),),
     )
     return {id_: Thoughts(text or "", parts or "") for id_, text, parts in cursor}
+
+
+def has_any(connection: sqlite3.Connection, thread_id: int, after: int, others: Iterable[int]) -> bool:
+    """Return whether a message of a thread ``after`` one, or one of the ``others``, has thoughts."""
+    (found,) = connection.execute(
+        f"SELECT EXISTS (SELECT 1 FROM messages WHERE thread_id = ? AND id > ? AND {_HAS_THOUGHTS}) OR EXISTS "
+        f"(SELECT 1 FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {_HAS_THOUGHTS})",
+        (thread_id, after, json.dumps([*others])),
+    ).fetchone()
+    return bool(found)
 
 
 def store_token_counts(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:

@@ -68,5 +68,10 @@ def test_a_status_that_litellm_invents_is_no_answer(cause: Exception | None, pro
     assert error.status_code is None
 
 
+def test_an_answer_that_litellm_does_not_understand_is_told_without_its_words() -> None:
+    error = raised(RaisedError("No attribute", is_pre_first_chunk=False), AttributeError("no attribute 'type'"))
+    assert error.problem == "The reply of openai/m broke off (not an event of its protocol)."
+
+
 def test_an_unknown_error_is_told_in_its_words() -> None:
     assert raised(ValueError("Odd.")).problem == "The request to openai/m failed (Odd)."
