@@ -165,7 +165,7 @@ class StrictChat:
             rest += [{"tool_calls": [piece]} for piece in (begun, *pieces)]
         end = _event({}, "tool_calls" if reply.calls else "stop")
         own = self.form.own(thinking, reply) if thinking else None
-        return Streamed(thoughts, [*map(_event, rest), end, _usage(), DONE], own)
+        return Streamed(thoughts, [*map(_event, rest), end, _usage(thinking), DONE], own)
 
     def prompt(self, body: Body, *, with_thoughts: bool) -> tuple[object, list[Any]]:
         messages = body["messages"]
@@ -184,9 +184,10 @@ def _event(delta: Body, reason: str | None = None) -> bytes:
     return event({"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]})
 
 
-def _usage() -> bytes:
+def _usage(thinking: Thinking | None) -> bytes:
     counts = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
-    details = {"completion_tokens_details": {"reasoning_tokens": 12}}
+    thought = len(thinking.words.split()) if thinking else 0
+    details = {"completion_tokens_details": {"reasoning_tokens": thought}}
     head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
     return event(head | {"usage": counts | details})
 

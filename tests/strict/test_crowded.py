@@ -50,6 +50,7 @@ async def test_a_turn_goes_on_after_a_fold_in_its_middle(name: str, stage: Stage
 @pytest.mark.parametrize("name", ["deepseek", "openrouter"])
 async def test_what_the_context_shows_is_sent_also_after_very_long_thoughts(name: str, stage: Stage) -> None:
     async with replace(stage, limit_tokens=6_000).players(name) as (player, (main,)):
+        main.server.protocol = main.server.protocol.lenient()
         for number, more_words in enumerate((500, 500, 9_000), 1):
             main.server.more_words = more_words
             main.server.will(Reply(f"Answer {number}."))
