@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WHILE_THINKING = "thinking … The user asks for tea. Green is best."
 AFTERWARDS = re.compile(rf"^Green tea\.\nthought for [\d.]+ s, {THOUGHT_TOKENS} tokens$", re.MULTILINE)
-NOTHING = "No reply in this thread has thoughts that can be read."
+NOTHING = "No reply in this thread has thoughts."
 MANY = 100_000
 MOST_BYTES, MOST_KILOBYTES = 200_000, 100_000
 
