@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.models.providers import PROVIDERS, ProtocolName
@@ -160,6 +161,7 @@ ECHO_RULES: tuple[EchoRule, ...] = (
 NO_RULE = EchoRule("", (), "", NO_ECHO, "", "")
 
 
+@lru_cache(maxsize=16)
 def echo_rule(endpoint: Endpoint) -> EchoRule:
     """Return the rule for the model of an endpoint."""
     name = _name(endpoint)

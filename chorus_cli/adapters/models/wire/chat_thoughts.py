@@ -43,7 +43,7 @@ class ReceivedThoughts:
 
     def texts(self, delta: JsonObject) -> Iterator[str]:
         """Yield the readable thoughts of a chunk."""
-        added = [self._join(piece) for piece in objects_at(delta, _DETAILS)]
+        added = [self._join(piece) for piece in objects_at(delta, _DETAILS)] if _DETAILS in delta else ()
         field = next((name for name in FIELDS if text_at(delta, name)), "")
         if field not in {"", FIELDS[0], self._came_in}:
             self._came_in = field

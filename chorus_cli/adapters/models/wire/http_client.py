@@ -138,10 +138,11 @@ def _refuse_other_protocols(stream: AsyncNetworkStream) -> None:
 
     async def checked(max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the library names it
         data = await read(max_bytes, timeout)
-        if len(begun) < len(_HTTP):
-            begun.extend(data[: len(_HTTP) - len(begun)])
-            if not _HTTP.startswith(begun):
-                raise FailedError(Failure(Trouble.NOT_HTTP))
+        begun.extend(data[: len(_HTTP)])
+        if len(begun) >= len(_HTTP):
+            stream.read = read  # type: ignore[method-assign]
+        if not (begun.startswith(_HTTP) or _HTTP.startswith(begun)):
+            raise FailedError(Failure(Trouble.NOT_HTTP))
         return data
 
     with suppress(AttributeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httpx
 
@@ -42,7 +42,11 @@ def body_of(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     Raises:
         UnpackingError: it is compressed otherwise than once by gzip or deflate.
     """
-    return unpacked(response.aiter_raw(), response.headers.get("Content-Encoding", ""))
+    encoding = response.headers.get("Content-Encoding", "")
+    if encoding:
+        return unpacked(response.aiter_raw(), encoding)
+    # Each piece of a reply would pass through for nothing; the library does not say that this is a generator.
+    return cast("AsyncGenerator[bytes, None]", response.aiter_raw())
 
 
 async def refusal(response: httpx.Response) -> Failure:
