@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PROMPT, Home, Terminal
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ GREETING = "chorus/eliza answers"
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
 PUT_OFF = "The text you had typed when the chat ended comes back to the prompt after the next"
 """The sentence goes on in another row."""
+
+_WAITING = 'while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"'
 
 
 def unsent(home: Home) -> list[str]:
@@ -64,6 +67,16 @@ def test_the_line_being_typed_stays_the_draft_while_the_history_is_looked_at(hom
         assert unsent(home) == [DRAFT]
 
 
+def held(home: Home, **variables: str) -> Terminal:
+    """Return a terminal in which the chat does not begin before `let_begin`, however slow the machine is."""
+    command = ["sh", "-c", _WAITING, str(home.path.parent / "ready"), *PROGRAM]
+    return Terminal({**home.environment, **variables}, command=command)
+
+
+def let_begin(home: Home) -> None:
+    (home.path.parent / "ready").touch()
+
+
 @pytest.fixture
 def early(home: Home) -> Iterator[Terminal]:
     """Start a chat that has a draft; its prompt is still to come."""
@@ -71,7 +84,7 @@ def early(home: Home) -> Iterator[Terminal]:
         chat.type(DRAFT)
         chat.await_line(f"{PROMPT} {DRAFT}")
         chat.hang_up()
-    with closing(Terminal(home.environment)) as chat:
+    with closing(held(home)) as chat:
         yield chat
 
 
@@ -81,6 +94,7 @@ def test_lines_typed_before_the_prompt_are_sent_without_the_draft_which_comes_af
 ) -> None:
     for line in lines:
         early.say(line)
+    let_begin(home)
     early.await_line(f"{PROMPT} {DRAFT}")
     assert home.said() == lines
     assert early.screen_text().count(RETURNED) == early.screen_text().count(PUT_OFF) == 1
@@ -94,6 +108,7 @@ def test_a_line_begun_before_the_prompt_is_ended_there_and_the_draft_comes_after
     home: Home, early: Terminal
 ) -> None:
     early.type("I am ea")
+    let_begin(home)
     early.await_text(PUT_OFF)
     early.await_line(f"{PROMPT} I am ea")
     told = early.screen_text()
@@ -105,6 +120,7 @@ def test_a_line_begun_before_the_prompt_is_ended_there_and_the_draft_comes_after
 
 def test_enter_before_the_prompt_does_not_send_the_draft(home: Home, early: Terminal) -> None:
     early.press("enter")
+    let_begin(home)
     early.await_line(f"{PROMPT} {DRAFT}")
     early.watch(0.2)
     early.await_line(f"{PROMPT} {DRAFT}")
@@ -112,8 +128,10 @@ def test_enter_before_the_prompt_does_not_send_the_draft(home: Home, early: Term
 
 
 def test_the_greeting_does_not_continue_a_line_typed_before_it(home: Home) -> None:
-    with closing(Terminal({**home.environment, "CHORUS_MODEL": "chorus/eliza"})) as chat:
+    with closing(held(home, CHORUS_MODEL="chorus/eliza")) as chat:
         chat.type("half")
+        chat.await_text("half")
+        let_begin(home)
         chat.await_line(f"{PROMPT} half")
         echoed, greeting, *_ = chat.screen_text().splitlines()
         assert (echoed, greeting.split()[0]) == ("half", "Chorus")
