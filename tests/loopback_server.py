@@ -5,24 +5,34 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.loopback import Quiet, listening
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+
+class Asked(NamedTuple):
+    """A request as it came; the names of headers are in lower case."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
 
 
 @contextmanager
-def serving(answer: Callable[[dict[str, Any]], tuple[int, Iterable[bytes]]]) -> Iterator[str]:
-    """Serve status and pieces of the body that ``answer`` gives for a posted body; yields the address.
+def answering(answer: Callable[[Asked], tuple[int, Iterable[bytes]]]) -> Iterator[str]:
+    """Serve status and pieces of the body that ``answer`` gives for what is posted; yields the address.
 
     Each piece is sent when it comes. Clients that are still connected in the end are not waited for.
     """
 
     class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            status, pieces = answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            status, pieces = answer(Asked(self.path, headers, body))
             with suppress(ConnectionError):
                 self.send_response(status)
                 self.send_header("Content-Type", "text/event-stream" if status == 200 else "application/json")
@@ -32,4 +42,11 @@ def serving(answer: Callable[[dict[str, Any]], tuple[int, Iterable[bytes]]]) -> 
                     self.wfile.flush()
 
     with listening(Handler) as address:
+        yield address
+
+
+@contextmanager
+def serving(answer: Callable[[dict[str, Any]], tuple[int, Iterable[bytes]]]) -> Iterator[str]:
+    """Serve as ``answering`` does what ``answer`` gives for the body alone; yields the address with its version."""
+    with answering(lambda asked: answer(asked.body)) as address:
         yield f"{address}/v1"

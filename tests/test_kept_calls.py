@@ -21,9 +21,10 @@ from chorus_cli.adapters.models.wire.protocol import WireProtocol
 from chorus_cli.storage.sqlite.store import Store
 from tests.adapters.models.ways import MODEL_MAP
 from tests.fakes import FakeClock, ScriptedModel
+from tests.loopback_server import Asked
 from tests.services.world import World, built
 from tests.strict.providers import PROVIDERS
-from tests.strict.server import Asked, Call, Reply, Sent, StrictServer, serving
+from tests.strict.server import Call, Reply, Sent, StrictServer, serving
 from tests.terminal.driver import Home
 
 ARCHIVE = Path(__file__).with_name("kept_calls.zip")

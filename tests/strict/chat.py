@@ -15,7 +15,8 @@ from tests.strict.thoughts import NO_ECHO, EchoRule, Said, check_thoughts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tests.strict.server import Asked, Body, Reply, Sent, StrictProtocol, Thinking
+    from tests.loopback_server import Asked
+    from tests.strict.server import Body, Reply, Sent, StrictProtocol, Thinking
 
 _BASE_FIELDS = {"role", "content", "tool_calls", "tool_call_id"}
 _PARAMETERS = {

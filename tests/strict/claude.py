@@ -14,7 +14,8 @@ from tests.strict.thoughts import EchoRule, Said, check_thoughts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tests.strict.server import Asked, Body, Reply, Sent, StrictProtocol, Thinking
+    from tests.loopback_server import Asked
+    from tests.strict.server import Body, Reply, Sent, StrictProtocol, Thinking
 
 _PARAMETERS = {
     *("model", "messages", "max_tokens", "system", "stream", "tools", "tool_choice", "thinking", "output_config"),

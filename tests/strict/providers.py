@@ -70,6 +70,15 @@ def _chat(field: str, echo: EchoRule, unknown: str = UNKNOWN) -> StrictChat:
     return StrictChat(in_field(field), echo, frozenset({field}), unknown=unknown)
 
 
+_CLAUDE = Strict(
+    "anthropic/claude-sonnet-5",
+    "ANTHROPIC_BASE_URL",
+    StrictClaude(),
+    within_turn=True,
+    path="",
+    id_of="toolu_{}".format,
+    misfit=misfit_of_anthropic,
+)
 _TURN_CALLS = EchoRule(within_turn=True, calls_only=True)
 
 PROVIDERS: Mapping[str, Strict] = {
@@ -132,38 +141,21 @@ PROVIDERS: Mapping[str, Strict] = {
         within_turn=True,
         shows=False,
     ),
-    "claude": Strict(
-        "anthropic/claude-sonnet-5",
-        "ANTHROPIC_BASE_URL",
-        StrictClaude(),
-        within_turn=True,
-        path="",
-        id_of="toolu_{}".format,
-        misfit=misfit_of_anthropic,
+    "claude": _CLAUDE,
+    "claude-bound": _CLAUDE._replace(
+        model="anthropic/claude-fable-5-2", protocol=StrictClaude(frozenset({"adaptive"}), is_bound=True)
     ),
-    "claude-bound": Strict(
-        "anthropic/claude-fable-5-2",
-        "ANTHROPIC_BASE_URL",
-        StrictClaude(frozenset({"adaptive"}), is_bound=True),
-        within_turn=True,
-        path="",
-        id_of="toolu_{}".format,
-        misfit=misfit_of_anthropic,
-    ),
-    "claude-manual": Strict(
-        "anthropic/claude-sonnet-4-5",
-        "ANTHROPIC_BASE_URL",
-        StrictClaude(
+    "claude-manual": _CLAUDE._replace(
+        model="anthropic/claude-sonnet-4-5",
+        protocol=StrictClaude(
             frozenset({"enabled", "disabled"}),
             frozenset(),
             takes_temperature=True,
             echo=EchoRule(calls_only=True),
         ),
+        within_turn=False,
         effort="low",
         thinks_once=True,
-        path="",
-        id_of="toolu_{}".format,
-        misfit=misfit_of_anthropic,
     ),
     "responses": Strict(
         "openai/responses/gpt-5.5",

@@ -13,7 +13,8 @@ from tests.strict.thoughts import EchoRule, Said, check_thoughts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.strict.server import Asked, Body, Reply, Sent, StrictProtocol, Thinking
+    from tests.loopback_server import Asked
+    from tests.strict.server import Body, Reply, Sent, StrictProtocol, Thinking
 
 _PARAMETERS = {
     *("model", "input", "instructions", "stream", "store", "include", "reasoning", "tools", "tool_choice"),

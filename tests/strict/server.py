@@ -9,13 +9,12 @@ import json
 import re
 import threading
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from benchmarks.loopback import Quiet, listening
+from tests.loopback_server import Asked, answering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,14 +33,6 @@ class RefusedError(Exception):
     def __init__(self, sentence: str, status: int = 400) -> None:
         super().__init__(sentence)
         self.status = status
-
-
-class Asked(NamedTuple):
-    """A request as it came; the names of headers are in lower case."""
-
-    path: str
-    headers: Mapping[str, str]
-    body: Body
 
 
 class Call(NamedTuple):
@@ -226,21 +217,7 @@ def refusal_body(sentence: str, status: int) -> bytes:
 @contextmanager
 def serving(server: StrictServer) -> Iterator[StrictServer]:
     """Start a server in threads of this process."""
-
-    class Handler(Quiet, BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            status, pieces = server.answer(Asked(self.path, headers, body))
-            with suppress(ConnectionError):
-                self.send_response(status)
-                self.send_header("Content-Type", "text/event-stream" if status == 200 else "application/json")
-                self.end_headers()
-                for piece in pieces:
-                    self.wfile.write(piece)
-                    self.wfile.flush()
-
-    with listening(Handler) as server.address:
+    with answering(server.answer) as server.address:
         try:
             yield server
         finally:

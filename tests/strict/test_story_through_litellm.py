@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from tests.adapters.models.asked_models import BY_LITELLM
+from tests.loopback_server import Asked
 from tests.strict.by_services import Stage
 from tests.strict.chat import HIDDEN, MISTRAL, StrictChat
 from tests.strict.gemini import StrictGemini
 from tests.strict.providers import PROVIDERS
 from tests.strict.responses import StrictResponses
-from tests.strict.server import Asked, Body, Reply, Sent, Streamed, StrictProtocol, Thinking
+from tests.strict.server import Body, Reply, Sent, Streamed, StrictProtocol, Thinking
 from tests.strict.story import Story
 from tests.strict.thoughts import NO_ECHO
 

@@ -36,22 +36,23 @@ class ForeignWords(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Note the first line of a text, if there are words in it; the others may quote the conversation."""
-        first_line = self._without_traceback(text).strip().partition("\n")[0]
+        first_line = next(filter(None, map(str.strip, self._own_lines(text))), "")
         if first_line and self.is_kept:
             # What cannot be kept is no reason to fail, for a library even less.
             with suppress(ChorusError, OSError):
                 self._note(first_line)
         return len(text)
 
-    def _without_traceback(self, text: str) -> str:
-        """Return a text without the lines of a traceback, which Python writes one by one; its last one is in short."""
-        self._in_traceback = self._in_traceback or text.startswith(_BEGINS)
-        if not self._in_traceback:
-            return text
-        if not text or text.startswith((_BEGINS, " ")):
-            return ""
-        self._in_traceback = False
-        return text.partition(":")[0]
+    def _own_lines(self, text: str) -> Iterator[str]:
+        """Yield the lines of a text; of a traceback, which Python writes line by line, only the kind of its error."""
+        for line in text.splitlines():
+            if line.startswith(_BEGINS):
+                self._in_traceback = True
+            elif not self._in_traceback:
+                yield line
+            elif line and not line.startswith(" "):
+                self._in_traceback = False
+                yield line.partition(":")[0]
 
     def _note(self, line: str) -> None:
         from chorus_cli.adapters.machine.bug_report import note  # noqa: PLC0415 - libraries rarely have anything to say

@@ -137,7 +137,7 @@ def _connection(server: _Server, deadline: float) -> socket.socket:
 
 
 class _Timed(io.RawIOBase):
-    """As much of a socket as the library needs, each of whose uses ends by the deadline."""
+    """A socket for ``http.client``, with one deadline."""
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:
         self._connection = connection

@@ -37,7 +37,6 @@ _LAID_OUT = b'{\n    "'
 _INDENT = 4
 
 # Entries that price the fine-tuned variants of a model.
-_BY_RESPONSES = "openai/responses/"
 _TUNED = "ft:"
 
 
@@ -168,7 +167,7 @@ class ModelMap:
         entry's provider is ``anthropic`` or one of its kinds, as ``vertex_ai-language-models`` is of ``vertex_ai``.
         """
         # The name of a protocol is no part of a model's.
-        model = model.replace(_BY_RESPONSES, "openai/", 1) if model.startswith(_BY_RESPONSES) else model
+        model = model.replace("openai/responses/", "openai/", 1)
         entry = self._entry(model)
         if entry is not None:
             yield entry

@@ -141,11 +141,10 @@ _NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
 
 def without_option(text: str, option: str) -> tuple[str, bool]:
     """Return a text without an option such as ``--thoughts``, and whether it was there; within quotes it is a word."""
-    for found in re.finditer(rf"(?<!\S){option}(?!\S)", text):
-        before, after = text[: found.start()], text[found.end() :]
-        if before.count('"') % 2 == 0:
-            return f"{before.rstrip()} {after.lstrip()}".strip(), True
-    return text, False
+    found = next((found for found in re.finditer(rf'"[^"]*"?|(?<!\S){option}(?!\S)', text) if found[0] == option), None)
+    if found is None:
+        return text, False
+    return f"{text[: found.start()].rstrip()} {text[found.end() :].lstrip()}".strip(), True
 
 
 def _number(text: str, _now: datetime) -> int:

@@ -126,7 +126,7 @@ class Focus:
         return None
 
     async def newest_thoughts(self) -> list[tuple[Thought, str]]:
-        """Return the readable thoughts of the newest turn of the thread in focus that has any, reply by reply."""
+        """Return the thoughts of the newest turn of the thread in focus that has any, as `newest_thoughts_of` does."""
         return await self._store.read(newest_thoughts_of, self.slug, self.thread_id)
 
     def new_warnings(self, target: Target) -> tuple[str, ...]:

@@ -60,8 +60,10 @@ def test_of_a_traceback_the_kind_is_noted(tmp_path: Path) -> None:
         with noted(lambda: file, ENVIRONMENT):
             traceback.print_exception(error)
             show()
+            sys.stderr.write(traceback.format_exc())
+            show()
     lines = [line.split(" ", 1)[1] for line in file.read_text(encoding="utf-8").splitlines()]
-    assert lines == ["ValueError", "quotes [redacted]"]
+    assert lines == ["ValueError", "quotes [redacted]"] * 2
 
 
 def test_standard_error_is_found_behind_it(tmp_path: Path) -> None:

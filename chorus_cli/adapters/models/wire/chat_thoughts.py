@@ -83,18 +83,17 @@ class ReceivedThoughts:
 
     def _grown(self, key: tuple[str, object], text: Pieces, piece: str) -> str:
         """Add a piece, and return what is new of it: MiniMax sends the whole text each time."""
-        if key not in self._repeating and len(piece) > len(text) > 0 and piece.startswith(text[0]):
+        if not piece:
+            return ""
+        # Looking at the first piece spares joining all of them for each token.
+        if text and len(piece) >= len(text) and piece.startswith(text[0]):
             before = "".join(text)
-            if len(piece) > len(before) and piece.startswith(before):
+            if piece.startswith(before) and (len(piece) > len(before) or key in self._repeating):
                 self._repeating.add(key)
-                text[:] = [before]
-        if key not in self._repeating:
-            text.append(piece)
-            return piece
-        new = piece[len(text[0]) :]
-        if new:
-            text[:] = [piece]
-        return new
+                text[:] = [piece]
+                return piece[len(before) :]
+        text.append(piece)
+        return piece
 
 
 class AssistantForm(NamedTuple):

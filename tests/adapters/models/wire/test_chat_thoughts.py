@@ -80,6 +80,20 @@ def test_details_that_come_whole_each_time_are_the_last_of_them() -> None:
     assert [part["text"] for part in parts] == [pieces[-1]]
 
 
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        (["", "The", " user", " asks."], "The user asks."),
+        (["The", "The user", " asks", " for tea."], "The user asks for tea."),
+        (["ha", "ha", "ha!"], "hahaha!"),
+    ],
+)
+def test_details_that_come_in_pieces_lose_none(pieces: list[str], whole: str) -> None:
+    details = [delta(reasoning_details=[{"type": "reasoning.text", "index": 0, "text": piece}]) for piece in pieces]
+    texts, parts = parts_of(*details)
+    assert (texts, [part["text"] for part in parts]) == (whole, [whole])
+
+
 def test_chunks_of_mistral_are_one_with_the_newest_signature() -> None:
     def thinking(text: str, **more: object) -> dict[str, object]:
         return delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": text}], **more}])
