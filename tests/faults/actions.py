@@ -137,6 +137,18 @@ def _tool_failed(place: Place, _: Ending) -> bool:
     return "could not do that" in told
 
 
+def _is_purged(place: Place, _: Ending) -> bool:
+    """Return whether nothing has the word, and the rest of a session is in its row and its file."""
+    sessions = [*(place.home.path / "personas" / "chorus" / "sessions").glob("*.json")]
+    rows = place.sql("SELECT session_id || '.json' FROM sessions")
+    held = [*sessions, place.home.path / "chorus.db"]
+    return len(rows) == 1 and [path.name for path in sessions] == rows and not any(map(_has_word, held))
+
+
+def _has_word(path: Path) -> bool:
+    return "unhappy" in path.name or b"unhappy" in path.read_bytes()
+
+
 def _backup_is_whole(place: Place, _: Ending) -> bool:
     path = place.aside / "backup.zip"
     if not path.exists():
@@ -190,11 +202,10 @@ ACTIONS = (
     ),
     Action(
         "a purge",
-        ("purge", "--yes", "message", "3"),
-        _counts("SELECT count(*) FROM messages WHERE content LIKE '%I am glad%'", 0),
-        (_TOLD, ("ask", "I am glad")),
-        # Killed in the middle, it is carried on by a purge or the doctor.
-        is_begun=lambda *_: True,
+        ("purge", "--yes", "thread", "1"),
+        _is_purged,
+        # One session has only what goes, the other one something else too, and a name that goes.
+        (_TOLD, _SAVED, ("ask", "/thread new other"), ("ask", "I am glad"), ("ask", "/context save I am unhappy")),
         replaces=True,
     ),
     Action("an import", ("import", "ASIDE/chat.jsonl"), _operation("import")),

@@ -8,7 +8,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import BackupError, HomeError, PurgeError, SessionError, StorageError
+from chorus_cli.core.errors import BackupError, HomeError, PurgeError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.purge_reports import backups_sentence
 from chorus_cli.core.upkeep.purging import NO_CRITERIA, WITH_BACKUPS
@@ -112,14 +112,15 @@ class Purging:
         that `rewrite_backups` follows, if there are any that still hold it.
 
         Raises:
-            PurgeError: another Chorus is at it, or it is not complete.
+            PurgeError: another Chorus is at it, a message is being written, or it is not complete.
             StorageError: it could not be decided; nothing was purged.
         """
         async with self._alone(self.patience_seconds):
             if await self.store.read(carrying_out.is_pending):
                 await self._carry_on(tell)
-            await self.store.write(carrying_out.decide, found.wanted, with_backups=with_backups)
-            await self._to_its_end()
+            _, is_stopped = await run_to_completion(self._decided(found.wanted, with_backups=with_backups))
+            if is_stopped:
+                raise asyncio.CancelledError
         amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
         verb = "is" if found.extent.messages == 1 else "are"
         # A backup may have been made since the extent was shown.
@@ -201,11 +202,15 @@ class Purging:
                 failures.append(f"{path} still has it. {error}")
         return _Rewritten(rewritten, tuple(failures))
 
+    async def _decided(self, wanted: WantedPurge, *, with_backups: bool) -> None:
+        await self.store.write(carrying_out.decide, self.home, wanted, self.clock.now(), with_backups=with_backups)
+        await self._to_its_end()
+
     async def _to_its_end(self) -> WantedPurge | None:
         """Carry the purge of the log on to its end, even if the caller is cancelled; return criteria for backups."""
         try:
             wanted, is_stopped = await run_to_completion(self._steps())
-        except (StorageError, PurgeError, SessionError) as error:
+        except (StorageError, PurgeError) as error:
             raise PurgeError(f"The purge is not complete. {error} The next start of Chorus carries it on.") from error
         if is_stopped:
             raise asyncio.CancelledError
@@ -213,7 +218,8 @@ class Purging:
 
     async def _steps(self) -> WantedPurge | None:
         if not await self.store.read(carrying_out.is_compact):
-            await self.store.write(carrying_out.overwrite, self.home, self.clock.now())
+            await self.store.write(carrying_out.take_up, self.home, self.clock.now())
+            await self.store.write(carrying_out.change_files, self.home)
             await self.store.compact()
             await asyncio.to_thread(files.delete_remains, self.places)
         return await self.store.write(carrying_out.complete_log)

@@ -167,7 +167,8 @@ def _purge(places: Places, folder: Path, sought: Sought, now: datetime) -> froze
         connection.execute("BEGIN IMMEDIATE")
         traced = _traced(connection, places, folder, sought)
         for change in traced.sessions:
-            sessions.store(connection, change, sessions.write(folder / archive.PERSONAS, change))
+            sessions.store(connection, change)
+            files.change(sessions.file_change(folder / archive.PERSONAS, change))
         sessions.forget(connection, traced.lost_sessions)
         overwriting.overwrite(connection, traced.found.ids, now)
         connection.execute("COMMIT")

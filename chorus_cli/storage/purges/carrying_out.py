@@ -1,14 +1,16 @@
 """A purge from its decision to its end.
 
-The decision is stored first, so that a purge that is killed is carried on by the next start or the next purge. Then
-files and rows are overwritten, in one transaction as far as the log is concerned, and all of it can be done again. Then
-the file of the log is made anew (`Store.compact`), and backups are rewritten if that was asked for.
+One transaction overwrites the rows and stores what is left to do, so that a purge that is killed is carried on by the
+next start or the next purge. Then files are changed, which can be done again, the file of the log is made anew
+(`Store.compact`), and backups are rewritten if that was asked for.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.editing.lines import HUMAN
@@ -20,7 +22,9 @@ from chorus_cli.storage.files import permissions
 from chorus_cli.storage.files.persona_files import DOCUMENTS_FOLDER
 from chorus_cli.storage.files.session_files import SESSIONS_FOLDER
 from chorus_cli.storage.purges import files, overwriting, repetitions, sessions
+from chorus_cli.storage.purges.attached import named_attachments
 from chorus_cli.storage.purges.concerned import Concerned, concerned
+from chorus_cli.storage.purges.files import FileChange
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import message_rows
 
@@ -28,14 +32,13 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from chorus_cli.core.upkeep.purge_reports import Repetition
     from chorus_cli.core.upkeep.traces import Watch
     from chorus_cli.storage.purges.files import StateFolders
     from chorus_cli.storage.purges.sessions import SessionChange
 
-_ROWS, _SPACE, _BACKUPS = "rows", "space", "backups"
+_ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
 
 
 class PurgedHome(NamedTuple):
@@ -81,7 +84,7 @@ def extent(connection: sqlite3.Connection, home: PurgedHome, found: Concerned, w
         sessions=tuple(f"{each.persona}/{each.session_id}" for each in chain(*changes.values())),
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
-        drafts=tuple(path.name for path in files.texts_in_files(home.state, found)),
+        drafts=tuple(each.path.name for each in files.texts_in_files(home.state, found)),
         unsearched_pdfs=files.unsearched_pdfs(connection, home.attachments, found),
     )
 
@@ -102,19 +105,25 @@ def _elsewhere(
         yield from files.repetitions(connection, home.state, home.attachments, found)
 
 
-def decide(connection: sqlite3.Connection, wanted: WantedPurge, *, with_backups: bool = False) -> None:
-    """Store the decision, and whether backups are to be rewritten too."""
-    _store(connection, _ROWS, wanted, with_backups=with_backups)
+def decide(
+    connection: sqlite3.Connection, home: PurgedHome, wanted: WantedPurge, now: datetime, *, with_backups: bool = False
+) -> None:
+    """Overwrite the rows of a purge, and store the changes of files that follow, and whether backups are rewritten too.
 
-
-def _store(connection: sqlite3.Connection, stage: str, wanted: WantedPurge, *, with_backups: bool) -> None:
-    stored = {"stage": stage, "wanted": wanted.as_json(), "with_backups": with_backups}
-    meta_rows.store(connection, meta_rows.PURGE, json.dumps(stored))
-
-
-def _stored(connection: sqlite3.Connection) -> dict[str, Any]:
-    stored: dict[str, Any] = json.loads(meta_rows.value(connection, meta_rows.PURGE) or "{}")
-    return stored
+    Raises:
+        PurgeError: a file cannot be read, or one of the messages is being written.
+    """
+    _require_access(home)
+    found = concerned(connection, wanted)
+    attached = _attachments(connection, home, found)
+    changes = [*_change_sessions(connection, home, found), *files.texts_in_files(home.state, found)]
+    overwriting.overwrite(connection, found.ids, now)
+    # The words of a search are not stored, unless they are to be found in backups.
+    criteria = wanted.criteria() if with_backups else NO_CRITERIA
+    # A home may be moved before this is carried on.
+    paths = [(*(os.path.relpath(path, home.personas) for path in each[:2]), each.text) for each in changes]
+    left = {"wanted": criteria.as_json(), "with_backups": with_backups, "files": paths, "attachments": [*attached]}
+    _store(connection, _FILES, left)
 
 
 def is_pending(connection: sqlite3.Connection) -> bool:
@@ -122,29 +131,45 @@ def is_pending(connection: sqlite3.Connection) -> bool:
     return meta_rows.value(connection, meta_rows.PURGE) is not None
 
 
-def overwrite(connection: sqlite3.Connection, home: PurgedHome, now: datetime) -> Concerned | None:
-    """Overwrite the files and rows of the purge that was decided; ``None`` if that is done already.
+def take_up(connection: sqlite3.Connection, home: PurgedHome, now: datetime) -> None:
+    """Decide a purge anew of which an older Chorus has stored that it was decided, and overwritten nothing yet.
 
     Raises:
-        PurgeError: a file cannot be read or written, or one of the messages is being written again.
-        SessionError: a session cannot be written.
+        PurgeError: a file cannot be read, or one of the messages is being written.
     """
     stored = _stored(connection)
-    if stored.get("stage") != _ROWS:
-        return None
-    _require_access(home)
-    wanted = WantedPurge.from_json(stored["wanted"])
-    found = concerned(connection, wanted)
-    _overwrite_sessions(connection, home, found)
-    for path in files.texts_in_files(home.state, found):
-        files.take_out(path, found)
-    attached = _attachments(connection, home, found)
-    overwriting.overwrite(connection, found.ids, now)
-    files.delete_attachments(home.attachments, attached)
-    # The words of a search are overwritten with the decision, unless they are to be found in backups.
-    with_backups = bool(stored.get("with_backups"))
-    _store(connection, _SPACE, wanted.criteria() if with_backups else NO_CRITERIA, with_backups=with_backups)
-    return found
+    if stored.get("stage") == _ROWS:
+        wanted = WantedPurge.from_json(stored["wanted"])
+        decide(connection, home, wanted, now, with_backups=bool(stored.get("with_backups")))
+
+
+def change_files(connection: sqlite3.Connection, home: PurgedHome) -> None:
+    """Change the files of the purge that was decided; nothing is done if that is done already.
+
+    Raises:
+        PurgeError: one cannot be written or deleted.
+    """
+    stored = _stored(connection)
+    if stored.get("stage") != _FILES:
+        return
+    for *paths, text in stored["files"]:
+        path, after = (Path(os.path.normpath(home.personas / each)) for each in paths)
+        try:
+            files.change(FileChange(path, after, text))
+        except OSError as error:
+            raise PurgeError(f"{path} cannot be changed: {error.strerror or error}.") from error
+    # Another chat may have sent one of them again meanwhile.
+    files.delete_attachments(home.attachments, {*stored["attachments"]} - named_attachments(connection))
+    _store(connection, _SPACE, {name: stored[name] for name in ("wanted", "with_backups")})
+
+
+def _store(connection: sqlite3.Connection, stage: str, left: Mapping[str, Any]) -> None:
+    meta_rows.store(connection, meta_rows.PURGE, json.dumps({**left, "stage": stage}))
+
+
+def _stored(connection: sqlite3.Connection) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(meta_rows.value(connection, meta_rows.PURGE) or "{}")
+    return stored
 
 
 def is_compact(connection: sqlite3.Connection) -> bool:
@@ -158,9 +183,8 @@ def complete_log(connection: sqlite3.Connection) -> WantedPurge | None:
     if not stored.get("with_backups"):
         complete(connection)
         return None
-    wanted = WantedPurge.from_json(stored["wanted"])
-    _store(connection, _BACKUPS, wanted, with_backups=True)
-    return wanted
+    _store(connection, _BACKUPS, stored)
+    return WantedPurge.from_json(stored["wanted"])
 
 
 def complete(connection: sqlite3.Connection) -> None:
@@ -193,10 +217,15 @@ def _attachments(connection: sqlite3.Connection, home: PurgedHome, found: Concer
     return lonely | files.unsent_attachments(connection, home.attachments, found)
 
 
-def _overwrite_sessions(connection: sqlite3.Connection, home: PurgedHome, found: Concerned) -> None:
+def _change_sessions(connection: sqlite3.Connection, home: PurgedHome, found: Concerned) -> list[FileChange]:
+    """Change the rows of sessions, and return the changes of their files."""
     texts = sessions.saved_texts(connection, found)
-    for change in sessions.changes(home.personas, texts):
-        sessions.store(connection, change, sessions.write(home.personas, change))
-    for change in sessions.changes(home.deleted, texts):
-        sessions.write(home.deleted, change)
     sessions.forget(connection, sessions.lost(connection, home.personas, texts))
+    kept, deleted = ([*sessions.changes(folder, texts)] for folder in (home.personas, home.deleted))
+    for change in kept:
+        sessions.store(connection, change)
+    return [
+        sessions.file_change(folder, change)
+        for folder, changes in ((home.personas, kept), (home.deleted, deleted))
+        for change in changes
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from contextlib import suppress
@@ -36,6 +37,30 @@ class StateFolders(NamedTuple):
     drafts: Path
     rescue: Path
     is_alive: Callable[[str], bool]
+
+
+class FileChange(NamedTuple):
+    """A file to be replaced by a text, under the name of ``after``; without a text it is to be deleted."""
+
+    path: Path
+    after: Path
+    text: str | None = None
+
+
+def change(wanted: FileChange) -> None:
+    """Carry out a change, which can be repeated: a file that is gone stays so.
+
+    Raises:
+        OSError: it cannot be written or deleted.
+    """
+    path, after, text = wanted
+    if not os.path.lexists(path):
+        return
+    if text is not None:
+        write_atomically(after, text)
+    if text is None or after != path:
+        path.unlink()
+        sync_folder(path.parent)
 
 
 def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict[str, int]:
@@ -91,17 +116,19 @@ def delete_attachments(folder: Path, digests: Iterable[str]) -> None:
             _delete(path)
 
 
-def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[Path]:
-    """Yield drafts, and files of texts that could not be stored, that repeat purged texts.
+def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[FileChange]:
+    """Yield the changes of drafts, and of files of texts that could not be stored: texts that are purged go.
 
     A draft that a running Chorus has open is left to it.
     """
     for path in sorted(folders.drafts.glob("*")):
         if not drafts.is_owned(path, folders.is_alive) and found.repeats(text_of(path), _UNKNOWN):
-            yield path
+            yield FileChange(path, path)
     for path in sorted(rescued_files.files(folders.rescue)):
-        if any(_is_purged(line, found) for line in text_of(path).splitlines()):
-            yield path
+        lines = text_of(path).splitlines()
+        kept = [line for line in lines if not _is_purged(line, found)]
+        if len(kept) < len(lines):
+            yield FileChange(path, path, "".join(f"{line}\n" for line in kept) or None)
 
 
 def repetitions(
@@ -119,23 +146,6 @@ def repetitions(
         for line in text_of(path).splitlines():
             if found.traces.have_run_in(line) and not _is_purged(line, found):
                 yield Repetition("text that could not be stored", path.name, _UNKNOWN, line)
-
-
-def take_out(path: Path, found: Concerned) -> None:
-    """Delete a draft, or the texts of a file that repeat purged texts.
-
-    Raises:
-        PurgeError: it cannot be written.
-    """
-    lines = text_of(path).splitlines() if path.suffix == ".jsonl" else []
-    kept = [line for line in lines if not _is_purged(line, found)]
-    if not kept:
-        _delete(path)
-        return
-    try:
-        write_atomically(path, "".join(f"{line}\n" for line in kept))
-    except OSError as error:
-        raise PurgeError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def delete_remains(places: Places) -> None:

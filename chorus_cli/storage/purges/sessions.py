@@ -1,4 +1,4 @@
-"""Saved sessions without purged texts: their files, and then their rows.
+"""Saved sessions without purged texts: their rows and their files.
 
 A session loses the messages, and with one of them its summary; one that has none left is deleted.
 """
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import SessionError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.memory.prompt import without_items
+from chorus_cli.core.sessions import format as session_format
 from chorus_cli.core.sessions.names import candidates
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.traces import is_part, words_in_line
 from chorus_cli.storage.files import session_files
-from chorus_cli.storage.files.durable_files import sync_folder
+from chorus_cli.storage.purges.files import FileChange
 from chorus_cli.storage.purges.selection import in_lines
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def changes(personas: Path, texts: SavedTexts) -> Iterator[SessionChange]:
     """
     for path in sorted(personas.glob(f"*/{session_files.SESSIONS_FOLDER}")):
         persona = path.parent.name
-        for session_id in sorted(session_files.ids(personas, persona)):
+        names = {*session_files.ids(personas, persona)}
+        for session_id in sorted(names):
             if persona in texts.found.wanted.personas:
                 yield SessionChange(persona, session_id, None)
                 continue
@@ -131,43 +133,37 @@ def changes(personas: Path, texts: SavedTexts) -> Iterator[SessionChange]:
                     yield SessionChange(persona, session_id, None)
                 continue
             after = texts.purged(before)
+            if after.session_id != session_id:
+                free = next(name for name in candidates(after.session_id) if name not in names)
+                names.add(free)
+                after = replace(after, session_id=free)
             if after != before:
                 yield SessionChange(persona, session_id, after if after.messages else None)
 
 
-def write(personas: Path, change: SessionChange) -> str | None:
-    """Carry out a change of a file, and return the name that the session has then, ``None`` if it is deleted.
-
-    Raises:
-        SessionError: it cannot be written.
-    """
+def file_change(personas: Path, change: SessionChange) -> FileChange:
+    """Return the change of the file of a session."""
     path = session_files.path_of(personas, change.persona, change.session_id)
     after = change.after
-    if after is not None and after.session_id == change.session_id:
-        session_files.rewrite(personas, after)
-        return after.session_id
-    named = session_files.create(personas, after, candidates(after.session_id)).session_id if after else None
-    try:
-        path.unlink(missing_ok=True)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise SessionError(f"{path} cannot be deleted: {error.strerror or error}.") from error
-    return named
+    if after is None:
+        return FileChange(path, path)
+    named = session_files.path_of(personas, change.persona, after.session_id)
+    return FileChange(path, named, session_format.text_of(after))
 
 
-def store(connection: sqlite3.Connection, change: SessionChange, named: str | None) -> None:
-    """Bring the row of a session into line with its file; the idle timer begins a new one."""
+def store(connection: sqlite3.Connection, change: SessionChange) -> None:
+    """Carry out a change of the row of a session; the idle timer begins a new one."""
     key = (change.persona, change.session_id)
     after = change.after
-    if after is None or named is None:
+    if after is None:
         connection.execute("DELETE FROM sessions WHERE persona = ? AND session_id = ?", key)
     else:
         connection.execute(
-            "UPDATE sessions SET session_id = ?, description = ?, summary = ?, message_count = ?, token_estimate = ?, "
-            "file_path = ? WHERE persona = ? AND session_id = ?",
+            "UPDATE OR REPLACE sessions SET session_id = ?, description = ?, summary = ?, message_count = ?, "
+            "token_estimate = ?, file_path = ? WHERE persona = ? AND session_id = ?",
             (
-                *(named, after.description, after.summary, len(after.messages), after.token_estimate),
-                f"{change.persona}/{session_files.SESSIONS_FOLDER}/{named}.json",
+                *(after.session_id, after.description, after.summary, len(after.messages), after.token_estimate),
+                f"{change.persona}/{session_files.SESSIONS_FOLDER}/{after.session_id}.json",
                 *key,
             ),
         )
