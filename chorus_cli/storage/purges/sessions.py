@@ -5,11 +5,12 @@ A session loses the messages, and with one of them its summary; one that has non
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import SessionError
+from chorus_cli.core.errors import PurgeError, SessionError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.memory.prompt import without_items
 from chorus_cli.core.sessions import format as session_format
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from chorus_cli.storage.purges.concerned import Concerned
 
 _PURGED = "purged"
+_FAULTS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""The errors of a machine that cannot read a session now, which is no fault of the session."""
 _TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
@@ -117,7 +120,10 @@ class SessionChange:
 def changes(personas: Path, texts: SavedTexts) -> Iterator[SessionChange]:
     """Yield the sessions below a folder of personas that hold something of a purge.
 
-    One that cannot be read is deleted if its text repeats it.
+    One that is damaged is deleted if its text repeats it.
+
+    Raises:
+        PurgeError: the machine cannot read one now.
     """
     for path in sorted(personas.glob(f"*/{session_files.SESSIONS_FOLDER}")):
         persona = path.parent.name
@@ -128,7 +134,9 @@ def changes(personas: Path, texts: SavedTexts) -> Iterator[SessionChange]:
                 continue
             try:
                 before = session_files.read(personas, persona, session_id)
-            except SessionError:
+            except SessionError as error:
+                if isinstance(error.__cause__, OSError) and error.__cause__.errno in _FAULTS:
+                    raise PurgeError(f"{error} Nothing was purged.") from error
                 if texts.found.repeats(_raw(session_files.path_of(personas, persona, session_id)), persona):
                     yield SessionChange(persona, session_id, None)
                 continue
