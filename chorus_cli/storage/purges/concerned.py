@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _TITLE_CHARACTERS = 40
 """The beginning of a first message that other programs may have been told as the title of its thread."""
 
+_SAYS = "(content <> '' OR tool_calls <> '' OR attachments <> '' OR reasoning <> '' OR thought_parts <> '')"
+"""The condition for a message with something in it; the row of a reply that only calls tools is empty."""
+
 
 class _SummaryRow(NamedTuple):
     id: int
@@ -236,7 +239,8 @@ def _titles(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[
     ).fetchall()
     made_of = {id_ for id_, content in said if id_ in titles and is_part(titles[id_], words_in_line([content]))}
     left = connection.execute(
-        f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND id NOT {AMONG}", {"ids": json.dumps([*ids])}
+        f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND {_SAYS} AND id NOT {AMONG}",
+        {"ids": json.dumps([*ids])},
     ).fetchall()
     emptied = {id_ for id_, _ in said} - {id_ for (id_,) in left}
     named = {id_ for id_, persona, title in found if persona in wanted.personas or traces.are_in(title)}

@@ -15,11 +15,15 @@ from chorus_cli.storage.purges import backups
 from chorus_cli.storage.purges.backups import Sought, rewrite, rows_purged
 from chorus_cli.storage.sqlite.log import input_rows
 from tests.services.attached_talk import say
+from tests.services.turns.tool_talk import TOOLS, call, calls, events_of
 from tests.services.upkeep.canary_talk import CANARY, canary_talk, holding
+from tests.services.world import Tools, built
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from chorus_cli.storage.sqlite.store import Store
+    from tests.fakes import FakeClock, ScriptedModel
     from tests.services.world import World
 
 
@@ -60,6 +64,20 @@ async def test_the_extent_tells_the_fate_of_a_backup(world: World, options: str,
     line = f"/purge search {CANARY}{options}"
     shown = await world.told(line) if "--dry" in line else (await world.asked_back(line)).text
     assert [each.partition(".zip")[2] for each in shown.splitlines() if each.startswith("The backup ")] == [fate]
+
+
+@pytest.mark.parametrize("line", ["/purge since 1h", "/purge thread 1"])
+async def test_a_thread_in_which_a_tool_was_called_leaves_no_title_in_a_backup(
+    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel, line: str
+) -> None:
+    world = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+    calls(world, call("echo", {"text": "red"}))
+    await events_of(world, "Say red.")
+    await world.told(f"/thread rename The {CANARY} affair")
+    await world.told("/backup")
+    clock.advance(timedelta(minutes=3))
+    assert (await purged(world, f"{line} --backups")).endswith("Rewrote 1 backup.")
+    assert holding(world.folder) == []
 
 
 async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(world: World) -> None:
