@@ -35,7 +35,7 @@ class UnsentDrafts:
         """
         if self._folder is None:
             return None
-        return drafts.create(self._folder, _input_name(slug), cleaned_input(typed_line(text))[0], self._run)
+        return drafts.create(self._folder, drafts.unsent_name(slug), cleaned_input(typed_line(text))[0], self._run)
 
     def drop(self, draft: Path | None) -> None:
         """Delete a draft, if there is one: its message was sent, or the user has it again."""
@@ -53,7 +53,7 @@ class Input(NamedTuple):
     @property
     def name(self) -> str:
         """The end of the name of its draft."""
-        return f"{_SENT if self.is_sent else ''}{_input_name(self.slug)}"
+        return f"{_SENT if self.is_sent else ''}{drafts.unsent_name(self.slug)}"
 
     def has_text_of(self, other: Input) -> bool:
         """Return whether another input is the same, but for the place of its first line."""
@@ -135,7 +135,7 @@ def claim_newest(folder: Path, slug: str, run: str, now: datetime, is_alive: Cal
     except OSError:
         # A folder that cannot be read must not prevent the chat.
         return Found(None, NOTHING, ())
-    newest = next((path for path in reversed(kept) if path.name.endswith(f"-{_input_name(slug)}")), None)
+    newest = next((path for path in reversed(kept) if drafts.persona_of(path) == slug), None)
     if newest is None:
         return Found(None, NOTHING, kept)
     others = tuple(path for path in kept if path != newest)
@@ -161,7 +161,3 @@ def input_to_keep(slug: str, sending: str, typed: str) -> Input:
 def joined(line: str, behind: str) -> str:
     """Return a line that was sent with the input behind it, on a line of its own."""
     return f"{line}\n{behind}" if line and behind else line or behind
-
-
-def _input_name(slug: str) -> str:
-    return f"unsent-{slug}.md"

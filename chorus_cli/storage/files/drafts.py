@@ -29,6 +29,7 @@ _DAMAGED = "damaged-"
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
 _OWNER = re.compile(rf"^{_PREFIX}([0-9]+-[0-9a-f]+-)?")
 _BACKUP_SUFFIX = "~"
+_UNSENT = re.compile(rf"{_PREFIX}.*?unsent-(.+)\.md{_BACKUP_SUFFIX}?")
 KEPT = timedelta(days=7)
 """How long a draft is kept after its last change, unless a process that runs owns it."""
 
@@ -129,6 +130,17 @@ def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
             delete(kept)
             raise
     return kept
+
+
+def unsent_name(slug: str) -> str:
+    """Return the end of the name of a draft of input to a persona."""
+    return f"unsent-{slug}.md"
+
+
+def persona_of(path: Path) -> str:
+    """Return the persona that the input in a draft was typed for, by its name; empty if it is another draft."""
+    match = _UNSENT.fullmatch(path.name)
+    return match[1] if match else ""
 
 
 def delete(path: Path) -> None:

@@ -50,6 +50,10 @@ class Concerned:
         """Return whether a text of a persona repeats purged texts, or has the words of the search."""
         return self.traces.are_in(text) or self.has_words(text, persona)
 
+    def takes(self, text: str, persona: str) -> bool:
+        """Return whether a text of a persona goes: it repeats purged texts, or all of the persona goes."""
+        return persona in self.wanted.personas or self.repeats(text, persona)
+
     def has_words(self, text: str, persona: str) -> bool:
         """Return whether a text has the words of the search, and that is not limited to another persona."""
         return _is_of(self.wanted, persona) and bool(matching({1: text}, self.wanted.words))

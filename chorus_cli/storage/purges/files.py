@@ -122,7 +122,7 @@ def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[FileChan
     A draft that a running Chorus has open is left to it.
     """
     for path in sorted(folders.drafts.glob("*")):
-        if not drafts.is_owned(path, folders.is_alive) and found.repeats(text_of(path), _UNKNOWN):
+        if not drafts.is_owned(path, folders.is_alive) and found.takes(text_of(path), drafts.persona_of(path)):
             yield FileChange(path, path)
     for path in sorted(rescued_files.files(folders.rescue)):
         lines = text_of(path).splitlines()
@@ -140,8 +140,9 @@ def repetitions(
     for kind, paths in (("draft", sorted(folders.drafts.glob("*"))), ("attachment", unsent)):
         for path in paths:
             text = text_of(path)
-            if found.traces.have_run_in(text) and not found.repeats(text, _UNKNOWN):
-                yield Repetition(kind, path.name, _UNKNOWN, text)
+            persona = drafts.persona_of(path)
+            if found.traces.have_run_in(text) and not found.takes(text, persona):
+                yield Repetition(kind, path.name, persona, text)
     for path in sorted(rescued_files.files(folders.rescue)):
         for line in text_of(path).splitlines():
             if found.traces.have_run_in(line) and not _is_purged(line, found):
@@ -180,6 +181,5 @@ def _is_purged(line: str, found: Concerned) -> bool:
     """Return whether a record of a text that could not be stored is of a purged persona, or repeats purged texts."""
     with suppress(ValueError, TypeError, KeyError):
         record = json.loads(line)
-        persona = str(record["persona"])
-        return persona in found.wanted.personas or found.repeats(str(record["content"]), persona)
+        return found.takes(str(record["content"]), str(record["persona"]))
     return found.repeats(line, _UNKNOWN)

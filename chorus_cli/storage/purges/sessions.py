@@ -186,10 +186,7 @@ def lost(connection: sqlite3.Connection, personas: Path, texts: SavedTexts) -> l
         (persona, session_id)
         for persona, session_id, description, summary in found
         if session_id not in session_files.ids(personas, persona)
-        and (
-            persona in texts.found.wanted.personas
-            or texts.found.repeats(f"{description}\n{summary}\n{_name_in_words(session_id)}", persona)
-        )
+        and texts.found.takes(f"{description}\n{summary}\n{_name_in_words(session_id)}", persona)
     ]
 
 

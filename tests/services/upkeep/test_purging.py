@@ -81,6 +81,27 @@ async def test_the_log_and_the_sessions_are_empty_after_a_purge_of_all_that_was_
     assert await world.log() == []
 
 
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("/purge persona chorus", {"unsent-chorus-2"}),
+        ("/purge search iron --persona chorus", {"unsent-chorus-2"}),
+        ("/purge search iron", set()),
+        ("/purge message 1", {"sent-unsent-chorus", "unsent-chorus", "unsent-chorus-2"}),
+    ],
+)
+async def test_the_unsent_input_to_a_persona_goes_with_it(world: World, line: str, left: set[str]) -> None:
+    await talk(world)
+    folder = world.folder / "drafts"
+    folder.mkdir(exist_ok=True)
+    for name in ("sent-unsent-chorus", "unsent-chorus", "unsent-chorus-2"):
+        (folder / f"draft-cdefgh_1-{name}.md").write_text("Is the iron red?", encoding="utf-8")
+    question = await world.asked_back(line)
+    assert (f"{3 - len(left)} draft" in question.text) is (len(left) < 3)
+    await question.confirmed()
+    assert {path.stem.removeprefix("draft-cdefgh_1-") for path in folder.iterdir()} == left
+
+
 async def test_a_purge_of_a_thread_leaves_what_was_remembered_by_hand(world: World) -> None:
     await canary_talk(world)
     await purged(world, "/purge thread 1")
