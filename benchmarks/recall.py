@@ -17,7 +17,7 @@ from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.memory.items import ItemType
 from chorus_cli.core.time import timestamps
 from chorus_cli.services.context.context import Context
-from chorus_cli.services.memory import recall
+from chorus_cli.services.memory import finding, recall
 from chorus_cli.storage.sqlite.memory import item_changes
 from chorus_cli.storage.sqlite.memory.item_changes import Addition, NewItem
 from chorus_cli.storage.sqlite.store import Store
@@ -92,7 +92,7 @@ async def _seconds(store: Store) -> float:
 
 
 def _assembled(connection: Connection, context: Context, frame: Frame) -> tuple[ContextSnapshot, list[Item]]:
-    recall.renew_if_due(connection, PERSONA, _NOW)
+    finding.renew_if_due(connection, PERSONA, _NOW)
     snapshot = context.read(connection, frame, _NOW)
     return snapshot, recall.recalled(connection, snapshot, _QUESTION, 0)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.models.choice import PROVIDERS
 from chorus_cli.core.text.key_shapes import is_shaped_like_key
 from chorus_cli.core.text.redaction import is_secret_name
 
@@ -29,13 +28,8 @@ def umask_of(environment: Mapping[str, str]) -> int:
 
 def withheld_names(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the variables that no other program is given: keys of providers, and all like secrets."""
-    known = {name for provider in PROVIDERS for name in (provider.key_variable, *provider.other_variables)}
     return tuple(
-        sorted(
-            name
-            for name, value in environment.items()
-            if name in known or is_secret_name(name) or is_shaped_like_key(value)
-        )
+        sorted(name for name, value in environment.items() if is_secret_name(name) or is_shaped_like_key(value))
     )
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.services.memory import recall
+from chorus_cli.services.memory import finding
 from chorus_cli.storage.sqlite.log import index_renewal
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.memory import item_rows, item_words
@@ -90,7 +90,7 @@ class MemoryAccess:
             StorageError: the database cannot be read or written.
         """
         if await self.read(item_rows.is_renewal_due, slug, self.clock.now()):
-            await self.write(recall.renew_if_due, slug, self.clock.now())
+            await self.write(finding.renew_if_due, slug, self.clock.now())
 
     async def check_index(self) -> None:
         """Check the index, once in a process, because an empty result may mean that it has lost its words.

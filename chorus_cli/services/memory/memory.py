@@ -13,7 +13,7 @@ from chorus_cli.core.memory.checkpoint import MemoryStatistics, statistics_of
 from chorus_cli.core.memory.items import Item, ItemType, Tier, checked_content
 from chorus_cli.core.memory.sections import sections
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.services.memory.recall import found
+from chorus_cli.services.memory.finding import found
 from chorus_cli.storage.sqlite.memory import item_changes, item_rows
 from chorus_cli.storage.sqlite.memory.item_changes import Added, Addition, NewItem
 

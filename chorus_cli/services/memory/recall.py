@@ -7,39 +7,21 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context.memory import MOST_HOT, MOST_RECALLED, chosen_hot, contents, mentions, recall_room, unsent
 from chorus_cli.core.context.plan import system_tokens
-from chorus_cli.core.memory.items import Item, Tier
-from chorus_cli.core.memory.keys import FIRST_WORD, Keys, keys_of
+from chorus_cli.core.memory.keys import keys_of
 from chorus_cli.core.memory.prompt import tokens_in_request
-from chorus_cli.core.memory.recall import (
-    best_within,
-    index_terms,
-    match_query,
-    meaningful_words,
-    rare_words,
-    references,
-)
-from chorus_cli.storage.sqlite.memory import item_rows, item_words
+from chorus_cli.core.memory.recall import best_within, references
+from chorus_cli.services.memory.finding import called_by, keyed_items, referred_to
+from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
+    from collections.abc import Sequence
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
     from chorus_cli.core.log.messages import Message, MessageContent
+    from chorus_cli.core.memory.items import Item
     from chorus_cli.storage.sqlite.store import Connection
 
 MOST_CALLED = 20
-_MOST_LOOKED_THROUGH = 20_000
-"""The characters at the end of a message that keys are looked for in."""
-
-
-def renew_if_due(connection: Connection, persona: str, now: datetime) -> bool:
-    """Renew scores and tiers, at most every five minutes; return whether there are any items."""
-    if not item_rows.number(connection, persona):
-        return False
-    if item_rows.is_renewal_due(connection, persona, now):
-        item_rows.renew(connection, persona, now)
-    return True
 
 
 def recalled(
@@ -82,48 +64,3 @@ def _sent_messages(snapshot: ContextSnapshot) -> Sequence[Message]:
     beginning = next((position for position, message in enumerate(view.verbatim) if message.id == first), 0)
     pinned = (message for message in view.verbatim[:beginning] if message.id in view.pinned)
     return (*pinned, *view.verbatim[beginning:])
-
-
-def keyed_items(connection: Connection, persona: str) -> list[tuple[Item, Keys]]:
-    """Return the items that have keys, of any tier.
-
-    Raises:
-        IndexDamagedError: the index of the items' words cannot be read.
-    """
-    ids = item_words.beginning_with(connection, persona, FIRST_WORD)
-    found = item_rows.of_ids(connection, persona, ids) if ids else []
-    return [(item, keys) for item in found if (keys := keys_of(item.content)) is not None]
-
-
-def called_by(text: str, keyed: Iterable[tuple[Item, Keys]]) -> list[Item]:
-    """Return the items whose keys occur in the last part of a text."""
-    folded = text[-_MOST_LOOKED_THROUGH:].casefold()
-    return [item for item, keys in keyed if keys.call(folded)]
-
-
-def found(connection: Connection, persona: str, query: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items that a query names, then those that have any of its words, best match first.
-
-    Raises:
-        IndexDamagedError: the index of the items' words cannot be read.
-    """
-    named = referred_to(connection, persona, query, limit)
-    words, known = meaningful_words(query), {item.id for item in named}
-    by_words = item_rows.matching(connection, persona, match_query(words), limit) if words else []
-    return [*named, *(item for item in by_words if item.id not in known)][:limit]
-
-
-def referred_to(connection: Connection, persona: str, text: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first.
-
-    Raises:
-        IndexDamagedError: the index of the items' words cannot be read.
-    """
-    ids, words = references(text), meaningful_words(text)
-    number = item_rows.number(connection, persona) if words else 0
-    # A word that more items have than this is not rare.
-    frequency = item_words.frequencies(connection, persona, index_terms(words), number // 10 + 5) if number else {}
-    rare = rare_words(words, frequency, number)
-    by_words = item_rows.matching(connection, persona, match_query(rare), limit) if rare else []
-    named = [item for item in item_rows.of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
-    return [*named, *(item for item in by_words if item.id not in ids)][:limit]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.memory.items import Item, ItemType
+from chorus_cli.services.memory.finding import referred_to
 from chorus_cli.services.memory.flash import RequestFigures
-from chorus_cli.services.memory.recall import referred_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
