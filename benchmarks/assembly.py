@@ -12,13 +12,13 @@ from benchmarks.figures import figure
 from benchmarks.prose import prose
 from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
-from chorus_cli.adapters.models.token_counter import VocabularyCounter
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Limit
-from chorus_cli.core.context.plan import RequestPlan, plan_request
-from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt
+from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
+from chorus_cli.context.rules.plan import RequestPlan, plan_request
+from chorus_cli.context.rules.snapshot import Frame, RequestStart, SystemPrompt
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.window import cutoff
-from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot, thread_journal
+from chorus_cli.models.providers.token_counter import VocabularyCounter
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Limit
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from benchmarks.figures import Figure, Pair
     from benchmarks.stored_log import StoredRow
-    from chorus_cli.ports import TokenCounter
+    from chorus_cli.machine.ports import TokenCounter
 
 GOAL = 0.2
 _HOURS = 8

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
 from benchmarks.surroundings import libraries_frozen
-from chorus_cli.core.editing.format import parse
-from chorus_cli.core.editing.matching import laid_out, matched
-from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.editing.rules.format import parse
+from chorus_cli.editing.rules.matching import laid_out, matched
+from chorus_cli.log.rules.messages import Message, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

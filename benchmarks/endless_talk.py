@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.prose import prose
-from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.app import Frontend, Options, opened
-from chorus_cli.core.log.messages import Status
-from chorus_cli.core.models.events import TurnDone
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.machine.clock import SystemClock
+from chorus_cli.models.rules.events import TurnDone
 
 if TYPE_CHECKING:
     from chorus_cli.app import App
-    from chorus_cli.commands.framework.services import Services
+    from chorus_cli.services import Services
 
 _MEMORY_BYTES = 1 << 30
 _BETWEEN_TURNS = timedelta(minutes=10)

@@ -20,8 +20,8 @@ from benchmarks.prose import prose
 from benchmarks.stored_log import fill
 from benchmarks.surroundings import isolated, temporary_folder
 from chorus_cli.app import Options, opened
-from chorus_cli.core.models.events import TextDelta, TurnDone
 from chorus_cli.core.time import timestamps
+from chorus_cli.models.rules.events import TextDelta, TurnDone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from benchmarks.figures import Figure, Pair
     from benchmarks.stored_log import StoredRow
     from chorus_cli.app import App
-    from chorus_cli.core.models.events import ModelEvent
-    from chorus_cli.core.models.exchange import ModelRequest
-    from chorus_cli.ports import ModelClient
-    from chorus_cli.services.turns.conversation import Conversation
-    from chorus_cli.storage.sqlite.store import Connection
+    from chorus_cli.machine.ports import ModelClient
+    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.request import ModelRequest
+    from chorus_cli.storage.store import Connection
+    from chorus_cli.turns.service.conversation import Conversation
 
 GOAL, LONG_GOAL = 2.5, 1.5
 _ROUNDS, _QUICK_ROUNDS = 40, 12

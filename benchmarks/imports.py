@@ -16,9 +16,9 @@ from benchmarks.chatgpt_export import write_export
 from benchmarks.figures import Figure, figure
 from benchmarks.program import CHORUS
 from benchmarks.surroundings import isolated, temporary_folder
-from chorus_cli.core.log.search_query import search_query
-from chorus_cli.storage.sqlite.log import search_index
-from chorus_cli.storage.sqlite.log.search_index import Scope
+from chorus_cli.log.rows import search_index
+from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rules.search_query import search_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

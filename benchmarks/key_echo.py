@@ -23,7 +23,7 @@ from benchmarks.figures import figure
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, CLEAR_LINE, SIGN
 from benchmarks.pseudo_terminal import PseudoTerminal
 from benchmarks.surroundings import isolated, temporary_folder
-from chorus_cli.storage.files.settings_file import SCHEMA_FILE
+from chorus_cli.settings.files import SCHEMA_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -15,25 +15,25 @@ from benchmarks.stored_log import fill
 from benchmarks.surroundings import isolated, temporary_folder
 from chorus_cli.app import Options, opened
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.memory.items import ItemType
-from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
-from chorus_cli.core.models.thoughts import Echo, Span
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.tools.calls import ToolCall
-from chorus_cli.services.folding.folding import Folding
-from chorus_cli.services.folding.schedule import FoldSchedule
-from chorus_cli.services.folding.summarizer import Summarizer
-from chorus_cli.services.memory.flash import FlashSaves
-from chorus_cli.services.memory.memory import Memory
+from chorus_cli.log.rules.calls import ToolCall
+from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.memory.service.flash import FlashSaves
+from chorus_cli.memory.service.memory import Memory
+from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
+from chorus_cli.models.rules.thoughts import Echo, Span
+from chorus_cli.turns.folding.folding import Folding
+from chorus_cli.turns.folding.schedule import FoldSchedule
+from chorus_cli.turns.folding.summarizer import Summarizer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from benchmarks.stored_log import StoredRow
     from chorus_cli.app import App
-    from chorus_cli.core.models.events import ModelEvent
-    from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
-    from chorus_cli.services.turns.conversation import Conversation
+    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+    from chorus_cli.turns.service.conversation import Conversation
 
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 _MODEL = "openai/gpt-4o-mini"

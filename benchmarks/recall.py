@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from benchmarks.figures import figure
 from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
-from chorus_cli.adapters.models.token_counter import VocabularyCounter
-from chorus_cli.core.context.budget import Limit
-from chorus_cli.core.log.messages import MessageContent, Role
-from chorus_cli.core.memory.items import ItemType
+from chorus_cli.context.service.context import Context
 from chorus_cli.core.time import timestamps
-from chorus_cli.services.context.context import Context
-from chorus_cli.services.memory import finding, recall
-from chorus_cli.storage.sqlite.memory import item_changes
-from chorus_cli.storage.sqlite.memory.item_changes import Addition, NewItem
-from chorus_cli.storage.sqlite.store import Store
+from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.memory.rows import item_changes
+from chorus_cli.memory.rows.item_changes import Addition, NewItem
+from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.memory.service import finding
+from chorus_cli.models.providers.token_counter import VocabularyCounter
+from chorus_cli.models.rules.budget import Limit
+from chorus_cli.recall.service import recall
+from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
     import sqlite3
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
     from benchmarks.figures import Figure, Pair
     from benchmarks.stored_log import StoredRow
-    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
-    from chorus_cli.core.memory.items import Item
-    from chorus_cli.storage.sqlite.store import Connection
+    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.memory.rules.items import Item
+    from chorus_cli.storage.store import Connection
 
 GOAL = 2
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
 from benchmarks.surroundings import temporary_folder
-from chorus_cli.core.log.search_query import search_query
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite import migrations
-from chorus_cli.storage.sqlite.log import search_index
-from chorus_cli.storage.sqlite.log.search_index import Scope
+from chorus_cli.log.rows import search_index
+from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rules.search_query import search_query
+from chorus_cli.storage import migrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

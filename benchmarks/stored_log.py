@@ -6,11 +6,11 @@ import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.target import Target
-from chorus_cli.core.models.choice import ModelChoice
-from chorus_cli.core.personas.persona import Persona
-from chorus_cli.core.settings.table import Settings
-from chorus_cli.storage.sqlite import migrations
+from chorus_cli.models.rules.choice import ModelChoice
+from chorus_cli.personas.rules.persona import Persona
+from chorus_cli.personas.rules.target import Target
+from chorus_cli.settings.rules.table import Settings
+from chorus_cli.storage import migrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

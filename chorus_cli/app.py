@@ -12,21 +12,22 @@ import threading
 from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.adapters.machine.bug_report import report_bug
-from chorus_cli.adapters.machine.clock import SystemClock
-from chorus_cli.adapters.machine.paths import Paths, paths
-from chorus_cli.adapters.machine.permissions import made_private
+from chorus_cli.context.service.focus import Focus
 from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
-from chorus_cli.core.models.choice import Naming
-from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.window import cutoff
-from chorus_cli.keeping import Keeping, forgotten, is_restoring, kept, only_read
-from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.notifier import Notifier
-from chorus_cli.services.personas.focus import Focus
-from chorus_cli.storage.files.permissions import is_refusal, refused
-from chorus_cli.storage.sqlite import intents, meta_rows
-from chorus_cli.storage.sqlite.log import orphans
+from chorus_cli.log.rows import intents
+from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.machine.bug_report import report_bug
+from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.notifier import Notifier
+from chorus_cli.machine.paths import Paths, paths
+from chorus_cli.machine.permissions import made_private
+from chorus_cli.models.rules.choice import Naming
+from chorus_cli.run_storage import Keeping, forgotten, is_restoring, kept, only_read
+from chorus_cli.settings.rules.table import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.storage import meta_rows
+from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import ModuleType
 
-    from chorus_cli.commands.framework.services import Services
     from chorus_cli.composition import Providers, Turns
+    from chorus_cli.services import Services
 
 _SETTLING_SECONDS = 2.0
 
@@ -176,7 +177,7 @@ class App:
         return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
 
     def _ask_ollama(self) -> str | None:
-        from chorus_cli.adapters.models import ollama  # noqa: PLC0415 - needed only where nothing names a model
+        from chorus_cli.models.providers import ollama  # noqa: PLC0415 - needed only where nothing names a model
 
         return ollama.most_recent_model(self._environment)
 
@@ -246,7 +247,7 @@ def _read_only_notice(app: App) -> str:
 
 def _preparation() -> ModuleType:
     """Return the module of all that a start does only sometimes or behind the prompt."""
-    from chorus_cli import preparation  # noqa: PLC0415 - a usual start does not need it
+    from chorus_cli import startup as preparation  # noqa: PLC0415 - a usual start does not need it
 
     return preparation
 

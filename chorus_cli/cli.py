@@ -11,11 +11,11 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.machine import event_loop, foreign_words
-from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.core.errors import ChorusError, UsageError
-from chorus_cli.core.jobs.environment import with_umask
-from chorus_cli.storage.files.permissions import advised, refused
+from chorus_cli.machine import event_loop, foreign_words
+from chorus_cli.machine.environment import with_umask
+from chorus_cli.machine.paths import paths
+from chorus_cli.storage.permissions import advised, refused
 from chorus_cli.subcommands.command_line import parsed
 from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error
@@ -146,7 +146,7 @@ def _log_file(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Pat
 
 
 def _bug_sentence(error: BaseException, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
-    from chorus_cli.adapters.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
+    from chorus_cli.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
 
     try:
         log_file = _log_file(chosen, environment)

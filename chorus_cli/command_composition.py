@@ -11,13 +11,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.machine.clipboard import Clipboard
-from chorus_cli.adapters.machine.downloads import download
-from chorus_cli.adapters.machine.editor import UserEditor
-from chorus_cli.adapters.machine.paths import shipped_personas
-from chorus_cli.commands.catalogue import groups
-from chorus_cli.commands.framework.own_commands import OwnCommands
-from chorus_cli.commands.framework.services import (
+from chorus_cli.attachments.files.downloads import download
+from chorus_cli.cards.service.cards import Cards
+from chorus_cli.catalogue import groups
+from chorus_cli.composition import places_of
+from chorus_cli.context.service.journal import Journal
+from chorus_cli.context.service.transcript import Exporting
+from chorus_cli.context.service.window import ContextWindow
+from chorus_cli.editing.service.context import ContextEditing
+from chorus_cli.editing.service.unsent_drafts import UnsentDrafts
+from chorus_cli.framework.drafts import Editing
+from chorus_cli.framework.own_commands import OwnCommands
+from chorus_cli.imports.service.imports import Imports
+from chorus_cli.machine.clipboard import Clipboard
+from chorus_cli.machine.editor import UserEditor
+from chorus_cli.machine.paths import shipped_personas
+from chorus_cli.personas import files as persona_files
+from chorus_cli.personas.files import COMMANDS_FOLDER
+from chorus_cli.personas.service.roster import Roster
+from chorus_cli.personas.service.settings import PersonaSettings
+from chorus_cli.private import private_groups
+from chorus_cli.services import (
     ContextServices,
     EditingServices,
     LogServices,
@@ -26,43 +40,29 @@ from chorus_cli.commands.framework.services import (
     Services,
     UpkeepServices,
 )
-from chorus_cli.commands.private import private_groups
-from chorus_cli.commands.sessions import saved_line
-from chorus_cli.commands.templates import command_of
-from chorus_cli.composition import places_of
-from chorus_cli.services.cards.cards import Cards
-from chorus_cli.services.context.window import ContextWindow
-from chorus_cli.services.editing.context import ContextEditing
-from chorus_cli.services.editing.drafts import Editing
-from chorus_cli.services.editing.unsent_drafts import UnsentDrafts
-from chorus_cli.services.folding.summarizer import Summarizer
-from chorus_cli.services.imports.imports import Imports
-from chorus_cli.services.log.journal import Journal
-from chorus_cli.services.log.transcript import Exporting
-from chorus_cli.services.personas.roster import Roster
-from chorus_cli.services.personas.settings import PersonaSettings
-from chorus_cli.services.sessions.idle import IdleServices, IdleTimer, NoIdleTimer
-from chorus_cli.services.sessions.saving import SessionSaving
-from chorus_cli.services.sessions.sessions import Sessions
-from chorus_cli.services.threads.outbox import Outbox
-from chorus_cli.services.threads.replies import Replies, Surroundings
-from chorus_cli.services.threads.threads import ThreadActivity, Threads
-from chorus_cli.services.upkeep.backups import Backups
-from chorus_cli.services.upkeep.purging import Purging
-from chorus_cli.services.upkeep.rescued import RescuedTexts
-from chorus_cli.storage.files import persona_files
-from chorus_cli.storage.files.persona_files import COMMANDS_FOLDER
-from chorus_cli.storage.purges.carrying_out import PurgedHome
-from chorus_cli.storage.purges.files import StateFolders
+from chorus_cli.sessions.commands import saved_line
+from chorus_cli.sessions.service.idle import IdleServices, IdleTimer, NoIdleTimer
+from chorus_cli.sessions.service.saving import SessionSaving
+from chorus_cli.sessions.service.sessions import Sessions
+from chorus_cli.stores.purge.carrying_out import PurgedHome
+from chorus_cli.stores.purge.files import StateFolders
+from chorus_cli.stores.service.backups import Backups
+from chorus_cli.stores.service.purging import Purging
+from chorus_cli.stores.service.rescued import RescuedTexts
+from chorus_cli.threads.commands.templates import command_of
+from chorus_cli.threads.service.outbox import Outbox
+from chorus_cli.threads.service.replies import Replies, Surroundings
+from chorus_cli.threads.service.threads import ThreadActivity, Threads
+from chorus_cli.turns.folding.summarizer import Summarizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from chorus_cli.adapters.machine.paths import Paths
     from chorus_cli.composition import Turns
-    from chorus_cli.ports import Editor
+    from chorus_cli.machine.paths import Paths
+    from chorus_cli.machine.ports import Editor
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,54 +10,54 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.machine.shell import UserShell
-from chorus_cli.adapters.models import ollama
-from chorus_cli.adapters.models.attached import accepted_kinds, not_stored
-from chorus_cli.adapters.models.limits import ModelLimits
-from chorus_cli.adapters.models.litellm.client import LiteLLMClient
-from chorus_cli.adapters.models.local.client import LocalClient
-from chorus_cli.adapters.models.local.files import LocalFiles
-from chorus_cli.adapters.models.model_map import ModelMap
-from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
-from chorus_cli.adapters.models.token_counter import VocabularyCounter
-from chorus_cli.adapters.models.tool_calling import takes_tools
-from chorus_cli.adapters.models.wire.client import WireClient
-from chorus_cli.core.log.attachments import ALL_SENT
-from chorus_cli.core.models.thoughts import NO_ECHO, Echo
-from chorus_cli.services.attachments.attachments import Attachments
-from chorus_cli.services.context.context import Context
-from chorus_cli.services.folding.folding import Folding
-from chorus_cli.services.folding.schedule import FoldSchedule
-from chorus_cli.services.folding.summarizer import Summarizer
-from chorus_cli.services.jobs.jobs import Jobs
-from chorus_cli.services.log.costs import Costs
-from chorus_cli.services.log.search import Search
-from chorus_cli.services.memory.access import MemoryAccess
-from chorus_cli.services.memory.flash import FlashSaves
-from chorus_cli.services.memory.memory import Memory
-from chorus_cli.services.personas.models import KnownModels, Models
-from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
-from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
-from chorus_cli.services.turns.conversation import Conversation
-from chorus_cli.services.turns.reply import Answering, Outside
-from chorus_cli.services.turns.reply_rows import ReplyRows
-from chorus_cli.services.turns.rounds import Rounds
-from chorus_cli.services.turns.unsent_files import UnsentFiles
-from chorus_cli.storage.backups.places import Places
+from chorus_cli.attachments.service.attachments import Attachments
+from chorus_cli.context.service.context import Context
+from chorus_cli.jobs.service.jobs import Jobs
+from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.machine.shell import UserShell
+from chorus_cli.memory.service.access import MemoryAccess
+from chorus_cli.memory.service.flash import FlashSaves
+from chorus_cli.memory.service.memory import Memory
+from chorus_cli.models.litellm.client import LiteLLMClient
+from chorus_cli.models.local.client import LocalClient
+from chorus_cli.models.local.files import LocalFiles
+from chorus_cli.models.providers import ollama
+from chorus_cli.models.providers.attached import accepted_kinds, not_stored
+from chorus_cli.models.providers.limits import ModelLimits
+from chorus_cli.models.providers.model_map import ModelMap
+from chorus_cli.models.providers.router import ElizaClient, ModelRouter
+from chorus_cli.models.providers.token_counter import VocabularyCounter
+from chorus_cli.models.providers.tool_calling import takes_tools
+from chorus_cli.models.rules.thoughts import NO_ECHO, Echo
+from chorus_cli.models.service.costs import Costs
+from chorus_cli.models.wire.client import WireClient
+from chorus_cli.personas.service.models import KnownModels, Models
+from chorus_cli.recall.service.search import Search
+from chorus_cli.stores.backup.places import Places
+from chorus_cli.tools.service.built_in import BUILT_IN, BuiltIn, ToolServices
+from chorus_cli.tools.service.toolbox import Toolbox, ToolOffers
+from chorus_cli.turns.folding.folding import Folding
+from chorus_cli.turns.folding.schedule import FoldSchedule
+from chorus_cli.turns.folding.summarizer import Summarizer
+from chorus_cli.turns.service.conversation import Conversation
+from chorus_cli.turns.service.reply import Answering, Outside
+from chorus_cli.turns.service.reply_rows import ReplyRows
+from chorus_cli.turns.service.rounds import Rounds
+from chorus_cli.turns.service.withheld_attachments import UnsentFiles
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
-    from chorus_cli.adapters.machine.paths import Paths
-    from chorus_cli.adapters.models.attached import Load
-    from chorus_cli.core.context.budget import Limit
-    from chorus_cli.core.log.attachments import Kind
-    from chorus_cli.core.models.costs import Prices
-    from chorus_cli.keeping import Keeping
-    from chorus_cli.ports import Clock, ModelClient, Shell, TokenCounter
-    from chorus_cli.services.notifier import Notifier
-    from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.log.rules.attachments import Kind
+    from chorus_cli.machine.notifier import Notifier
+    from chorus_cli.machine.paths import Paths
+    from chorus_cli.machine.ports import Clock, ModelClient, Shell, TokenCounter
+    from chorus_cli.models.providers.attached import Load
+    from chorus_cli.models.rules.budget import Limit
+    from chorus_cli.models.rules.costs import Prices
+    from chorus_cli.run_storage import Keeping
 
 
 async def _nothing_to_close() -> None:

@@ -7,9 +7,9 @@ import zlib
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.attachments.recognition import recognised
+from chorus_cli.attachments.rules.recognition import recognised
 from chorus_cli.core.errors import AttachmentError
-from chorus_cli.core.log.attachments import Attachment
+from chorus_cli.log.rules.attachments import Attachment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

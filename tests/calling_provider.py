@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.adapters.models.fault_server import DONE, chunk, event
 from tests.loopback_server import serving
+from tests.models.providers.fault_server import DONE, chunk, event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

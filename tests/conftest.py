@@ -7,34 +7,39 @@ import importlib
 import os
 import shutil
 import tempfile
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models.litellm import library
-from chorus_cli.adapters.models.litellm.library import _FIRST_REQUEST_MODULES, prepare_environment
+from chorus_cli.models.litellm import library
+from chorus_cli.models.litellm.library import _FIRST_REQUEST_MODULES, prepare_environment
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.mock_provider import MockProvider, running
-from tests.services.folding.long_talk import Talk, long_talk
-from tests.services.world import World, built
-from tests.storage.sqlite.database import QuickStore
+from tests.personas.commands.settings_desk import TEXT, Desk
+from tests.settings.files.frodos_settings import DATA
+from tests.storage.database import QuickStore, database
+from tests.turns.folding.long_talk import Talk, long_talk
+from tests.world import World, built
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import AsyncIterator, Iterator
 
-    from chorus_cli.storage.sqlite.store import Store
+    from chorus_cli.storage.store import Store
 
 # These assert for tests beside them, and are to tell what they compared, as a test does.
 ASSERTING = (
-    "tests.adapters.models.asked_models",
-    "tests.core.context.kept_past",
+    "tests.models.providers.asked_models",
+    "tests.context.rules.kept_past",
     "tests.core.time.reading_time",
-    "tests.services.log.acting_user",
-    "tests.services.log.expecting_user",
-    "tests.services.threads.threads_user",
+    "tests.log.service.acting_user",
+    "tests.log.service.expecting_user",
+    "tests.threads.service.threads_user",
     "tests.terminal.reply.shown_turns",
 )
 
@@ -138,3 +143,61 @@ async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedM
 @pytest.fixture
 async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
     return await long_talk(tmp_path, store, clock)
+
+
+@pytest.fixture
+def test_key(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Take the machine's keys and addresses out of the environment, put a key for OpenAI in, and return that."""
+    for name in list(os.environ):
+        if name.endswith(("_KEY", "_TOKEN", "_API_BASE", "_BASE_URL")):
+            monkeypatch.delenv(name)
+    key = "sk-test-0123456789abcdef"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    return key
+
+
+@pytest.fixture
+async def talked(world: World) -> World:
+    """Two turns, ten minutes ago."""
+    world.model.say("Hi there")
+    await world.say("Hello")
+    await world.say("How are you?")
+    world.clock.advance(timedelta(minutes=10))
+    return world
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    with closing(database()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The place of the ``store`` fixture's file."""
+    return tmp_path / "chorus.db"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "system.jsonc"
+    path.write_bytes(DATA)
+    return path
+
+
+@pytest.fixture
+async def desk(world: World) -> Desk:
+    desk = Desk(world)
+    desk.drafts.mkdir(exist_ok=True)
+    world.configure(TEXT)
+    return desk
+
+
+@pytest.fixture
+async def turns(world: World) -> World:
+    """Three turns, a minute apart: A1 B1 A2 B2 A3 B3."""
+    for number in (1, 2, 3):
+        world.model.say(f"B{number}")
+        await world.say(f"A{number}")
+        world.clock.advance(timedelta(minutes=1))
+    return world

@@ -8,20 +8,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.models.echoes import ECHO_RULES, EchoRule, Filler
-from chorus_cli.adapters.models.providers import PROVIDERS as ASKED_DIRECTLY
-from chorus_cli.commands.catalogue import registry
+from chorus_cli.catalogue import registry
 from chorus_cli.core.limits import LIMITS
-from chorus_cli.core.models.choice import PROVIDERS
-from chorus_cli.core.settings.table import SETTINGS
 from chorus_cli.core.text.key_shapes import KEY_SHAPES, PRIVATE_KEY_SOURCE
-from chorus_cli.services.imports.imports import ALL_FORMATS
+from chorus_cli.imports.service.imports import ALL_FORMATS
+from chorus_cli.models.providers.echoes import ECHO_RULES, EchoRule, Filler
+from chorus_cli.models.providers.providers import PROVIDERS as ASKED_DIRECTLY
+from chorus_cli.models.rules.choice import PROVIDERS
+from chorus_cli.settings.rules.table import SETTINGS
 from tests.trust import trust_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from chorus_cli.commands.framework.registry import C, Command
+    from chorus_cli.framework.registry import C, Command
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

@@ -9,18 +9,18 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError, ModelError
-from chorus_cli.core.log.attachments import ALL_SENT, Kind
-from chorus_cli.core.models.events import ReplyEnd, TextDelta
-from chorus_cli.core.models.thoughts import NO_ECHO, Echo
+from chorus_cli.log.rules.attachments import ALL_SENT, Kind
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.thoughts import NO_ECHO, Echo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from pathlib import Path
     from signal import Signals
 
-    from chorus_cli.core.jobs.states import Leftover
-    from chorus_cli.core.models.events import ModelEvent
-    from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.machine.states import Leftover
+    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.request import ModelRequest
 
 START = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.adapters.models.fault_server import DONE, STREAM_HEAD, chunk, serving, usage_chunk
 from tests.documents import ROOT
 from tests.guard import isolated_environment
+from tests.models.providers.fault_server import DONE, STREAM_HEAD, chunk, serving, usage_chunk
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.screen.picture import drawn
 from tests.terminal.screen.screen_cells import DimScreen, cursor_row, rows_of, text_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.storage.files.settings_file import read_layer
+from chorus_cli.settings.files import read_layer
 from tests.killed_program import killed_at_each_step
 from tests.terminal.driver import Home
 

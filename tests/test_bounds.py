@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from chorus_cli.core import limits
-from tests.adapters.models.fault_server import chunk
 from tests.loopback_server import serving
+from tests.models.providers.fault_server import chunk
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.adapters.models.fault_server import chunk, event
 from tests.calling_provider import CallingProvider, calling
+from tests.models.providers.fault_server import chunk, event
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import editor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.core.cards.made_cards import card, picture, text_chunk
+from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.adapters.models.fault_server import DONE, chunk
 from tests.loopback_server import serving
+from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.command import finished
 from tests.terminal.driver import PROMPT, Home, Terminal
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.upkeep.findings import Mend
-from chorus_cli.storage.files import file_lock
-from chorus_cli.subcommands.mends import MENDS
+from chorus_cli.storage import file_lock
+from chorus_cli.stores.rules.findings import Mend
+from chorus_cli.subcommands.repairs import MENDS
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import Home, Terminal
 from tests.test_doctor import await_question

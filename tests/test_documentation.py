@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands.catalogue import registry
-from chorus_cli.commands.framework.command_line import look_up, resolve
-from chorus_cli.core.settings.table import SCHEMA_KEY, SETTINGS
-from chorus_cli.storage.files import persona_files, settings_file
+from chorus_cli.catalogue import registry
+from chorus_cli.framework.command_line import look_up, resolve
+from chorus_cli.personas import files as persona_files
+from chorus_cli.settings import files as settings_file
+from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS
 from tests.documents import DOCUMENTS, README, ROOT, marks, renewed, tables
 
 if TYPE_CHECKING:
-    from chorus_cli.commands.framework.registry import Command
-    from chorus_cli.commands.framework.services import Services
+    from chorus_cli.framework.registry import Command
+    from chorus_cli.services import Services
 
 COMMANDS = list(registry())
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.chatgpt_export import write_export
-from chorus_cli.core.imports.conversation import Skipped
-from chorus_cli.storage.files.imports.detection import sources
+from chorus_cli.imports.files.detection import sources
+from chorus_cli.imports.rules.conversation import Skipped
 
 if TYPE_CHECKING:
     from pathlib import Path

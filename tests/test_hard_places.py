@@ -194,7 +194,7 @@ def _laying_powers_down() -> Sequence[str]:
 def test_a_user_without_any_home_gets_one_sentence() -> None:
     program = """
 import os, platformdirs, platformdirs.unix, pwd
-from chorus_cli.adapters.machine.paths import paths
+from chorus_cli.machine.paths import paths
 from chorus_cli.core.errors import HomeError
 os.environ.pop("HOME")
 os.setuid(54321)

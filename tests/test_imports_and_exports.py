@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.services.imports.foreign_talk import LATIUM, OFTEN, OSLO, ROME, WHERE, written
+from tests.imports.service.foreign_talk import LATIUM, OFTEN, OSLO, ROME, WHERE, written
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ from zipfile import ZipFile
 
 import pytest
 
-from chorus_cli.adapters.models.providers import endpoint
-from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
-from chorus_cli.adapters.models.wire.gemini import GeminiContents
-from chorus_cli.adapters.models.wire.protocol import WireProtocol
-from chorus_cli.storage.sqlite.store import Store
-from tests.adapters.models.ways import MODEL_MAP
+from chorus_cli.models.providers.providers import endpoint
+from chorus_cli.models.wire.chat_completions import ChatCompletions
+from chorus_cli.models.wire.gemini import GeminiContents
+from chorus_cli.models.wire.protocol import WireProtocol
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.loopback_server import Asked
-from tests.services.world import World, built
+from tests.models.providers.ways import MODEL_MAP
 from tests.strict.providers import PROVIDERS
 from tests.strict.server import Call, Reply, Sent, StrictServer, serving
 from tests.terminal.driver import Home
+from tests.world import World, built
 
 ARCHIVE = Path(__file__).with_name("kept_calls.zip")
 MADE_AT = datetime(2026, 11, 23, 20, 16, tzinfo=UTC)

@@ -16,10 +16,10 @@ from zipfile import ZipFile
 
 import pytest
 
-from chorus_cli.storage.sqlite.store import Store
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
-from tests.services.world import World, built
 from tests.terminal.driver import Home
+from tests.world import World, built
 
 ARCHIVE = Path(__file__).with_name("kept_home.zip")
 MADE_AT = datetime(2026, 11, 22, 4, 5, tzinfo=UTC)

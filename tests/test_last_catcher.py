@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.machine.bug_report import report_bug
 from chorus_cli.cli import main
 from chorus_cli.core import limits
+from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.subcommands.exit_codes import BUG
 
 if TYPE_CHECKING:

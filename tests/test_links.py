@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands.catalogue import registry
-from chorus_cli.commands.framework.command_line import look_up, resolve
+from chorus_cli.catalogue import registry
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.framework.command_line import look_up, resolve
 from chorus_cli.subcommands.command_line import parser
 from tests.documents import DOCUMENTS, PACKAGE_PAGE, README, ROOT
 

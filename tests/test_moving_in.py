@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.core.imports.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
+from tests.imports.rules.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:

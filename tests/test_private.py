@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.machine.bug_report import report_bug
-from chorus_cli.adapters.machine.paths import Paths
 from chorus_cli.app import App, Options, opened
+from chorus_cli.attachments.files.attachments import AttachmentMemory
 from chorus_cli.chat import _Terminal
 from chorus_cli.cli import main
 from chorus_cli.core.errors import AttachmentError, CommandError, HomeError
-from chorus_cli.keeping import forgotten
-from chorus_cli.services.personas.personas import Personas
-from chorus_cli.services.personas.settings import PersonaSettings
-from chorus_cli.storage.files.attachments import AttachmentMemory
-from chorus_cli.storage.sqlite.store import IN_MEMORY, Store
+from chorus_cli.machine.bug_report import report_bug
+from chorus_cli.machine.paths import Paths
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.personas.service.settings import PersonaSettings
+from chorus_cli.run_storage import forgotten
+from chorus_cli.storage.store import IN_MEMORY, Store
 from chorus_cli.subcommands.exit_codes import BUG
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.progress import Progress
 from tests.attached_files import FILES
 from tests.recording_server import recording
-from tests.storage.sqlite.notes import note, notes
+from tests.storage.notes import note, notes
 from tests.terminal.driver import Home
 from tests.test_last_catcher import BrokenEnvironment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.services.world import World
+    from tests.world import World
 
 WORD = "xyzzy-canary-0451"
 

@@ -9,8 +9,8 @@ import pytest
 from benchmarks import assembly, cache
 from benchmarks.cache import Charge, charges, repeated_tokens
 from benchmarks.played_talk import Sent, Talk, play
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
-from chorus_cli.core.models.exchange import PromptMessage
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
+from chorus_cli.models.rules.request import PromptMessage
 
 SYSTEM = PromptMessage("system", "Short")
 HELLO = PromptMessage("user", "Hello")

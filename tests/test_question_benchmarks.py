@@ -13,8 +13,8 @@ from benchmarks import httpx_script
 from benchmarks.figures import Figure, Skipped, table
 from benchmarks.memory import resident_mebibytes
 from benchmarks.one_question import installed_llm, seconds_to_first_character
-from tests.adapters.models.fault_server import DONE, chunk
 from tests.loopback_server import serving
+from tests.models.providers.fault_server import DONE, chunk
 
 if TYPE_CHECKING:
     from pathlib import Path

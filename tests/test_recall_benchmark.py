@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks import recall
 from benchmarks.stored_log import PERSONA, stored_log
-from chorus_cli.storage.sqlite.log import operation_rows
-from chorus_cli.storage.sqlite.memory import item_rows
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.memory.rows import item_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chorus_cli.core.errors import HomeError
-from chorus_cli.storage.files.permissions import advised
-from chorus_cli.storage.files.permissions import refused as sentence
+from chorus_cli.storage.permissions import advised
+from chorus_cli.storage.permissions import refused as sentence
 from tests.terminal.command import Outcome, finished
 from tests.terminal.driver import Home
 from tests.terminal.ordinary_user import ordinary_program, refused

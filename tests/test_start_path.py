@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.adapters.models.fault_server import DONE, chunk
 from tests.loopback_server import serving
+from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.command import finished
 from tests.terminal.driver import Home
 
@@ -50,7 +50,7 @@ def test_importing_loads_no_library_that_can_wait(imported: str, late: set[str])
 def test_a_start_loads_nothing_of_the_memory_but_its_acts() -> None:
     tell = "import sys; print(*(name for name in sys.modules if 'chorus_cli' in name and 'memory' in name))"
     outcome = finished([sys.executable, "-c", f"import chorus_cli.cli, chorus_cli.chat; {tell}"], dict(os.environ))
-    assert outcome.output.split() == ["chorus_cli.core.log.memory_acts"]
+    assert outcome.output.split() == ["chorus_cli.log.rules.memory_acts"]
 
 
 def others(modules: set[str]) -> set[str]:
@@ -81,7 +81,7 @@ def test_what_a_chat_has_loaded_is_not_scanned_for_garbage(tmp_path: Path) -> No
     loading = (
         "import asyncio, gc, os\n"
         "from chorus_cli.app import Options, opened\n"
-        "from chorus_cli.preparation import load_the_rest\n"
+        "from chorus_cli.startup import load_the_rest\n"
         "async def load() -> None:\n"
         "    async with opened(Options(), os.environ) as app:\n"
         "        load_the_rest(app.services())\n"

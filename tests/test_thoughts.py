@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.calling_provider import calling
-from tests.services.log.thinking_talk import parts_of
-from tests.services.upkeep.canary_talk import CANARY, holding
+from tests.log.service.thinking_talk import parts_of
+from tests.stores.service.canary_talk import CANARY, holding
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from chorus_cli.adapters.machine import event_loop
-from chorus_cli.adapters.machine.bug_report import report_bug
+from chorus_cli.machine import event_loop
+from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.terminal.prompt.line import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from tests.services.world import World
+    from tests.world import World
 
 CANARY = "canary-deploy-0005"
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chorus_cli.core.time import timestamps
-from tests.adapters.models.fake_ollama import Received, listening, ollama, sending
-from tests.adapters.models.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
 from tests.mock_provider import MockProvider, free_port
+from tests.models.providers.fake_ollama import Received, listening, ollama, sending
+from tests.models.providers.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
 from tests.terminal.command import PROGRAM, finished
 from tests.terminal.driver import Home
 

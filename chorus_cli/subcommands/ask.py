@@ -7,23 +7,23 @@ import shlex
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.app import opened
+from chorus_cli.attachments.files import document_files
 from chorus_cli.core.errors import CommandError, DatabaseReadOnlyError, UsageError
-from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.core.text.command_signs import is_command, unescaped
-from chorus_cli.services.turns.notices import refuse_unreadable_settings
-from chorus_cli.storage.files import document_files
+from chorus_cli.machine.paths import paths
+from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal import one_shot
 from chorus_cli.terminal.screen.output import standard_error, standard_output
+from chorus_cli.turns.service.notices import refuse_unreadable_settings
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Coroutine, Mapping, Sequence
 
     from chorus_cli.app import App
-    from chorus_cli.services.attachments.attachments import Attachments, Prepared
+    from chorus_cli.attachments.service.attachments import Attachments, Prepared
 
 _PIPED_NAME = "standard input"
 _WHERE = {"--home": "home", "--persona": "persona", "--thread": "ask_thread"}

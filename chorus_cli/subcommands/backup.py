@@ -6,18 +6,18 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.machine.clock import SystemClock
-from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.composition import places_of
 from chorus_cli.core.errors import BackupError, CommandError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
-from chorus_cli.preparation import finish_restore
-from chorus_cli.services.upkeep.backups import Backups, contents_in_words, keep_present
-from chorus_cli.storage.backups import restoring
-from chorus_cli.storage.backups.archive import DATABASE
-from chorus_cli.storage.files import file_lock
-from chorus_cli.storage.purges.backups import purged_since
+from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.paths import paths
+from chorus_cli.startup import finish_restore
+from chorus_cli.storage import file_lock
+from chorus_cli.stores.backup import restoring
+from chorus_cli.stores.backup.archive import DATABASE
+from chorus_cli.stores.purge.backups import purged_since
+from chorus_cli.stores.service.backups import Backups, contents_in_words, keep_present
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.terminal.consent import agreed, can_ask
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from chorus_cli.adapters.machine.paths import Paths
-    from chorus_cli.storage.backups.restoring import Staged
+    from chorus_cli.machine.paths import Paths
+    from chorus_cli.stores.backup.restoring import Staged
 
 _MOST_NAMED = 3
 

@@ -7,8 +7,8 @@ import shlex
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from chorus_cli.core.settings.table import BY_KEY
 from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.settings.rules.table import BY_KEY
 from chorus_cli.subcommands.argument_parser import Parser, Version
 
 if TYPE_CHECKING:

@@ -8,19 +8,19 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from chorus_cli import __version__
-from chorus_cli.adapters.machine.clock import SystemClock
-from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.composition import places_of
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.upkeep.findings import Finding, State, fine, is_well, note
-from chorus_cli.services.personas.personas import Personas
-from chorus_cli.services.upkeep.home_checks import check_home, unless_refused
-from chorus_cli.services.upkeep.leftovers import check_leftovers
-from chorus_cli.services.upkeep.log_checks import check_log
+from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.paths import paths
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.stores.rules.findings import Finding, State, fine, is_well, note
+from chorus_cli.stores.service.home_checks import check_home, unless_refused
+from chorus_cli.stores.service.leftovers import check_leftovers
+from chorus_cli.stores.service.log_checks import check_log
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
-from chorus_cli.subcommands.mends import MENDS, folders_of
 from chorus_cli.subcommands.reachability import check_model
+from chorus_cli.subcommands.repairs import MENDS, folders_of
 from chorus_cli.terminal.consent import agreed, can_ask
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from chorus_cli.adapters.machine.paths import Paths
+    from chorus_cli.machine.paths import Paths
 
 _SIGNS = {State.FINE: "ok  ", State.NOTE: "note", State.WRONG: "BAD "}
 _LIBRARIES = ("litellm", "httpx", "prompt_toolkit", "rich")

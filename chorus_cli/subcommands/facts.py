@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.machine.paths import paths
-from chorus_cli.core.settings.schema import schema_text
+from chorus_cli.machine.paths import paths
+from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_output
 

@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from chorus_cli.app import opened
 from chorus_cli.core.errors import CommandError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated
-from chorus_cli.services.imports.exports import Exports
-from chorus_cli.services.imports.imports import Imports, Wanted
-from chorus_cli.services.imports.report import ImportReport
-from chorus_cli.services.log.search import Search
-from chorus_cli.services.personas.roster import Roster
+from chorus_cli.imports.service.exports import Exports
+from chorus_cli.imports.service.imports import Imports, Wanted
+from chorus_cli.imports.service.report import ImportReport
+from chorus_cli.personas.service.roster import Roster
+from chorus_cli.recall.service.search import Search
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import tzinfo
 
-    from chorus_cli.services.imports.exports import Exported
+    from chorus_cli.imports.service.exports import Exported
 
 
 async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:

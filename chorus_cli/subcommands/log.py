@@ -10,14 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.app import opened
-from chorus_cli.core.log.export import entry_as_json
-from chorus_cli.core.log.marks import log_marks
-from chorus_cli.core.time import timespan
-from chorus_cli.services.log.costs import Costs, Grouping
-from chorus_cli.services.log.search import Search
-from chorus_cli.services.log.transcript import (
+from chorus_cli.context.service.transcript import (
     newest_of,
     numbers_of,
     operations_of,
@@ -26,8 +20,14 @@ from chorus_cli.services.log.transcript import (
     thoughts_in,
     transcript,
 )
-from chorus_cli.services.personas.roster import Roster
-from chorus_cli.storage.sqlite.log.search_index import Scope
+from chorus_cli.core.time import timespan
+from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rules.export import entry_as_json
+from chorus_cli.log.rules.marks import log_marks
+from chorus_cli.models.providers.model_map import ModelMap
+from chorus_cli.models.service.costs import Costs, Grouping
+from chorus_cli.personas.service.roster import Roster
+from chorus_cli.recall.service.search import Search
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, NOTHING_FOUND
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -76,7 +76,7 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
         if chosen.json:
             print_json(findings.as_json())
         else:
-            from chorus_cli.commands.log.search import findings_text  # noqa: PLC0415 - it brings the commands along
+            from chorus_cli.recall.commands import findings_text  # noqa: PLC0415 - it brings the commands along
 
             show = standard_error().notice if findings.is_empty else standard_output().line
             show(findings_text(replace(findings, wider=_quoted(findings.wider)), app.personas, since))
@@ -94,7 +94,7 @@ async def cost(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
         if chosen.json:
             print_json(report.as_json())
         else:
-            from chorus_cli.commands.log.cost import cost_report  # noqa: PLC0415 - it brings the commands along
+            from chorus_cli.models.commands import cost_report  # noqa: PLC0415 - it brings the commands along
             from chorus_cli.terminal.screen.drawing import draw  # noqa: PLC0415 - so does this
 
             draw(cost_report(report), standard_output())

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.upkeep.purge_reports import BackupsFate
-from chorus_cli.core.upkeep.purging import NO_CRITERIA, WITH_BACKUPS, asked_purge
-from chorus_cli.services.upkeep.purging import BACKUPS, NONE_HOLDS, REWRITES, still_there
+from chorus_cli.stores.rules.purge_reports import BackupsFate
+from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, asked_purge
+from chorus_cli.stores.service.purging import BACKUPS, NONE_HOLDS, REWRITES, still_there
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.terminal.consent import agreed, can_ask
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from chorus_cli.core.upkeep.purging import WantedPurge
-    from chorus_cli.services.upkeep.purging import Found, Purging
+    from chorus_cli.stores.rules.purging import WantedPurge
+    from chorus_cli.stores.service.purging import Found, Purging
 
 
 async def purge(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:

@@ -7,21 +7,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from chorus_cli.adapters.models import ollama, providers
-from chorus_cli.adapters.models.installation import package_folder
-from chorus_cli.adapters.models.server_addresses import is_ollama, request_problem
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.models.choice import ELIZA, LOCAL, Naming, detected_model, missing_key
-from chorus_cli.core.upkeep.findings import Finding, fine, note, wrong
-from chorus_cli.services.personas.personas import Personas
-from chorus_cli.storage.files.permissions import is_there
-from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.upkeep import copying
+from chorus_cli.models.providers import ollama, providers
+from chorus_cli.models.providers.installation import package_folder
+from chorus_cli.models.providers.server_addresses import is_ollama, request_problem
+from chorus_cli.models.rules.choice import ELIZA, LOCAL, Naming, detected_model, missing_key
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.storage import meta_rows
+from chorus_cli.storage.permissions import is_there
+from chorus_cli.stores.rules.findings import Finding, fine, note, wrong
+from chorus_cli.stores.salvage import copying
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from chorus_cli.adapters.machine.paths import Paths
+    from chorus_cli.machine.paths import Paths
 
 _SUBJECT = "model"
 _PATIENCE_SECONDS = 5.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
+from chorus_cli.context.service.report import context_report
 from chorus_cli.core.time import timestamps
-from chorus_cli.services.context.report import context_report
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.one_command import carry_out
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from chorus_cli.core.memory.items import Item
-    from chorus_cli.core.settings.jsonc import JsonValue
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.memory.rules.items import Item
 
 
 async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:

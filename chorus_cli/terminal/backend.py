@@ -10,13 +10,13 @@ from chorus_cli.terminal.prompt.toolbar import Background
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from chorus_cli.commands.framework.services import Services
-    from chorus_cli.core.context.budget import Meter
-    from chorus_cli.core.context.target import Target
-    from chorus_cli.services.editing.unsent import UnsentInput
-    from chorus_cli.services.notifier import Notifier
-    from chorus_cli.services.personas.focus import Focus
-    from chorus_cli.storage.sqlite.log.orphans import BrokenOff
+    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.editing.service.unsent import UnsentInput
+    from chorus_cli.log.rows.interrupted_replies import BrokenOff
+    from chorus_cli.machine.notifier import Notifier
+    from chorus_cli.models.rules.budget import Meter
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.services import Services
     from chorus_cli.terminal.prompt.history import InputHistories
     from chorus_cli.terminal.prompt.keyboard import AtRest
 

@@ -16,22 +16,22 @@ from chorus_cli.core.errors import (
     SettingsError,
     StorageError,
 )
-from chorus_cli.core.models.events import WaitBegun
 from chorus_cli.core.text.command_signs import typed_line
-from chorus_cli.services.threads.wording import left_line, next_line
+from chorus_cli.models.rules.events import WaitBegun
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import Arrival, show_events
+from chorus_cli.threads.service.wording import left_line, next_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from prompt_toolkit.input import Input
 
-    from chorus_cli.commands.framework.services import Services
-    from chorus_cli.core.models.events import TurnEvent
-    from chorus_cli.services.editing.unsent import UnsentInput
-    from chorus_cli.services.threads.running_turn import RunningTurn
+    from chorus_cli.editing.service.unsent import UnsentInput
+    from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.services import Services
     from chorus_cli.terminal.screen.output import Screen
+    from chorus_cli.threads.service.running_turn import RunningTurn
 
 _STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
 _BEING_STORED = "Stopped; the part that arrived is being stored."

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from chorus_cli import __version__
 from chorus_cli.core.errors import PersonaError
-from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.machine.cancellation import run_to_completion
 from chorus_cli.terminal.screen.exchange import show_exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from chorus_cli.core.context.target import Target
-    from chorus_cli.core.log.threads import Exchange
-    from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.log.rules.threads import Exchange
+    from chorus_cli.personas.rules.target import Target
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.prompt.toolbar import Toolbar
     from chorus_cli.terminal.screen.output import Screen

@@ -8,31 +8,31 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from chorus_cli.commands.catalogue import asks_model
-from chorus_cli.commands.composing import edited_line
-from chorus_cli.commands.framework.command_line import resolve
-from chorus_cli.commands.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
+from chorus_cli.catalogue import asks_model
 from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError, StorageError
 from chorus_cli.core.text.command_signs import is_command, is_shell_command, unescaped_line
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.threads.wording import waiting_line
+from chorus_cli.framework.command_line import resolve
+from chorus_cli.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
+from chorus_cli.machine.cancellation import run_to_completion
 from chorus_cli.terminal.following import Following
 from chorus_cli.terminal.job_output import JobOutput
 from chorus_cli.terminal.prompt.waiting_keys import ctrl_d_dropped
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.exchange import show_exchange
 from chorus_cli.terminal.screen.progress import Wait
+from chorus_cli.threads.commands.composing import edited_line
+from chorus_cli.threads.service.wording import waiting_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from chorus_cli.commands.framework.registry import Bound
-    from chorus_cli.commands.framework.replies import Answer
-    from chorus_cli.commands.framework.services import Services
-    from chorus_cli.core.context.target import Target
-    from chorus_cli.services.attachments.attachments import Prepared
-    from chorus_cli.services.editing.unsent import UnsentInput
+    from chorus_cli.attachments.service.attachments import Prepared
+    from chorus_cli.editing.service.unsent import UnsentInput
+    from chorus_cli.framework.registry import Bound
+    from chorus_cli.framework.replies import Answer
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.services import Services
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.progress import Progress

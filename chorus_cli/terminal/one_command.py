@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.catalogue import asks_model
-from chorus_cli.commands.framework.command_line import resolve
-from chorus_cli.commands.framework.replies import PrivateChat, Question, Reply, plain
+from chorus_cli.catalogue import asks_model
 from chorus_cli.core.errors import CommandError
+from chorus_cli.framework.command_line import resolve
+from chorus_cli.framework.replies import PrivateChat, Question, Reply, plain
 from chorus_cli.terminal.one_shot import advised, refuse_overspent, shown
 from chorus_cli.terminal.screen.drawing import draw
 
 if TYPE_CHECKING:
-    from chorus_cli.commands.framework.services import Services
+    from chorus_cli.services import Services
     from chorus_cli.terminal.screen.output import Screen
 
 

@@ -8,10 +8,10 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.attachments.rules.recognition import is_picture
 from chorus_cli.core import limits
-from chorus_cli.core.attachments.recognition import is_picture
 from chorus_cli.core.errors import DatabaseUnconfirmedError, MessageNotStoredError, MessageRefusedError
-from chorus_cli.core.models.events import IN_LOG, TextDelta, TurnDone
+from chorus_cli.models.rules.events import IN_LOG, TextDelta, TurnDone
 from chorus_cli.terminal.prompt.keyboard import suspendable
 from chorus_cli.terminal.reply.record import TurnRecord
 from chorus_cli.terminal.reply.stream import PlainReply, show_events
@@ -19,13 +19,13 @@ from chorus_cli.terminal.reply.stream import PlainReply, show_events
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.core.context.target import Target
-    from chorus_cli.core.models.events import TurnEvent
-    from chorus_cli.services.attachments.attachments import Prepared
-    from chorus_cli.services.log.costs import Costs
-    from chorus_cli.services.turns.conversation import Conversation
+    from chorus_cli.attachments.service.attachments import Prepared
+    from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.models.service.costs import Costs
+    from chorus_cli.personas.rules.target import Target
     from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
+    from chorus_cli.turns.service.conversation import Conversation
 
 _LONGEST_SIGN = 16
 

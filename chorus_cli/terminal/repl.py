@@ -11,12 +11,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from chorus_cli.context.service.greeting import drafts_notices, interrupted_elsewhere, question_in
 from chorus_cli.core.errors import ChorusError, MessageRefusedError
 from chorus_cli.core.text.command_signs import begins_private, is_message
-from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.editing.unsent_drafts import joined
-from chorus_cli.services.personas.greeting import drafts_notices, interrupted_elsewhere, question_in
-from chorus_cli.storage.files.permissions import advised
+from chorus_cli.editing.service.unsent_drafts import joined
+from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
-    from chorus_cli.core.context.target import Target
+    from chorus_cli.personas.rules.target import Target
     from chorus_cli.terminal.backend import Backend
     from chorus_cli.terminal.line_handling import LineHandler
     from chorus_cli.terminal.screen.output import Screen

@@ -7,9 +7,9 @@ import pytest
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.limits import LIMITS, Limit, Unit, size_of
-from chorus_cli.core.models.events import ReasoningDelta, TextDelta
-from chorus_cli.core.models.outcome import Lengths
-from chorus_cli.core.tools.calls import CallAssembly, CallPiece
+from chorus_cli.log.rules.calls import CallAssembly, CallPiece
+from chorus_cli.models.rules.events import ReasoningDelta, TextDelta
+from chorus_cli.models.rules.outcome import Lengths
 
 
 def test_every_declared_limit_stands_in_the_table_once() -> None:

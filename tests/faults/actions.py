@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chorus_cli.storage.sqlite.migrations import STEPS
-from tests.adapters.models.fault_server import DONE, chunk
+from chorus_cli.storage.migrations import STEPS
 from tests.calling_provider import call_chunk, piece
+from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.driver import Home
 from tests.terminal.editors import editor, replacing
 from tests.test_kept_home import ARCHIVE

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chorus_cli.core.sessions import summary as session_summary
-from tests.adapters.models.fault_server import DONE, chunk
+from chorus_cli.sessions.rules import summary as session_summary
 from tests.calling_provider import call_chunk, piece
 from tests.loopback_server import serving
+from tests.models.providers.fault_server import DONE, chunk
 from tests.remembering import wants_summary
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, Home, Terminal
 from tests.terminal.editors import editor

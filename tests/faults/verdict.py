@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.machine.paths import Paths, paths
 from chorus_cli.composition import places_of
-from chorus_cli.core.upkeep.findings import Finding, State
-from chorus_cli.services.personas.personas import Personas
-from chorus_cli.services.upkeep import leftovers
-from chorus_cli.services.upkeep.home_checks import Folders, check_home
-from chorus_cli.services.upkeep.log_checks import check_log
+from chorus_cli.machine.paths import Paths, paths
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.stores.rules.findings import Finding, State
+from chorus_cli.stores.service import leftovers
+from chorus_cli.stores.service.home_checks import Folders, check_home
+from chorus_cli.stores.service.log_checks import check_log
 from tests.faults.state import HomeState, state_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from chorus_cli.adapters.models.token_counter import VocabularyCounter
+from chorus_cli.models.providers.token_counter import VocabularyCounter
 from tests.terminal.forked import import_all, run_command
 
 _LIBRARY = ctypes.CDLL(None)

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
-from chorus_cli.storage.sqlite.log.message_rows import checksum
+from chorus_cli.log.rows.message_rows import checksum
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.composition import Providers
-from chorus_cli.core.context.budget import Limit
-from chorus_cli.core.log.messages import Status
-from chorus_cli.core.models.events import Notice, ReasoningDelta, TextDelta, ToolStarted, TurnDone
-from chorus_cli.services.personas.models import Models
-from chorus_cli.storage.sqlite.store import Store
-from tests.adapters.models.ways import over_wire
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.models.rules.budget import Limit
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, TurnDone
+from chorus_cli.personas.service.models import Models
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, WordCounter
-from tests.services.turns.tool_talk import TOOLS
-from tests.services.world import KNOWN_MODELS, World, built_on, unexpected
+from tests.models.providers.ways import over_wire
 from tests.strict.providers import PROVIDERS, Strict
 from tests.strict.server import Held, StrictServer, serving
 from tests.strict.story import Actor
+from tests.turns.service.tool_talk import TOOLS
+from tests.world import KNOWN_MODELS, World, built_on, unexpected
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
-    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.models.rules.events import TurnEvent
 
 _LOOK_SECONDS = 0.005
 

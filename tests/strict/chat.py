@@ -8,7 +8,7 @@ from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.adapters.models.fault_server import DONE, event
+from tests.models.providers.fault_server import DONE, event
 from tests.strict.server import RefusedError, Streamed
 from tests.strict.thoughts import NO_ECHO, EchoRule, Said, check_thoughts
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.storage.sqlite.store import Store
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock
 
 # They assert for the tests, and are to tell what they compared.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tests.adapters.models.fault_server import event
+from tests.models.providers.fault_server import event
 from tests.strict.chat import halves
 from tests.strict.server import RefusedError, Streamed
 from tests.strict.thoughts import EchoRule, Said, check_thoughts

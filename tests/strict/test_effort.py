@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from chorus_cli.adapters.models.failures import Failure
-from chorus_cli.adapters.models.providers import ProtocolName, endpoint
-from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
-from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
-from chorus_cli.adapters.models.wire.gemini import GeminiContents
-from chorus_cli.adapters.models.wire.protocol import Post, WireProtocol
-from chorus_cli.adapters.models.wire.refusals import refused_parameter
-from chorus_cli.adapters.models.wire.responses import OpenAIResponses
-from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
-from tests.adapters.models.ways import MODEL_MAP
+from chorus_cli.models.providers.failures import Failure
+from chorus_cli.models.providers.providers import ProtocolName, endpoint
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.models.wire.anthropic import AnthropicMessages
+from chorus_cli.models.wire.chat_completions import ChatCompletions
+from chorus_cli.models.wire.gemini import GeminiContents
+from chorus_cli.models.wire.protocol import Post, WireProtocol
+from chorus_cli.models.wire.refusals import refused_parameter
+from chorus_cli.models.wire.responses import OpenAIResponses
+from tests.models.providers.ways import MODEL_MAP
 from tests.strict.by_services import Stage
 from tests.strict.claude import StrictClaude
 from tests.strict.gemini import StrictGemini

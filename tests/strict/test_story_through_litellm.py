@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.models.asked_models import BY_LITELLM
 from tests.loopback_server import Asked
+from tests.models.providers.asked_models import BY_LITELLM
 from tests.strict.by_services import Stage
 from tests.strict.chat import HIDDEN, MISTRAL, StrictChat
 from tests.strict.gemini import StrictGemini

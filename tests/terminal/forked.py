@@ -25,12 +25,12 @@ from typing import NoReturn, TextIO, cast
 from prompt_toolkit.application import current
 
 import chorus_cli
-from chorus_cli.adapters.models.token_counter import VocabularyCounter
-from chorus_cli.adapters.models.wire.connection import _FIRST_REQUEST_MODULES
-from chorus_cli.core.eliza import responder
-from chorus_cli.core.memory.capture import captured
 from chorus_cli.core.text.key_shapes import without_keys
 from chorus_cli.core.text.safe_text import safe_text
+from chorus_cli.memory.rules.capture import captured
+from chorus_cli.models.eliza import responder
+from chorus_cli.models.providers.token_counter import VocabularyCounter
+from chorus_cli.models.wire.connection import _FIRST_REQUEST_MODULES
 from tests.amount import is_thorough
 
 PROGRAM = (sys.executable, "-m", "chorus_cli")

@@ -6,8 +6,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tests.adapters.models.fault_server import DONE, chunk
 from tests.loopback_server import serving
+from tests.models.providers.fault_server import DONE, chunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

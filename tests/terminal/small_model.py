@@ -8,8 +8,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.models.token_counter import VocabularyCounter
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
+from chorus_cli.models.providers.token_counter import VocabularyCounter
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 from tests.remembering_provider import is_for_summary
 from tests.terminal.driver import PROMPT, Home, Terminal
 

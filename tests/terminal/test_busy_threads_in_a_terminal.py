@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.storage.files import file_lock
+from chorus_cli.storage import file_lock
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT
 
 if TYPE_CHECKING:

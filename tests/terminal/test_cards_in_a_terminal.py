@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.cards.png import card_json
-from tests.core.cards.made_cards import card, picture, text_chunk
+from chorus_cli.cards.rules.png import card_json
+from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from prompt_toolkit.input import create_pipe_input
 
 from chorus_cli.core import errors
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.models.events import Notice
-from chorus_cli.services.editing.unsent import UnsentInput
-from chorus_cli.services.threads.running_turn import RunningTurn
+from chorus_cli.editing.service.unsent import UnsentInput
+from chorus_cli.models.rules.events import Notice
 from chorus_cli.terminal.following import Following
 from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.terminal.screen.terminal_file import TerminalFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.core.models.events import TurnEvent
-    from tests.services.world import World
+    from chorus_cli.models.rules.events import TurnEvent
+    from tests.world import World
 
 TEXT = "Precious words"
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.adapters.models.asked_models import STOP
-from tests.adapters.models.fault_server import chunk
-from tests.adapters.models.local.model_files import library_in, written
 from tests.loopback_server import serving
+from tests.models.local.model_files import library_in, written
+from tests.models.providers.asked_models import STOP
+from tests.models.providers.fault_server import chunk
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PROMPT, Home, Terminal
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.adapters.models.asked_models import STOP
-from tests.adapters.models.fake_ollama import listening, sending
-from tests.adapters.models.fault_server import STREAM_HEAD, chunk, encoded, failure
+from tests.models.providers.asked_models import STOP
+from tests.models.providers.fake_ollama import listening, sending
+from tests.models.providers.fault_server import STREAM_HEAD, chunk, encoded, failure
 from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Mapping
 
-    from tests.adapters.models.fake_ollama import Answer
+    from tests.models.providers.fake_ollama import Answer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what memory a process has had")
 

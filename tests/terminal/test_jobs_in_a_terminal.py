@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.storage.files.settings_file import SCHEMA_FILE
+from chorus_cli.settings.files import SCHEMA_FILE
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import editor
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from chorus_cli.services.editing.unsent import UnsentInput
-from chorus_cli.services.notifier import Notifier
+from chorus_cli.editing.service.unsent import UnsentInput
+from chorus_cli.machine.notifier import Notifier
 from chorus_cli.terminal import repl as repls
 from chorus_cli.terminal.backend import Backend
 from chorus_cli.terminal.prompt.history import InputHistories
@@ -21,7 +21,7 @@ from chorus_cli.terminal.screen.progress import Progress
 from tests.terminal.screen.terminal_file import TerminalFile
 
 if TYPE_CHECKING:
-    from tests.services.world import World
+    from tests.world import World
 
 
 LINE, BEHIND = "The line just sent", "and one behind it"

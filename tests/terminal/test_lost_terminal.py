@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from chorus_cli.core.errors import PersonaError
-from chorus_cli.services.editing.unsent import UnsentInput
-from chorus_cli.services.notifier import Notifier
+from chorus_cli.editing.service.unsent import UnsentInput
+from chorus_cli.machine.notifier import Notifier
 from chorus_cli.terminal.backend import Backend
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
@@ -25,7 +25,7 @@ from tests.terminal.screen.terminal_file import TerminalFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.services.world import World
+    from tests.world import World
 
 # It waits for the chat, dies of Ctrl-C, and the shell takes the terminal back.
 WRAPPER = """

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chorus_cli.adapters.models.model_map import ModelMap
-from tests.adapters.models.fake_ollama import entry, listening, ollama
-from tests.adapters.models.fault_server import event
-from tests.adapters.models.local.model_files import gguf, library_in, written
+from chorus_cli.models.providers.model_map import ModelMap
 from tests.loopback_server import serving
+from tests.models.local.model_files import gguf, library_in, written
+from tests.models.providers.fake_ollama import entry, listening, ollama
+from tests.models.providers.fault_server import event
 from tests.terminal.driver import PROMPT, Home
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.core.cards.made_cards import card, picture, text_chunk
-from tests.core.imports.exports import claude, claude_message, web, web_message
-from tests.core.imports.sessions import claude_line, qwen_answer, qwen_call, qwen_line, text
+from tests.cards.rules.made_cards import card, picture, text_chunk
+from tests.imports.rules.exports import claude, claude_message, web, web_message
+from tests.imports.rules.sessions import claude_line, qwen_answer, qwen_call, qwen_line, text
 from tests.terminal.driver import Home
 
-SAMPLES = Path(__file__).parents[1] / "storage" / "files" / "imports" / "samples"
+SAMPLES = Path(__file__).parents[1] / "imports" / "files" / "samples"
 PROJECT = "-home-frodo-shire"
 
 

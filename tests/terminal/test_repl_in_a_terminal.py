@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.storage.sqlite.store import BUSY_TIMEOUT_SECONDS
+from chorus_cli.storage.store import BUSY_TIMEOUT_SECONDS
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, NEW_INTERPRETER, PATIENCE_SECONDS, PROMPT, Home, Terminal
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Text: made safe to show, cut to size, cleared of keys."""
+"""Core of text."""

@@ -1,1 +1,1 @@
-"""Time: lengths and moments as people type them, and as the log writes them."""
+"""Core of time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.settings.rules.table import MAXIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -1,1 +1,1 @@
-"""Markdown, drawn while it streams."""
+"""Terminal of markdown."""

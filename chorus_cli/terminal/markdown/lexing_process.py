@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 # pygments has no types.
 from pygments.token import string_to_tokentype  # type: ignore[import-untyped]
 
-from chorus_cli.core.jobs.environment import without_secrets
+from chorus_cli.machine.environment import without_secrets
 from chorus_cli.terminal.markdown import lexing
 from chorus_cli.terminal.markdown.lexing import TAB_SIZE, anywhere, is_too_costly
 

@@ -1,1 +1,1 @@
-"""The prompt: line, keys, completion, history, toolbar."""
+"""Terminal of prompt."""

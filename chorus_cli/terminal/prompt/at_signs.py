@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.attachments.mentions import escaped
+from chorus_cli.attachments.rules.mentions import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

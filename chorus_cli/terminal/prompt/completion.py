@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import Completer, Completion
 
-from chorus_cli.core.attachments.mentions import begun_mention, mention_of
+from chorus_cli.attachments.rules.mentions import begun_mention, mention_of
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.storage.files import export_files
+from chorus_cli.storage import export_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
-    from chorus_cli.commands.framework.services import Services
+    from chorus_cli.services import Services
 
 
 class LineCompleter(Completer):
@@ -35,7 +35,7 @@ class LineCompleter(Completer):
         if not line.startswith("/") or "\n" in document.text:
             yield from file_completions(line)
             return
-        from chorus_cli.commands.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
+        from chorus_cli.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
 
         try:
             services = self._services()

@@ -26,8 +26,8 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_supported
 
-from chorus_cli.core.attachments.mentions import dropped_path, mention_of
-from chorus_cli.storage.files.document_files import is_file
+from chorus_cli.attachments.files.document_files import is_file
+from chorus_cli.attachments.rules.mentions import dropped_path, mention_of
 from chorus_cli.terminal.prompt.at_signs import AtSigns
 from chorus_cli.terminal.prompt.history import Browsing
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked

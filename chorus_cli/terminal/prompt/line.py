@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
 
-    from chorus_cli.commands.framework.services import Services
-    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.personas.rules.persona import Persona
+    from chorus_cli.services import Services
     from chorus_cli.terminal.prompt.keyboard import AtRest
 
     Act = Callable[[], None]

@@ -7,18 +7,18 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.models.costs import dollars
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.text.safe_text import safe_line
-from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.models.rules.costs import dollars
 from chorus_cli.terminal.screen.painted_rows import widest
 from chorus_cli.terminal.screen.terminal import knows_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from chorus_cli.core.context.budget import Meter
-    from chorus_cli.core.context.target import Target
+    from chorus_cli.models.rules.budget import Meter
+    from chorus_cli.personas.rules.target import Target
 
     Measure = Callable[[Target], Awaitable[Meter]]
     Price = Callable[[Target], Awaitable[float | None]]

@@ -1,1 +1,1 @@
-"""A reply on the screen while it streams."""
+"""Terminal of reply."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.models.events import Asking, ToolStarted, WaitOver
 from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
+from chorus_cli.models.rules.events import Asking, ToolStarted, WaitOver
 from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
 from chorus_cli.terminal.screen.painted_rows import widest
 from chorus_cli.terminal.screen.progress import Wait
@@ -14,7 +14,7 @@ from chorus_cli.terminal.screen.progress import Wait
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chorus_cli.core.models.events import ToolUsed
+    from chorus_cli.models.rules.events import ToolUsed
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.painted_rows import Row
 

@@ -15,7 +15,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
-from chorus_cli.core.models.events import (
+from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
+from chorus_cli.models.rules.events import (
     Asking,
     Notice,
     ReasoningDelta,
@@ -26,7 +27,6 @@ from chorus_cli.core.models.events import (
     WaitBegun,
     WaitOver,
 )
-from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
 from chorus_cli.terminal.reply.dim_lines import PREPARING, WAITING, Silence, Thinking, tool_line, wait_after
 from chorus_cli.terminal.reply.printed_thoughts import PrintedThoughts
 from chorus_cli.terminal.screen.progress import Progress
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from chorus_cli.core.log.messages import Thought
-    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.log.rules.messages import Thought
+    from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.terminal.markdown.stream import MarkdownStream
     from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen

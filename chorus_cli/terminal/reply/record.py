@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import Status
-from chorus_cli.core.models.events import ReasoningDelta, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.models.rules.events import ReasoningDelta, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chorus_cli.core.context.target import Target
-    from chorus_cli.core.models.events import TurnEvent
-    from chorus_cli.core.settings.jsonc import JsonValue
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.personas.rules.target import Target
 
 
 class TurnRecord:

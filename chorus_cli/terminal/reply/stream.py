@@ -8,7 +8,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.models.events import (
+from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
+from chorus_cli.models.rules.events import (
     Asking,
     Notice,
     ReasoningDelta,
@@ -19,15 +20,14 @@ from chorus_cli.core.models.events import (
     WaitBegun,
     WaitOver,
 )
-from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
 from chorus_cli.terminal.reply.dim_lines import tool_line
 from chorus_cli.terminal.reply.painted import PaintedReply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
-    from chorus_cli.core.log.messages import Thought
-    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.log.rules.messages import Thought
+    from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen
 

@@ -1,1 +1,1 @@
-"""The screen: guarded output, tables, progress."""
+"""Terminal of screen."""

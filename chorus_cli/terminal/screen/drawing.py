@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.framework.replies import Aside, Drawing, Exit, PrivateChat, Refill, Report, Table, Text, plain
+from chorus_cli.framework.replies import Aside, Drawing, Exit, PrivateChat, Refill, Report, Table, Text, plain
 
 if TYPE_CHECKING:
-    from chorus_cli.commands.framework.replies import Reply
+    from chorus_cli.framework.replies import Reply
     from chorus_cli.terminal.screen.output import Screen
 
 _READABLE_COLUMN_WIDTH = 14

@@ -6,13 +6,13 @@ import shutil
 import textwrap
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import Status
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.core.time import timestamps
+from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
-    from chorus_cli.core.log.threads import Exchange
+    from chorus_cli.log.rules.threads import Exchange
     from chorus_cli.terminal.screen.output import Screen
 
 _QUESTION_ROWS = 3

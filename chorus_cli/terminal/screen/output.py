@@ -10,9 +10,9 @@ import textwrap
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
-from chorus_cli.adapters.machine.foreign_words import own_standard_error
 from chorus_cli.core.errors import OutputError
 from chorus_cli.core.text.safe_text import safe_text
+from chorus_cli.machine.foreign_words import own_standard_error
 from chorus_cli.terminal.screen.guard import TerminalGuard
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rich.text import Text
 from chorus_cli.core.text.safe_text import safe_line
 
 if TYPE_CHECKING:
-    from chorus_cli.commands.framework.replies import Table
+    from chorus_cli.framework.replies import Table
     from chorus_cli.terminal.screen.output import Screen
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.wording import log_entry
-from chorus_cli.core.log.messages import Message, is_reply_of_calls
-from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
+from chorus_cli.log.rules.messages import Message, is_reply_of_calls
+from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers
+from chorus_cli.log.rules.wording import log_entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from chorus_cli.core.log.marks import LogMarks
-    from chorus_cli.core.log.operations import Operation
+    from chorus_cli.log.rules.marks import LogMarks
+    from chorus_cli.log.rules.operations import Operation
     from chorus_cli.terminal.screen.output import Screen
 
 

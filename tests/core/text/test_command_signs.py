@@ -6,13 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chorus_cli.core.text.command_signs import (
-    before_private,
-    begins_private,
-    is_message,
-    typed_line,
-    unescaped_line,
-)
+from chorus_cli.core.text.command_signs import before_private, begins_private, is_message, typed_line, unescaped_line
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core import limits
-from tests.adapters.models.fault_server import DONE, chunk
 from tests.loopback_server import serving
+from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 from tests.terminal.forked import WATCHED_PROGRAM
 from tests.terminal.freeze.watched import Step, steps

@@ -12,7 +12,7 @@ from prompt_toolkit.input import create_pipe_input
 from chorus_cli.terminal.prompt.line import Prompt
 
 if TYPE_CHECKING:
-    from tests.services.world import World
+    from tests.world import World
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from chorus_cli.core.context.budget import Meter
-from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.models.choice import ModelChoice
-from chorus_cli.core.personas.persona import Persona
-from chorus_cli.core.settings.table import Settings
+from chorus_cli.models.rules.budget import Meter
+from chorus_cli.models.rules.choice import ModelChoice
+from chorus_cli.personas.rules.persona import Persona
+from chorus_cli.personas.rules.target import Target
+from chorus_cli.settings.rules.table import Settings
 from chorus_cli.terminal.prompt.toolbar import Background, Toolbar, fitting, metered, ranked
 
 PIECES = ((2, "Frodo"), (3, "gpt-5.4"), (1, "8h"), (0, "9,000 / 10,000"), (4, "thread 12"))

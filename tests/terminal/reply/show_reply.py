@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from chorus_cli.core.models.events import TextDelta
+from chorus_cli.models.rules.events import TextDelta
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import standard_output
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.terminal.screen.output import Screen
 
 _PIECE_BYTES = 4096

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import Status
-from chorus_cli.core.models.events import Asking, TurnDone
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.models.rules.events import Asking, TurnDone
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile
@@ -14,7 +14,7 @@ from tests.terminal.screen.terminal_file import XTERM, TerminalFile
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.models.rules.events import TurnEvent
 
 DONE = TurnDone(1, Status.COMPLETE)
 ASKING = Asking("gpt-4o-mini")

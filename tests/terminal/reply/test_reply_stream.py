@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.machine.processes import marked_processes
 from chorus_cli.core.errors import ModelError, OutputError
-from chorus_cli.core.log.messages import Status
-from chorus_cli.core.models.events import Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.machine.processes import marked_processes
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone
 from chorus_cli.terminal.reply.stream import Arrival, show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
@@ -25,7 +25,7 @@ from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.models.rules.events import TurnEvent
 
 _PATIENCE_SECONDS = 3.0  # it takes a third of a second, but other tests may be at work
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from chorus_cli.core.models.events import ReasoningDelta, TextDelta
+from chorus_cli.models.rules.events import ReasoningDelta, TextDelta
 from chorus_cli.terminal.reply.dim_lines import Silence
 from chorus_cli.terminal.reply.painted import PaintedReply
 from chorus_cli.terminal.screen.output import Screen

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.log.messages import Status, Thought
-from chorus_cli.core.models.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone
+from chorus_cli.log.rules.messages import Status, Thought
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone
 from chorus_cli.terminal.reply.printed_thoughts import PrintedThoughts
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
@@ -24,7 +24,7 @@ from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.models.rules.events import TurnEvent
 
 CALL = 'search_history("ring")'
 USED = ToolUsed(CALL, "3 messages")

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from chorus_cli.core.models.events import TextDelta, ToolStarted, ToolUsed
+from chorus_cli.models.rules.events import TextDelta, ToolStarted, ToolUsed
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import ASKING, DONE, shown, turn

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands.framework.replies import Output, Table
-from chorus_cli.commands.memory.pictures import listed
-from chorus_cli.core.memory.items import ItemType
+from chorus_cli.framework.replies import Output, Table
+from chorus_cli.memory.commands.pictures import listed
+from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
-from tests.core.memory.memory_items import item
 from tests.fakes import START
+from tests.memory.rules.memory_items import item
 
 if TYPE_CHECKING:
-    from tests.services.world import World
+    from tests.world import World
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
 OLD = timedelta(days=120)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chorus_cli.core.log.messages import Status
-from chorus_cli.core.log.threads import Exchange
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.log.rules.threads import Exchange
 from chorus_cli.terminal.screen.exchange import beginning, show_exchange
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.screen.terminal_file import TerminalFile

@@ -6,14 +6,14 @@ import io
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.export import entry_as_json
-from chorus_cli.core.log.marks import log_marks
-from chorus_cli.services.log.transcript import Selection, operations_of, transcript
+from chorus_cli.context.service.transcript import Selection, operations_of, transcript
+from chorus_cli.log.rules.export import entry_as_json
+from chorus_cli.log.rules.marks import log_marks
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.transcript import show_transcript
 
 if TYPE_CHECKING:
-    from tests.services.world import World
+    from tests.world import World
 
 EVERYTHING = Selection("chorus")
 

@@ -1,1 +1,0 @@
-"""The machine: clock, folders, editor, clipboard, bug reports."""

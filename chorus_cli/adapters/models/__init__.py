@@ -1,1 +1,0 @@
-"""Models: ELIZA, the wire, files, litellm, and facts about models and servers."""

@@ -1,1 +1,0 @@
-"""Everything that only litellm can reach: imported when such a model is asked."""

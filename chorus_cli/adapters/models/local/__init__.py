@@ -1,1 +1,0 @@
-"""Models in files on this machine, run by llama.cpp's server in a process of its own."""

@@ -1,1 +1,0 @@
-"""The wire: the protocols that most providers speak, spoken directly over HTTP."""

@@ -1,0 +1,104 @@
+"""``/attach`` and ``/paste``: files that go with the next message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from chorus_cli.attachments.rules.mentions import is_address
+from chorus_cli.attachments.rules.tokens import attachment_tokens
+from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.framework.arguments import TEXT, Candidate
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Table, Text
+from chorus_cli.log.rules.attachments import Attachment, size_in_words
+from chorus_cli.services import Services
+from chorus_cli.storage import export_files
+from chorus_cli.storage.typed_paths import bare
+
+GROUP: CommandGroup[Services] = CommandGroup("attach", "Files that go with your next message.")
+
+_PASTED_NAME = "clipboard.png"
+
+
+def _offered(_services: Services, text: str) -> Sequence[Candidate]:
+    return [Candidate(path) for path in export_files.offered(text, None)]
+
+
+FILE = replace(
+    TEXT, name="file", help="a picture, a PDF or a text: its path, or its address on the web", complete=_offered
+)
+
+
+@GROUP.command("", "list")
+async def listing(services: Services) -> Table | Text:
+    """List the files that wait for your next message.
+
+    Examples:
+        /attach
+    """
+    waiting, model = services.attachments.waiting, services.focus.target().choice.model
+    if not waiting:
+        return Text("Nothing is attached. /attach FILE attaches a file to your next message, and so does @FILE in it.")
+    rows = tuple((each.name, size_in_words(each.size_bytes), f"~{_tokens(each, model):,}") for each in waiting)
+    return Table("With your next message go:", ("File", "Size", "Tokens"), rows)
+
+
+@GROUP.command("add", default=True)
+async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
+    """Attach a file to your next message: a picture (PNG, JPEG, GIF, WebP), a PDF or a text, of at most 20 MB.
+
+    A file on the web is fetched now. In a message @FILE does the same; @"my file.png" if the name has blanks.
+
+    Examples:
+        /attach photo.png
+        /attach https://example.com/paper.pdf
+    """
+    model = services.focus.target().choice.model
+    if is_address(file):
+        attached = await services.attachments.of_bytes(*await services.machine.download(file), model)
+    else:
+        attached = await services.attachments.of_file(bare(file), model)
+    return _waiting(services, attached, model)
+
+
+@GROUP.command("clear")
+async def clear(services: Services) -> Text:
+    """Attach nothing to your next message.
+
+    Examples:
+        /attach clear
+    """
+    cleared = services.attachments.clear()
+    if not cleared:
+        return Text("Nothing was attached.")
+    verb = "goes" if len(cleared) == 1 else "go"
+    return Text(f"{enumerated([each.name for each in cleared])} no longer {verb} with your next message.")
+
+
+@GROUP.command("paste", aliases=("paste",))
+async def paste(services: Services) -> Text:
+    """Attach the picture in the clipboard to your next message.
+
+    It is read by wl-paste, xclip or pngpaste, so it works where Chorus runs on your own machine.
+
+    Examples:
+        /paste
+    """
+    data = await asyncio.to_thread(services.machine.picture)
+    model = services.focus.target().choice.model
+    return _waiting(services, await services.attachments.of_bytes(_PASTED_NAME, data, model), model)
+
+
+def _waiting(services: Services, attached: Attachment, model: str) -> Text:
+    services.attachments.wait([attached])
+    return Text(
+        f"{attached.label} goes with your next message (~{_tokens(attached, model):,} tokens). "
+        "/attach clear takes it back."
+    )
+
+
+def _tokens(attached: Attachment, model: str) -> int:
+    return attachment_tokens([attached], model)

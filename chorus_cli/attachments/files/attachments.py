@@ -1,0 +1,132 @@
+"""The bytes of attachments: each file once, under the SHA-256 of its bytes, whichever messages name it.
+
+They are in a folder of the user's, or in memory for a chat that keeps nothing.
+"""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import AttachmentError
+from chorus_cli.log.rules.attachments import is_sha256
+from chorus_cli.storage.bounded_files import read_within
+from chorus_cli.storage.durable_files import make_folder, write_atomically
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PREFIX_LENGTH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentFolder:
+    """Attachments in files below ``folder``."""
+
+    folder: Path
+
+    def store(self, data: bytes) -> str:
+        """Store ``data`` durably and return its SHA-256.
+
+        Raises:
+            AttachmentError: it cannot be written.
+        """
+        return store(self.folder, data)
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes whose SHA-256 is ``digest``.
+
+        Raises:
+            AttachmentError: they are gone, changed, or cannot be read.
+        """
+        return read(self.folder, digest)
+
+    def has(self, digest: str) -> bool:
+        """Return whether the bytes with this SHA-256 are stored."""
+        return path_of(self.folder, digest).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentMemory:
+    """Attachments in memory, gone with the process."""
+
+    stored: dict[str, bytes] = field(default_factory=dict)
+
+    def store(self, data: bytes) -> str:
+        """Store ``data`` and return its SHA-256."""
+        digest = sha256(data).hexdigest()
+        self.stored[digest] = data
+        return digest
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes whose SHA-256 is ``digest``.
+
+        Raises:
+            AttachmentError: there are none.
+        """
+        if digest not in self.stored:
+            raise AttachmentError("The attachment is not in this private chat.")
+        return self.stored[digest]
+
+    def has(self, digest: str) -> bool:
+        """Return whether the bytes with this SHA-256 are stored."""
+        return digest in self.stored
+
+
+def store(folder: Path, data: bytes) -> str:
+    """Store ``data`` durably, readable by its owner only, unless it is stored already; return its SHA-256.
+
+    Raises:
+        AttachmentError: it cannot be written.
+    """
+    digest = sha256(data).hexdigest()
+    path = path_of(folder, digest)
+    try:
+        # A power cut may have left a shorter file, and a backup that was cut short too.
+        if not _is_whole(path, len(data)):
+            make_folder(folder)
+            make_folder(path.parent)
+            write_atomically(path, data)
+    except OSError as error:
+        raise AttachmentError(f"The attachment cannot be kept in {folder}: {error.strerror}.") from error
+    return digest
+
+
+def read(folder: Path, digest: str) -> bytes:
+    """Return the bytes whose SHA-256 is ``digest``.
+
+    Raises:
+        AttachmentError: they are gone, changed, or cannot be read.
+    """
+    path = path_of(folder, digest)
+    try:
+        data = read_within(path, limits.STORED_ATTACHMENT)
+    except FileNotFoundError as error:
+        raise AttachmentError(f"{path} is gone, and with it an attachment.") from error
+    except OSError as error:
+        raise AttachmentError(f"{path} cannot be read: {error.strerror}.") from error
+    if sha256(data).hexdigest() != digest:
+        raise AttachmentError(f"{path} is damaged: its bytes have changed since it was stored.")
+    return data
+
+
+def path_of(folder: Path, digest: str) -> Path:
+    """Return the path of the bytes with this SHA-256, below a folder of its first two digits.
+
+    Raises:
+        AttachmentError: it is no SHA-256.
+    """
+    if not is_sha256(digest):
+        raise AttachmentError(f"{digest!r} is no SHA-256 in hexadecimal digits, so no attachment has it.")
+    return folder / digest[:_PREFIX_LENGTH] / digest
+
+
+def _is_whole(path: Path, size_bytes: int) -> bool:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == size_bytes

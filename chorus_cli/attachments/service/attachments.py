@@ -1,0 +1,193 @@
+"""Files that are attached: recognised, stored, and kept waiting for the next message."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.attachments.files import document_files
+from chorus_cli.attachments.rules.mentions import mentions, missing_files
+from chorus_cli.attachments.rules.recognition import recognised
+from chorus_cli.core.errors import AttachmentError, ChorusError
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.log.rules.attachments import Attachment, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from chorus_cli.machine.ports import AttachmentStore, TokenCounter
+
+KIND_NAMES = {Kind.TEXT: "files", Kind.PICTURE: "pictures", Kind.PDF: "PDF files", Kind.OTHER: "such files"}
+_MOST_NAMED = 3
+
+
+class Prepared(NamedTuple):
+    """A message that can be sent: its text, and its attachments, which are stored."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Attachments:
+    """Stores files in ``stored``; ``accepted_by`` returns the kinds of attachments that a model takes.
+
+    Those that wait go with the next message of this run, in whichever thread it is sent. ``tell`` takes a sentence
+    about files that a message names and that are not there.
+    """
+
+    def __init__(
+        self,
+        stored: AttachmentStore,
+        counter: TokenCounter,
+        accepted_by: Callable[[str], frozenset[Kind]],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._store = stored
+        self._counter = counter
+        self._accepted_by = accepted_by
+        self._tell = tell
+        self._waiting: list[Attachment] = []
+        self._given_back: tuple[Attachment, ...] = ()
+
+    @property
+    def waiting(self) -> tuple[Attachment, ...]:
+        """The attachments that wait for the next message, in the order in which they were attached."""
+        return tuple(self._waiting)
+
+    def wait(self, attachments: Iterable[Attachment]) -> None:
+        """Let attachments wait for the next message, each once."""
+        self._waiting = _once([*self._waiting, *attachments])
+
+    def give_back(self, attachments: tuple[Attachment, ...]) -> None:
+        """Let the attachments of a message wait that the user has again, in place of those given back before."""
+        self._waiting = [each for each in self._waiting if each not in self._given_back]
+        self._given_back = attachments
+        self.wait(attachments)
+
+    @contextmanager
+    def lent(self, attachments: tuple[Attachment, ...]) -> Iterator[None]:
+        """Give the attachments of a message back if it cannot be sent."""
+        try:
+            yield
+        except ChorusError:
+            if attachments:
+                self.give_back(attachments)
+            raise
+
+    def clear(self) -> tuple[Attachment, ...]:
+        """Let nothing wait any longer, and return the attachments that did."""
+        waiting, self._waiting = self.waiting, []
+        return waiting
+
+    async def of_file(self, path: str, model: str = "") -> Attachment:
+        """Store a file, its path relative to the current folder, for ``model`` if one is named.
+
+        Raises:
+            AttachmentError: it cannot be read, is of no kind that a model, or this one, is sent, or cannot be stored.
+        """
+        return await self.of_bytes(*await asyncio.to_thread(document_files.read_bytes, path), model)
+
+    async def of_bytes(self, name: str, data: bytes, model: str = "") -> Attachment:
+        """Store the bytes of a file called ``name``, for ``model`` if one is named.
+
+        Raises:
+            AttachmentError: they are of no kind that a model, or this one, is sent, or cannot be stored.
+        """
+        attachment = await asyncio.to_thread(self._recognised, name, data)
+        if model:
+            await self.refuse_untaken(model, [attachment])
+        await asyncio.to_thread(self._store.store, data)
+        return attachment
+
+    async def prepared(self, text: str, model: str, given: Sequence[tuple[str, bytes]] = ()) -> Prepared:
+        """Return a message to ``model`` with the files that it names and those that wait, which wait no longer.
+
+        ``given`` are names and bytes of other files that go with it. They are stored all or, if one is refused, none.
+
+        Raises:
+            AttachmentError: a file cannot be attached, or the model does not take it; those that wait still do.
+        """
+        found = await asyncio.to_thread(mentions, text, document_files.is_file) if "@" in text else None
+        named = [await asyncio.to_thread(document_files.read_bytes, path) for path in found.paths] if found else []
+        files = [*given, *named]
+        attachments = _once([*self._waiting, *[await asyncio.to_thread(self._recognised, *each) for each in files]])
+        if attachments:
+            await self.refuse_untaken(model, attachments)
+        for _, data in files:
+            await asyncio.to_thread(self._store.store, data)
+        if found and (missing := await asyncio.to_thread(missing_files, text, document_files.is_file)):
+            self._tell(await asyncio.to_thread(_unattached_notice, missing))
+        self._waiting, self._given_back = [], ()
+        return Prepared(found.text if found else text, tuple(attachments))
+
+    async def refuse_untaken(self, model: str, attachments: Sequence[Attachment]) -> None:
+        """Check that ``model`` takes attachments.
+
+        Raises:
+            AttachmentError: it does not take one of them.
+        """
+        # The first question about a model reads a large file.
+        refuse_untaken(model, attachments, await asyncio.to_thread(self._accepted_by, model))
+
+    def is_stored(self, attachment: Attachment) -> bool:
+        """Return whether the bytes of an attachment are there."""
+        return self._store.has(attachment.sha256)
+
+    def _recognised(self, typed_name: str, data: bytes) -> Attachment:
+        name = join_surrogates(typed_name)
+        facts = recognised(name, data)
+        tokens = 0
+        if facts.media_type == "text/plain":
+            tokens = self._counter.count(data.decode("utf-8-sig"))
+        digest = sha256(data).hexdigest()
+        sides = facts.width, facts.height
+        return Attachment(name, facts.media_type, len(data), digest, *sides, facts.pages, tokens)
+
+
+def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: frozenset[Kind]) -> None:
+    """Check that ``model``, which takes the ``accepted`` kinds, takes attachments.
+
+    Raises:
+        AttachmentError: it does not take one of them.
+    """
+    untaken = [each for each in attachments if each.kind not in accepted]
+    if untaken:
+        raise AttachmentError(
+            f"{model} takes no {KIND_NAMES[untaken[0].kind]}. Choose a model that does with /model NAME, or leave out "
+            f"{enumerated([each.name for each in untaken])}; nothing was sent."
+        )
+
+
+def _unattached_notice(paths: Sequence[str]) -> str:
+    """Tell of the paths that were not found, and of those of folders and devices."""
+    odd = [path for path in paths if document_files.is_there(path)]
+    missing = [path for path in paths if path not in odd]
+    return " ".join([*([_missing_notice(missing)] if missing else []), *([_odd_notice(odd)] if odd else [])])
+
+
+def _odd_notice(paths: Sequence[str]) -> str:
+    if len(paths) == 1:
+        return f"{shortened(paths[0])} is not a regular file, so it is not attached."
+    return f"{enumerated(_first(paths))} are not regular files, so they are not attached."
+
+
+def _missing_notice(paths: Sequence[str]) -> str:
+    names = _first(paths)
+    if len(names) == 1:
+        return f"There is no file {names[0]}, so it is not attached."
+    return f"There are no files {enumerated(names)}, so they are not attached."
+
+
+def _first(paths: Sequence[str]) -> list[str]:
+    """Name the first of many paths, and count the others."""
+    names = [shortened(path) for path in paths[:_MOST_NAMED]]
+    names += [counted(len(paths) - _MOST_NAMED, "other")] if len(paths) > _MOST_NAMED else []
+    return names
+
+
+def _once(attachments: Iterable[Attachment]) -> list[Attachment]:
+    """Return attachments without those that repeat the bytes of an earlier one."""
+    return list({each.sha256: each for each in reversed(list(attachments))}.values())[::-1]

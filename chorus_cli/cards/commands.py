@@ -1,0 +1,130 @@
+"""``/persona import``, ``export`` and ``greeting``: character cards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from chorus_cli.cards import files as card_files
+from chorus_cli.cards.service.cards import Taken
+from chorus_cli.core.errors import CommandError, UnknownPersonaError
+from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Question, Report, Text
+from chorus_cli.personas.commands.persona import turn_to
+from chorus_cli.services import Services
+from chorus_cli.storage import export_files
+from chorus_cli.storage.typed_paths import bare, typed_path
+
+GROUP: CommandGroup[Services] = CommandGroup("persona")
+
+_WRITTEN = frozenset({".png", ".json"})
+
+
+def _offered(services: Services, text: str) -> Sequence[Candidate]:
+    name, blank, begun = text.rpartition(" ")
+    if blank:
+        return [Candidate(f"{name} {path}") for path in export_files.offered(begun, _WRITTEN)]
+    files = services.personas.files
+    return [Candidate(files.own_settings(slug).name or slug) for slug in files.slugs()]
+
+
+CARD = replace(
+    TEXT,
+    name="file",
+    help="a character card: PNG, JSON or CHARX",
+    complete=lambda _services, text: [Candidate(path) for path in export_files.offered(text, card_files.ENDINGS)],
+)
+PERSONA_AND_FILE = replace(
+    TEXT, name="name file", help="a persona, and a file ending in .png or .json, or a folder", complete=_offered
+)
+GREETING = replace(NUMBER, name="number", help="the number of a greeting of the card, from 1")
+
+
+@GROUP.command("import")
+async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
+    """Make a persona of a character card, and switch to it.
+
+    Cards of versions 1, 2 and 3 are read, as PNG, JSON or CHARX. The card's greeting opens the first thread; the
+    entries of its lorebook become memory items, which are sent when a message has one of their keys.
+
+    Examples:
+        /persona import seraphina.png
+    """
+    found = await asyncio.to_thread(card_files.read, typed_path(file))
+    if found is None:
+        raise CommandError(f"There is no character card in {file}. Cards are PNG pictures, JSON or CHARX.")
+    return await arrived(services, await services.cards.take_in(found))
+
+
+async def arrived(services: Services, taken: Taken) -> Report:
+    """Switch to the persona of a card, unless it is archived."""
+    if taken.slug in services.personas.files.archived():
+        return Report((Text(taken.told),))
+    turned = await turn_to(services, taken.slug)
+    return Report((Text(taken.told), *turned.parts, *([Text(taken.greeting)] if taken.greeting else [])))
+
+
+@GROUP.command("greeting")
+async def greeting(services: Services, number: Annotated[int | None, GREETING] = None) -> Text:
+    """Put a greeting of the persona's character card into this thread; without a number the first one.
+
+    Examples:
+        /persona greeting
+        /persona greeting 2
+    """
+    return Text(await services.cards.greet(services.focus.target(), number or 1))
+
+
+@GROUP.command("export")
+async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FILE] = None) -> Text | Question:
+    """Write a persona as a character card of version 3: a PNG picture, or JSON if the file ends in .json.
+
+    System prompt, description and documents go into it, with all that the card had which it was made of. Messages and
+    memory do not. An existing file is overwritten only if you confirm.
+
+    Examples:
+        /persona export
+        /persona export frodo frodo.json
+    """
+    slug, typed = _named(services, where) if where else (services.focus.slug, "")
+    path, name = _file_for(typed, slug), services.personas.files.load(slug).name
+    done = Text(f"Exported {name} to {path.absolute()}")
+
+    async def overwrite() -> Text:
+        await services.cards.export(slug, path, replace=True)
+        return done
+
+    try:
+        await services.cards.export(slug, path, replace=False)
+    except FileExistsError:
+        declined = Text(f"{path} is unchanged; nothing was written.")
+        return Question(f"{path} already exists. Overwrite it?", overwrite, declined)
+    return done
+
+
+def _named(services: Services, text: str) -> tuple[str, str]:
+    """Return the persona that the first words name, as many as do, and the rest.
+
+    Raises:
+        UnknownPersonaError: they name none.
+    """
+    words = text.split(" ")
+    for number in range(len(words), 0, -1):
+        try:
+            return services.personas.files.find_any(" ".join(words[:number])), " ".join(words[number:]).strip()
+        except UnknownPersonaError as error:
+            unknown = error
+    raise unknown
+
+
+def _file_for(typed: str, slug: str) -> Path:
+    path = typed_path(typed)
+    if bare(typed).endswith("/") or path.is_dir():
+        return path / f"{slug}.png"
+    if path.suffix.lower() not in _WRITTEN:
+        raise CommandError(f"{path.name} ends in neither .png nor .json, so nothing was written.")
+    return path

@@ -1,0 +1,196 @@
+"""Files of character cards: PNG pictures, JSON, and CHARX, which is a zip with ``card.json``.
+
+A persona that was made of a card keeps the card's JSON in its folder, and the file itself if that holds more.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.cards.rules import png
+from chorus_cli.cards.rules.card import Card, card_of, icon_entry
+from chorus_cli.cards.rules.document import parsed
+from chorus_cli.core import limits
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.personas.files import CARD_FILE
+from chorus_cli.storage.bounded_files import read_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from io import BufferedReader
+    from pathlib import Path
+
+_PACKED = frozenset({".png", ".charx"})
+ENDINGS = _PACKED | {".json"}
+LARGEST_BYTES = limits.CARD.most
+LARGEST_JSON_BYTES = limits.CARD_JSON.most
+
+_PICTURE_FILE, _ARCHIVE_FILE = "card.png", "card.charx"
+_ENTRY = "card.json"
+_ZIP, _WEBP, _JSON = b"PK\x03\x04", b"WEBP", b"{"
+_MARK_BYTES = 64
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_UTF_8_MARK = b"\xef\xbb\xbf"
+
+
+class CardFile(NamedTuple):
+    """A file with a card: its name, the JSON of the card, the card, and the files that a persona keeps of it."""
+
+    name: str
+    json: bytes
+    card: Card
+    kept: Mapping[str, bytes]
+
+
+def read(path: Path) -> CardFile | None:
+    """Return the card in a file, ``None`` if the file is of another kind.
+
+    Raises:
+        ImportFormatError: it cannot be read, or a card in it is damaged or too large.
+    """
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return _read(path, file)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ImportFormatError(f"{path} cannot be read: {reason}.") from error
+    except ImportFormatError as error:
+        raise ImportFormatError(f"{path}: {error}") from None
+
+
+def sorted_out(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the cards among files and in folders, and the rest, in which the folders stay.
+
+    Of the files in a folder only pictures and archives are looked at, and damaged ones are passed over.
+
+    Raises:
+        ImportFormatError: a file cannot be read, or a card in it is damaged or too large.
+    """
+    cards: list[Path] = []
+    others: list[Path] = []
+    for path in paths:
+        is_card = read(path) is not None
+        (cards if is_card else others).append(path)
+        cards += _cards_in(path)
+    return cards, others
+
+
+def _cards_in(folder: Path) -> Iterator[Path]:
+    try:
+        files = sorted(folder.iterdir()) if folder.is_dir() else []
+    except OSError:
+        # The import of conversations reports it.
+        return
+    for file in files:
+        with suppress(ImportFormatError):
+            if file.suffix.lower() in _PACKED and read(file) is not None:
+                yield file
+
+
+def stored_json(personas: Path, slug: str) -> bytes | None:
+    """Return the JSON of the card that a persona was made of, ``None`` if it was made otherwise.
+
+    Raises:
+        ImportFormatError: it cannot be read.
+    """
+    return _stored(personas / slug / CARD_FILE)
+
+
+def picture(personas: Path, slug: str, name: str) -> bytes:
+    """Return the picture of a persona's card; a persona without one gets one of a plain colour.
+
+    Raises:
+        ImportFormatError: it cannot be read.
+    """
+    folder = personas / slug
+    return _stored(folder / _PICTURE_FILE) or _icon(folder / _ARCHIVE_FILE) or png.plain_picture(name)
+
+
+def _icon(path: Path) -> bytes | None:
+    """Return the main icon in an archive, if it is a PNG picture."""
+    if not path.is_file():
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(icon_entry(parsed(_entry(archive)))) as entry:
+            found = entry.read(LARGEST_BYTES)
+    except (*_BROKEN, KeyError, OSError):
+        return None
+    return found if found.startswith(png.SIGNATURE) else None
+
+
+def _stored(path: Path) -> bytes | None:
+    try:
+        return read_within(path, limits.CARD)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ImportFormatError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _read(path: Path, file: BufferedReader) -> CardFile | None:
+    beginning = file.read(_MARK_BYTES)
+    file.seek(0)
+    if beginning.startswith(png.SIGNATURE):
+        data = _whole(file, LARGEST_BYTES)
+        found = png.card_json(data)
+        if found is None:
+            raise ImportFormatError("This picture holds no character card.")
+        return _card_file(path, found, {_PICTURE_FILE: data})
+    if beginning[8:12] == _WEBP:
+        raise ImportFormatError("A card in a WebP picture is outside the specification. Export it as PNG or JSON.")
+    if beginning.startswith(_ZIP):
+        return _of_archive(path, file)
+    if beginning.removeprefix(_UTF_8_MARK).lstrip().startswith(_JSON) and path.stat().st_size <= LARGEST_JSON_BYTES:
+        return _of_json(path, file.read(LARGEST_JSON_BYTES + 1))
+    return None
+
+
+def _of_json(path: Path, data: bytes) -> CardFile | None:
+    """Return the card of a JSON file; one that cannot be read is of another kind unless its name says otherwise."""
+    try:
+        card = card_of(parsed(data))
+    except ImportFormatError:
+        return None
+    return None if card is None else CardFile(path.name, data, card, {CARD_FILE: data})
+
+
+def _of_archive(path: Path, file: BufferedReader) -> CardFile | None:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if _ENTRY not in archive.namelist():
+                return None
+            found = _entry(archive)
+    except _BROKEN as error:
+        raise ImportFormatError(f"This archive cannot be read ({error}).") from error
+    file.seek(0)
+    return _card_file(path, found, {_ARCHIVE_FILE: _whole(file, LARGEST_BYTES)})
+
+
+def _entry(archive: zipfile.ZipFile) -> bytes:
+    """Return the card of an archive; the size that the archive tells is not trusted."""
+    with archive.open(_ENTRY) as entry:
+        found = entry.read(LARGEST_JSON_BYTES + 1)
+    if len(found) > LARGEST_JSON_BYTES:
+        raise ImportFormatError(f"The card in this archive has over {LARGEST_JSON_BYTES // 1_000_000} MB.")
+    return found
+
+
+def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile:
+    if len(json) > LARGEST_JSON_BYTES:
+        raise ImportFormatError(f"The card has over {LARGEST_JSON_BYTES // 1_000_000} MB.")
+    card = card_of(parsed(json))
+    if card is None:
+        raise ImportFormatError("The JSON in it is no character card.")
+    return CardFile(path.name, json, card, {CARD_FILE: json, **kept})
+
+
+def _whole(file: BufferedReader, most: int) -> bytes:
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise ImportFormatError(f"A file with a card may have {most // 1_000_000} MB; this one has more.")
+    return data

@@ -1,0 +1,210 @@
+"""Personas made of character cards, and cards written of personas."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.cards import files as card_files
+from chorus_cli.cards.rules import png
+from chorus_cli.cards.rules.as_persona import CardPersona, as_persona, greeting, names_for
+from chorus_cli.cards.rules.card import Card, card_of
+from chorus_cli.cards.rules.document import exported, for_older_programs, parsed, written
+from chorus_cli.core.errors import PersonaError
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.log.rows import operation_rows, thread_rows
+from chorus_cli.log.rules.acts import Clear
+from chorus_cli.log.rules.inclusions import Greeting
+from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.memory.rows import item_changes
+from chorus_cli.memory.rows.item_changes import Addition, NewItem
+from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.personas.files import DOCUMENTS_FOLDER
+from chorus_cli.personas.rows import persona_rows
+from chorus_cli.personas.rows.persona_rows import NewPersona
+from chorus_cli.personas.rules.names import slug_of
+from chorus_cli.storage import export_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.cards.files import CardFile
+    from chorus_cli.memory.service.access import MemoryAccess
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.service.personas import Personas
+    from chorus_cli.storage.store import Connection
+
+
+_LONGEST_NOTES = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The persona of a card, by its slug, and the sentences about it.
+
+    ``greeting`` opens its first thread, if the card has one. A persona that ``is_new`` was made now, or would be made.
+    """
+
+    slug: str
+    told: str
+    greeting: str = ""
+    is_new: bool = True
+
+    def as_json(self) -> dict[str, object]:
+        """Return the persona for a program."""
+        return {"persona": self.slug, "new": self.is_new, "told": self.told}
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """Makes personas of cards, with their memory, and writes cards of personas."""
+
+    memory: MemoryAccess
+    personas: Personas
+
+    async def take_in_all(self, paths: Iterable[Path], *, is_dry: bool = False) -> tuple[list[Taken], list[Path]]:
+        """Make personas of the cards among files and in folders; return them, and the paths of everything else.
+
+        Raises:
+            ImportFormatError: a file cannot be read, or a card in it is damaged or too large; nothing was made.
+            PersonaError: a folder cannot be made.
+            StorageError: the log cannot be written.
+        """
+        found, others = await asyncio.to_thread(card_files.sorted_out, paths)
+        # One after the other, because pictures are large.
+        files = (await asyncio.to_thread(card_files.read, path) for path in found)
+        return [await self.take_in(file, is_dry=is_dry) async for file in files if file is not None], others
+
+    async def take_in(self, file: CardFile, *, is_dry: bool = False) -> Taken:
+        """Make a persona of a card: its folder, its memory items and its first thread, all or nothing.
+
+        A card that a persona was made of before makes no other. If it ``is_dry``, nothing is made.
+
+        Raises:
+            PersonaError: its folder cannot be made.
+            StorageError: the log cannot be written.
+        """
+        owner = await asyncio.to_thread(self._owner_of, file.json)
+        if owner is not None:
+            return Taken(owner, self._known(owner, file), is_new=False)
+        name = await asyncio.to_thread(self._free_name, file.card)
+        slug = slug_of(name, self.personas.names_taken())
+        persona, said = as_persona(file.card, name), self._said(file.card)
+        if not is_dry:
+            await self._make(slug, persona, file, said)
+        return Taken(slug, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
+
+    async def _make(self, slug: str, new: CardPersona, file: CardFile, said: str) -> None:
+        tokens = await self.memory.count(lore.content for lore in new.lore)
+        items = [
+            NewItem(ItemType.PRD_SECTION, lore.content, tokens[lore.content], pinned=lore.pinned) for lore in new.lore
+        ]
+        addition = Addition(slug, items, "import", self.memory.clock.now(), title=file.name)
+        documents = {f"{DOCUMENTS_FOLDER}/{each.name}": each.content.encode() for each in new.documents}
+        files = NewPersona(slug, new.settings, {**documents, **file.kept})
+        await self.memory.write_in_steps(_store, self.personas.folder, files, addition, said)
+
+    def _said(self, card: Card) -> str:
+        return greeting(card, 0, self.personas.defaults().user_name) if card.greetings else ""
+
+    def _known(self, owner: str, file: CardFile) -> str:
+        told = f"{self.personas.load(owner).name} was made of {file.name} before."
+        is_archived = owner in self.personas.archived()
+        return f"{told} /persona unarchive {owner} brings it back from the archive." if is_archived else told
+
+    async def greet(self, target: Target, number: int) -> str:
+        """Put a greeting of the persona's card, from 1, into the thread of a target, and return it.
+
+        Raises:
+            PersonaError: the persona was made of no card, or the card has no such greeting.
+            ImportFormatError: the card cannot be read.
+        """
+        card = card_of(await asyncio.to_thread(self._stored, target.persona.slug))
+        if card is None:
+            raise PersonaError(f"{target.persona.name} was made of no character card, so it has no greeting.")
+        if not 1 <= number <= len(card.greetings):
+            amount = counted(len(card.greetings), "greeting")
+            raise PersonaError(f"The card of {target.persona.name} has {amount}, and none with number {number}.")
+        said = greeting(card, number - 1, target.persona.settings.user_name)
+        await self.memory.write(_greet, target.persona.slug, target.thread_id, said, self.memory.clock.now())
+        return said
+
+    async def export(self, slug: str, path: Path, *, replace: bool) -> None:
+        """Write a persona as a card of version 3: a picture, or JSON if the name of the file ends in .json.
+
+        Raises:
+            FileExistsError: the file is there already and was not to be replaced.
+            ImportFormatError: the card that the persona was made of cannot be read.
+            OutputError: the file cannot be written.
+        """
+        await asyncio.to_thread(self._export, slug, path, replace=replace)
+
+    def _export(self, slug: str, path: Path, *, replace: bool) -> None:
+        persona = self.personas.load(slug)
+        document = exported(persona, self._stored(slug), self.memory.clock.now())
+        if path.suffix.lower() == ".json":
+            content = written(document, indent=2) + b"\n"
+        else:
+            cards = {png.OLD_KEYWORD: written(for_older_programs(document)), png.NEW_KEYWORD: written(document)}
+            content = png.with_cards(card_files.picture(self.personas.folder, slug, persona.name), cards)
+        export_files.write(path, content, replace=replace)
+
+    def _stored(self, slug: str) -> object:
+        """Return the JSON of the card that a persona was made of, ``None`` if it was made otherwise."""
+        found = card_files.stored_json(self.personas.folder, slug)
+        return None if found is None else parsed(found)
+
+    def _owner_of(self, json: bytes) -> str | None:
+        slugs = (*self.personas.slugs(), *self.personas.archived())
+        return next((slug for slug in slugs if card_files.stored_json(self.personas.folder, slug) == json), None)
+
+    def _free_name(self, card: Card) -> str:
+        """Return the first name for the persona of a card that it may have.
+
+        Raises:
+            PersonaError: there is none.
+        """
+        for name in names_for(card):
+            try:
+                return self.personas.check_name(None, name)
+            except PersonaError:
+                continue
+        raise PersonaError(f"No name is free for {card.name}. Archive or rename one of its namesakes.")
+
+
+def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterator[str]:
+    """Yield the sentences about a persona that is made of a card."""
+    card, pinned = file.card, sum(lore.pinned for lore in persona.lore)
+    amounts = {"document": len(persona.documents), "memory item": len(persona.lore)}
+    parts = [counted(number, thing) for thing, number in amounts.items() if number]
+    having = enumerated([*(["a greeting"] if card.greetings else []), *parts])
+    having += f", {pinned:,} of them pinned" if pinned else ""
+    creator = f" by {card.creator}" if card.creator else ""
+    made = f"{'Would make' if is_dry else 'Made'} {persona.name}"
+    yield f"{made} of {file.name}{creator}{', with ' + having if having else ''}."
+    if len(card.greetings) > 1:
+        yield f"The card has {len(card.greetings):,} greetings; /persona greeting 2 puts the second into a thread."
+    if card.creator_notes:
+        yield f"Its creator notes: {shortened(card.creator_notes, _LONGEST_NOTES)}"
+    yield from card.notes
+
+
+def _store(connection: Connection, personas: Path, new: NewPersona, addition: Addition, said: str) -> None:
+    def fill(connection: Connection) -> None:
+        thread = thread_rows.new(connection, new.slug, "", addition.now)
+        if said:
+            _greet(connection, new.slug, thread.id, said, addition.now)
+        if addition.items:
+            item_changes.add(connection, addition)
+
+    boundary = NewOperation(new.slug, Clear(begins=True), addition.now)
+    persona_rows.create(connection, personas, new, boundary, fill)
+
+
+def _greet(connection: Connection, slug: str, thread_id: int, said: str, now: datetime) -> None:
+    message = MessageContent(thread_id, Role.ASSISTANT, said, now)
+    operation_rows.introduce(connection, NewOperation(slug, Greeting(), now, thread_id, members=(message,)))

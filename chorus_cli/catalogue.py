@@ -1,0 +1,44 @@
+"""The explicit list of all command groups, in the order of the help."""
+
+from __future__ import annotations
+
+from chorus_cli import private
+from chorus_cli.attachments import commands as attachments
+from chorus_cli.cards import commands as cards
+from chorus_cli.context.commands import thoughts, window
+from chorus_cli.editing.commands import edit
+from chorus_cli.framework import commands as general
+from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
+from chorus_cli.imports.commands import export, imports
+from chorus_cli.jobs import commands as jobs
+from chorus_cli.memory.commands import flash, items, remember
+from chorus_cli.models import commands as cost
+from chorus_cli.personas.commands import model, persona, run, settings
+from chorus_cli.recall import commands as search
+from chorus_cli.services import Services
+from chorus_cli.sessions import commands as sessions
+from chorus_cli.stores.commands import purge, upkeep
+from chorus_cli.threads.commands import background, composing, latest_action, thread
+from chorus_cli.turns.commands import journal, summary
+
+_ASKING = frozenset({"/retry", "/bg", "/editor", "/context compact"})
+
+
+def groups() -> tuple[CommandGroup[Services], ...]:
+    """Return the groups of all built-in commands."""
+    modules = (
+        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
+        *(persona, cards, thread, background, jobs, settings, run, model),
+        *(search, thoughts, cost, composing, attachments, export, imports, upkeep, purge, private, general),
+    )
+    return (*(module.GROUP for module in modules), journal.TOP)
+
+
+def registry() -> CommandRegistry[Services]:
+    """Build the registry of all built-in commands."""
+    return CommandRegistry(groups())
+
+
+def asks_model(services: Services, command: Command[Services]) -> bool:
+    """Return whether a command is to ask the model, which costs money: for a reply or a summary."""
+    return command.path in _ASKING or services.own_commands.is_own(command)

@@ -1,3 +1,0 @@
-"""The slash commands: each handler returns a value and draws nothing."""
-
-from __future__ import annotations

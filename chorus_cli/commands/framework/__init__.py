@@ -1,1 +1,0 @@
-"""Commands in general: declaration, parsing, completion, answers."""

@@ -1,1 +1,0 @@
-"""Commands on the log as a whole: search, costs, exports and imports."""

@@ -1,1 +1,0 @@
-"""``/memory`` and ``/remember``: what a persona remembers besides the conversation."""

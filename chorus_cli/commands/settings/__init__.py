@@ -1,1 +1,0 @@
-"""Commands on settings and models, of a persona and of the run."""

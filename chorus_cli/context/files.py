@@ -1,0 +1,66 @@
+"""The thread that each Chorus that runs has open, written into the lock file of its run."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from chorus_cli.storage.file_lock import is_locked
+
+_MAX_BYTES = 4_096
+
+
+class OpenThreads:
+    """The lock files in ``folder``; the one named ``run`` is this process's own.
+
+    They serve only a notice, so a file that cannot be read or written counts as no Chorus.
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self._folder = folder
+        self._own = folder / run
+        self._announced = b""
+
+    def announce(self, persona: str, thread_id: int) -> None:
+        """Announce to every other Chorus that this one has a thread open."""
+        entry = _entry(persona, thread_id)
+        # Another process that read the file while it is written again would see no thread in it.
+        if entry != self._announced:
+            with suppress(OSError):
+                self._own.write_bytes(entry)
+                self._announced = entry
+
+    def is_shared(self, persona: str, thread_id: int) -> bool:
+        """Return whether another Chorus that runs has the thread open."""
+        entry = _entry(persona, thread_id)
+        with suppress(OSError):
+            others = (path for path in self._folder.iterdir() if path != self._own)
+            return any(_content(path) == entry and is_locked(path) for path in others)
+        return False
+
+
+class UnannouncedThreads(OpenThreads):
+    """No lock file: no other Chorus learns of the threads of a private chat, nor shares them."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), "")
+
+    def announce(self, persona: str, thread_id: int) -> None:
+        """Announce nothing."""
+
+    def is_shared(self, persona: str, thread_id: int) -> bool:
+        """Return false."""
+        del persona, thread_id
+        return False
+
+
+def _entry(persona: str, thread_id: int) -> bytes:
+    return f"{thread_id} {persona}\n".encode(errors="surrogateescape")
+
+
+def _content(path: Path) -> bytes:
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(_MAX_BYTES)
+    return b""

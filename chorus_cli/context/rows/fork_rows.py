@@ -1,0 +1,88 @@
+"""Forks: threads that begin with the context of another one, each opened by one operation.
+
+The messages stay rows of the other thread. Undoing the operation closes the thread, redoing it opens it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rows import summary_rows
+from chorus_cli.context.rules.forking import forkable, title_of_fork
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
+from chorus_cli.log.rules.acts import Fork, Undo
+from chorus_cli.log.rules.id_ranges import runs
+from chorus_cli.log.rules.operations import NewOperation
+
+if TYPE_CHECKING:
+    import sqlite3
+    from datetime import datetime
+
+    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from chorus_cli.context.rules.view import View
+    from chorus_cli.log.rules.operations import Operation
+
+
+def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: int | None, now: datetime) -> Operation:
+    """Open a thread with the context of a snapshot, up to the turn of message ``through_id`` if that is given.
+
+    The next run goes on in it.
+
+    Raises:
+        JournalError: nothing of the context can be forked, or the message is not in it.
+    """
+    persona, origin = snapshot.target.persona.slug, snapshot.target.thread_id
+    if through_id is not None:
+        through_id = _present_wording(connection, snapshot.view, through_id)
+    seen = forkable(snapshot.view, through_id)
+    origin_number, name = thread_rows.number_and_name(connection, origin)
+    title = title_of_fork(name, thread_rows.titles(connection, persona))
+    thread_id = thread_rows.new(connection, persona, title, now).id
+    act = Fork(origin=origin, origin_number=origin_number, summarised=seen.folded_number)
+    members = tuple(row.id for row in seen.messages)
+    operation = operation_rows.introduce(connection, NewOperation(persona, act, now, thread_id, members=members))
+    if seen.summary is not None:
+        stands_for = runs(row.id for row in seen.folded)
+        carried = replace(seen.summary, operation_id=operation.id, boundary_id=operation.id, stands_for=stands_for)
+        summary_rows.store(connection, persona, thread_id, carried)
+    thread_rows.use(connection, persona, thread_id)
+    return operation
+
+
+def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation) -> None:
+    """Store the undo or the redo of a fork, close or open its thread, and let the next run go on where that leads.
+
+    An undo leads back to the thread that was forked or, if that is closed, to the one last used.
+
+    Raises:
+        JournalError: another program has done the same meanwhile.
+    """
+    operation_rows.introduce_reversal(connection, new)
+    thread_id, closed_at = forked.thread_id or 0, timestamps.to_text(new.created_at)
+    is_undo = isinstance(new.act, Undo)
+    connection.execute(
+        "UPDATE threads SET closed_at = CASE WHEN ? THEN COALESCE(closed_at, ?) END WHERE id = ?",
+        (is_undo, closed_at, thread_id),
+    )
+    if is_undo:
+        wanted = forked.act.origin if isinstance(forked.act, Fork) else 0
+        if not thread_rows.is_open(connection, new.persona, wanted):
+            wanted = thread_rows.last_used_or_new(connection, new.persona, new.created_at).id
+        thread_id = wanted
+    thread_rows.use(connection, new.persona, thread_id)
+
+
+def _present_wording(connection: sqlite3.Connection, view: View, message_id: int) -> int:
+    """Return the message of the view that is another wording of a message, or the message itself."""
+    if any(row.id == message_id for row in view.messages):
+        return message_id
+    for row in view.messages:
+        earlier = row.revises
+        while earlier is not None and earlier != message_id:
+            [known] = message_rows.rows(connection, [earlier])
+            earlier = known.revises
+        if earlier == message_id:
+            return row.id
+    return message_id

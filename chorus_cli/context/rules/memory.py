@@ -1,0 +1,209 @@
+"""The memory in a request: HOT items in the system message, others before the question that refers to them.
+
+The block of the system message is chosen where a prefix begins and held with it, because a change would cost the
+provider's cache. An item that becomes HOT meanwhile, or that a question refers to, goes into the question's preamble
+instead, unless a request has it already.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.log.rules.messages import Message, Role
+from chorus_cli.memory.rules.items import Tier
+from chorus_cli.memory.rules.keys import keys_of
+from chorus_cli.memory.rules.prompt import (
+    RECALLED_HEADING,
+    already_said,
+    items_in,
+    kept_id,
+    tokens_in_request,
+    without_items,
+    written,
+)
+from chorus_cli.memory.rules.recall import best_within
+from chorus_cli.models.rules.arguments import without_note
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from chorus_cli.log.rules.messages import MessageContent
+    from chorus_cli.memory.rules.items import Item
+    from chorus_cli.models.rules.budget import Budget
+
+MOST_HOT = 100
+MOST_RECALLED = 5
+_HOT_SHARE = 0.1
+_RECALLED_SHARE = 0.05
+_HEADING_TOKENS = 6
+FORGOTTEN = "(forgotten)"
+CORRECTED = "corrected: the new wording goes with your next message"
+_REASONS_OUTSIDE: Mapping[Tier, str] = {
+    Tier.HOT: "HOT: goes with your next message, if there is room",
+    Tier.WARM: "WARM: sent when a message refers to it",
+    Tier.COLD: "COLD: only /memory show opens it",
+    Tier.ARCHIVED: "ARCHIVED by a flash save",
+}
+
+
+def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -> tuple[Item, ...]:
+    """Choose the block of the system message from the HOT items, best first: a tenth of the model's limit at most.
+
+    ``said`` holds the messages in context by their ids; an item that was captured from one of them is there already.
+    """
+    unsaid = [item for item in items if not already_said(item, said)]
+    return tuple(best_within(unsaid, _hot_room(budget), MOST_HOT))
+
+
+def _hot_room(budget: Budget) -> int:
+    """Return the estimated tokens that the block may have."""
+    return int(budget.limit.tokens * _HOT_SHARE / budget.calibration.factor)
+
+
+def block_tokens(items: Sequence[Item]) -> int:
+    """Return the estimated tokens of the block."""
+    return _HEADING_TOKENS + sum(map(tokens_in_request, items))
+
+
+def recall_room(budget: Budget, taken_tokens: int) -> int:
+    """Return the estimated tokens that recalled items may take, after ``taken_tokens`` of what must be sent."""
+    return max(0, min(int(budget.room.budget * _RECALLED_SHARE), budget.room.budget - taken_tokens) - _HEADING_TOKENS)
+
+
+def unsent(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Message]) -> list[Item]:
+    """Return the items that neither the block nor the messages of a request hold with their present content."""
+    held = {item.id: item.content for item in block}
+    recalled, said = mentions(messages), contents(messages)
+
+    def is_sent(item: Item) -> bool:
+        if item.id in recalled:
+            # A newer wording counts, even if the block has the present one: the model has read it last.
+            return recalled[item.id].text == written(item)
+        return held.get(item.id) == item.content or already_said(item, said)
+
+    return [item for item in items if not is_sent(item)]
+
+
+def contents(messages: Iterable[Message]) -> dict[int, str]:
+    """Return the contents of messages by their ids."""
+    return {message.id: message.content for message in messages}
+
+
+class Mention(NamedTuple):
+    """An item as it is written in the preamble of a message, or in the result of the tool that recalls items."""
+
+    message_id: int
+    text: str
+
+
+def mentions(messages: Iterable[Message]) -> dict[int, Mention]:
+    """Return the newest mention of each item by its id."""
+    return {
+        id_: Mention(message.id, text) for message in messages for id_, text in items_in(_memory_text(message)).items()
+    }
+
+
+def ids_held(messages: Iterable[Message]) -> set[int]:
+    """Return the items that messages hold: in preambles, and in calls and results of the memory's tools."""
+    found = list(messages)
+    kept = (_kept_by(message) for message in found if message.role is Role.TOOL_RESULT)
+    return {*mentions(found), *(id_ for id_ in kept if id_ is not None)}
+
+
+def without_forgotten(messages: Sequence[Message], forgotten: Collection[int]) -> list[Message]:
+    """Return the messages with the items ``forgotten`` cut out of preambles, and of calls and results of tools.
+
+    A count of tokens that the cut makes too large stays: it is on the safe side, and true again after an undo.
+    """
+    results = (message for message in messages if message.role is Role.TOOL_RESULT)
+    calls = {(row.turn_id, row.tool_call_id) for row in results if _kept_by(row) in forgotten}
+
+    def cut(message: Message) -> Message:
+        match message.role:
+            case Role.USER if message.preamble:
+                return message._replace(preamble=without_items(message.preamble, forgotten))
+            case Role.TOOL_RESULT:
+                return message._replace(content=_result_without(message.content, forgotten))
+            case Role.TOOL_USE if (message.turn_id, message.tool_call_id) in calls:
+                return message._replace(tool_calls=_without_content(message.tool_calls or "[]"))
+        return message
+
+    return [cut(message) for message in messages]
+
+
+class MemoryUse(NamedTuple):
+    """A memory item, whether the next request has it, and why."""
+
+    item: Item
+    sent: bool
+    reason: str
+
+
+def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Message], budget: Budget) -> list[MemoryUse]:
+    """Return the use of each item in a request that has this block and these messages, in their order."""
+    room = _hot_room(budget)
+    listed, held = list(items), {item.id for item in block}
+    missing = {item.id for item in unsent(listed, block, messages)}
+    recalled = mentions(messages)
+
+    def use(item: Item) -> MemoryUse:
+        if item.id in missing:
+            if item.tier is Tier.HOT and tokens_in_request(item) > room:
+                return MemoryUse(item, sent=False, reason=f"too large: HOT items have {room:,} tokens")
+            is_corrected = item.id in held or item.id in recalled
+            return MemoryUse(item, sent=False, reason=CORRECTED if is_corrected else _reason_outside(item))
+        if item.id in recalled:
+            return MemoryUse(item, sent=True, reason=f"recalled in message #{recalled[item.id].message_id}")
+        if item.id in held:
+            reason = "pinned" if item.pinned else "HOT" if item.tier is Tier.HOT else "HOT when this prefix began"
+            return MemoryUse(item, sent=True, reason=reason)
+        return MemoryUse(item, sent=True, reason=f"in message #{item.source_message_id} itself")
+
+    return [use(item) for item in listed]
+
+
+def _reason_outside(item: Item) -> str:
+    is_keyed = item.tier is not Tier.HOT and keys_of(item.content) is not None
+    return f"{item.tier}: sent when a message has one of its keys" if is_keyed else _REASONS_OUTSIDE[item.tier]
+
+
+def is_recalled(message: Message | MessageContent) -> bool:
+    """Return whether a message is the result of the tool that recalls items."""
+    return message.role is Role.TOOL_RESULT and _tells_items(without_note(message.content))
+
+
+def repeats_items(message: Message | MessageContent) -> bool:
+    """Return whether a message is the result of a tool of the memory, which may have the content of items."""
+    return is_recalled(message) or (message.role is Role.TOOL_RESULT and _kept_by(message) is not None)
+
+
+def _memory_text(message: Message) -> str:
+    """Return the part of a message that may hold memory items."""
+    return message.content if is_recalled(message) else message.preamble
+
+
+def _kept_by(result: Message | MessageContent) -> int | None:
+    return kept_id(without_note(result.content))
+
+
+def _tells_items(answer: str) -> bool:
+    return answer.startswith(RECALLED_HEADING)
+
+
+def _result_without(result: str, forgotten: Collection[int]) -> str:
+    """Return the result of a call without items; the note above that of a kept item has its content too."""
+    answer = without_note(result)
+    if kept_id(answer) in forgotten:
+        return answer
+    if not _tells_items(answer):
+        return result
+    return result.removesuffix(answer) + (without_items(answer, forgotten) or FORGOTTEN)
+
+
+def _without_content(tool_calls: str) -> str:
+    """Return calls by which items were kept without the contents of those items."""
+    calls = json.loads(tool_calls)
+    for call in calls:
+        call["function"]["arguments"] = json.dumps({"content": FORGOTTEN})
+    return json.dumps(calls, ensure_ascii=False)

@@ -1,0 +1,320 @@
+"""The request plan: what follows from a context snapshot, with a reason for everything left out.
+
+One system message comes first (system prompt, documents, summary, HOT memory items), then the view, word for word. A
+request that would be too large leaves out whole turns from the oldest until it takes half of the model's limit, but
+keeps the last two; those that follow it begin where it does until that has no room either, for a provider knows that
+beginning.
+What is still too large is cut in the middle, the longest messages first; the newest user message stays whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rules.fitting import fitting
+from chorus_cli.context.rules.memory import block_tokens
+from chorus_cli.context.rules.rounds import messages_of, of_newest_turn, reply_of, thought_tokens, weighed
+from chorus_cli.context.rules.view import Reason
+from chorus_cli.log.rules.messages import Message, Role, Status, is_filled
+from chorus_cli.memory.rules.prompt import hot_block
+from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
+from chorus_cli.models.rules.declaration import NO_OFFER
+from chorus_cli.models.rules.plain_history import with_plain_history
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from chorus_cli.context.rules.rounds import Echoed
+    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from chorus_cli.context.rules.summaries import Summary
+    from chorus_cli.context.rules.view import View
+
+HEADING = "Summary of the earlier conversation:"
+LEAD = "(The conversation goes on.)"
+_TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
+_HEADING_TOKENS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlan:
+    """The next request of a context: the request itself, the rows behind it, its tokens, and the rows that stay out.
+
+    ``sent`` are the rows, some of them shortened; ``cut`` are the same before that. ``too_large`` had no room. The
+    summary is ``None`` if there is none, or no room for it. ``tokens`` are the estimated ones of the whole request,
+    ``message_tokens`` those of the rows; without ``is_exact`` they are upper bounds. ``is_crowded`` says that something
+    of the context has no room.
+    """
+
+    snapshot: ContextSnapshot
+    request: ModelRequest
+    sent: tuple[Message, ...]
+    summary: Summary | None
+    message_tokens: int
+    tokens: int
+    too_large: tuple[Message, ...] = ()
+    cut: tuple[Message, ...] = ()
+    is_crowded: bool = False
+    is_exact: bool = True
+
+    @property
+    def messages(self) -> tuple[PromptMessage, ...]:
+        """The messages of the request."""
+        return self.request.messages
+
+    @property
+    def lacks_summary(self) -> bool:
+        """Whether the summary had no room."""
+        return self.summary is None and self.snapshot.view.summary is not None
+
+    @property
+    def begins_at(self) -> int | None:
+        """The first message, but for pinned ones, if the request leaves older ones out."""
+        sent = (row.id for row in self.sent if row.id not in self.snapshot.view.pinned)
+        return next(sent, None) if self.too_large else None
+
+    @property
+    def meter(self) -> Meter:
+        """The size of the request, in tokens as the provider is expected to count them."""
+        budget = self.snapshot.budget
+        return Meter(budget.corrected(self.tokens), budget.limit.tokens, budget.tokens)
+
+    def without_tools(self) -> RequestPlan:
+        """Return the plan of the same request without the tools that were offered."""
+        frame = self.snapshot.frame
+        tokens = self.tokens - frame.offer.tokens
+        request = replace(self.request, tools=(), prompt_tokens=self.snapshot.budget.corrected(tokens))
+        snapshot = replace(self.snapshot, frame=replace(frame, offer=NO_OFFER))
+        return replace(self, snapshot=snapshot, request=request, tokens=tokens)
+
+    def with_plain_history(self) -> RequestPlan:
+        """Return the plan of the same request with earlier turns as plain text."""
+        echoed = of_newest_turn(self.snapshot.echoed, self.snapshot.view.verbatim)
+        snapshot = replace(self.snapshot, is_plain=True, echoed=echoed)
+        return replace(self, snapshot=snapshot, request=with_plain_history(self.request), is_exact=False)
+
+    def left_out(self) -> Iterator[tuple[Reason, Message]]:
+        """Yield every message of the view, and every one taken back within its reach, that is not sent."""
+        view = self.snapshot.view
+        accounted = {row.id for row in (*self.sent, *self.too_large)}
+        folded = {row.id for row in usable(view.messages[: view.folded_number])}
+        for row in view.taken_back:
+            yield _reason_taken_back(view, row), row
+        for row in view.messages:
+            if row.id not in accounted:
+                yield Reason.SUMMARISED if row.id in folded else _unsent_reason(row), row
+        yield from ((Reason.NO_ROOM, row) for row in self.too_large)
+
+
+def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
+    """Build the request of a snapshot without leaving anything out; ``None`` if that does not fit the budget."""
+    summary = snapshot.view.summary
+    fixed_tokens = system_tokens(snapshot, summary)
+    rows = _weighed(snapshot)
+    message_tokens = total_tokens(rows)
+    tokens = fixed_tokens + message_tokens
+    if tokens > snapshot.budget.room.budget:
+        return None
+    request = _request(snapshot, summary, rows, snapshot.budget.corrected(tokens))
+    is_exact = not snapshot.is_plain
+    return RequestPlan(snapshot, request, tuple(rows), summary, message_tokens, tokens, is_exact=is_exact)
+
+
+def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> RequestPlan | None:
+    """Build the request of a snapshot whose messages need no count, by upper bounds; ``None`` if it may not fit."""
+    view = snapshot.view
+    model = snapshot.target.choice.model
+    rows = [
+        row if row.token_count is not None else row._replace(token_count=own_tokens(row, at_most, model))
+        for row in view.messages
+    ]
+    summary = view.summary
+    if summary is not None and summary.token_count is None:
+        summary = replace(summary, token_count=at_most(summary.content))
+    echoed = {id_: _bounded(each, at_most) for id_, each in snapshot.echoed.items()}
+    plan = plan_whole(replace(snapshot, view=replace(view, messages=tuple(rows), summary=summary), echoed=echoed))
+    return None if plan is None else replace(plan, snapshot=snapshot, is_exact=False)
+
+
+def _bounded(echoed: Echoed, at_most: Callable[[str], int]) -> Echoed:
+    return echoed if echoed.tokens is not None else echoed._replace(tokens=thought_tokens(echoed.thoughts, at_most))
+
+
+def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
+    """Build the request of a snapshot; every message of its view must be counted, as ``count`` does.
+
+    It fits the budget if the system prompt and the newest user message do.
+    """
+    return plan_whole(snapshot) or plan_fitting(snapshot, count)
+
+
+def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
+    """Build the request of a snapshot that does not fit whole, without its oldest messages or with one cut.
+
+    Before words are cut, the thoughts of earlier turns are left out.
+    """
+    plan = _fitted(snapshot, _weighed(snapshot), count)
+    if not (plan.cut and snapshot.echoed):
+        return plan
+    rows = usable(snapshot.view.verbatim)
+    echoed = of_newest_turn(snapshot.echoed, rows)
+    return _fitted(replace(snapshot, echoed=echoed), rows, count, sum(each.tokens or 0 for each in echoed.values()))
+
+
+def _fitted(
+    snapshot: ContextSnapshot, rows: list[Message], count: Callable[[str], int], beside_tokens: int = 0
+) -> RequestPlan:
+    """Fit rows into the room; ``beside_tokens`` are those of thoughts that the rows do not weigh."""
+    room, summary = snapshot.budget.room, snapshot.view.summary
+    newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
+    if newest_question is not None:
+        needed_tokens = tokens_of(newest_question) + beside_tokens
+        if system_tokens(snapshot, summary) + needed_tokens > room.budget:
+            summary = None
+        if system_tokens(snapshot, summary) + needed_tokens > room.budget:
+            snapshot = replace(snapshot, hot=())
+        if beside_tokens and system_tokens(snapshot, summary) + needed_tokens > room.budget:
+            snapshot, beside_tokens = replace(snapshot, echoed={}), 0
+    pinned = _pinned(rows, newest_question, snapshot, room.budget - system_tokens(snapshot, summary) - beside_tokens)
+    # A pinned reply may come first, and then needs a lead-in line.
+    pinned_tokens = sum(map(tokens_of, pinned.values())) + (LEAD_TOKENS if pinned else 0)
+    fixed_tokens = system_tokens(snapshot, summary) + pinned_tokens + beside_tokens
+    others = [row for row in rows if row.id not in pinned]
+    sent = {row.id: row for row in fitting(others, room, fixed_tokens, count, snapshot.first_message_id)} | pinned
+    fitted = [sent[row.id] for row in rows if row.id in sent]
+    too_large, cut = _not_sent(rows, fitted)
+    if snapshot.echoed and cut:
+        # Thoughts belong to the words that were said.
+        shortened = {reply_of(row) for row in cut}
+        whole = {id_: echoed for id_, echoed in snapshot.echoed.items() if id_ not in shortened}
+        snapshot = replace(snapshot, echoed=whole)
+    if beside_tokens:
+        fitted = weighed(fitted, snapshot.echoed)
+    message_tokens = total_tokens(fitted)
+    tokens = system_tokens(snapshot, summary) + message_tokens
+    return RequestPlan(
+        snapshot,
+        _request(snapshot, summary, fitted, snapshot.budget.corrected(tokens)),
+        tuple(fitted),
+        summary,
+        message_tokens,
+        tokens,
+        too_large,
+        cut,
+        is_crowded=bool(too_large or cut or (summary is None and snapshot.view.summary is not None)),
+        is_exact=not snapshot.is_plain,
+    )
+
+
+def _weighed(snapshot: ContextSnapshot) -> list[Message]:
+    rows = usable(snapshot.view.verbatim)
+    return weighed(rows, snapshot.echoed) if snapshot.echoed else rows
+
+
+def _pinned(
+    rows: Sequence[Message], newest_question: Message | None, snapshot: ContextSnapshot, room_tokens: int
+) -> dict[int, Message]:
+    """Return the pinned rows by their ids if they have room beside the newest question; without it none.
+
+    With a call its result is pinned, and with a result its call.
+    """
+    named = snapshot.view.pinned
+    pairs = {(row.turn_id, row.tool_call_id) for row in rows if row.id in named and row.role in _TOOL_ROLES}
+    pinned = {
+        row.id: row
+        for row in rows
+        if (row.id in named or (row.role in _TOOL_ROLES and (row.turn_id, row.tool_call_id) in pairs))
+        and row is not newest_question
+    }
+    needed = LEAD_TOKENS + sum(map(tokens_of, (*pinned.values(), *([newest_question] if newest_question else []))))
+    return pinned if needed <= room_tokens else {}
+
+
+def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
+    """Return the estimated tokens of the system message, and of the declarations of tools."""
+    fixed = snapshot.frame.fixed_tokens + (block_tokens(snapshot.hot) if snapshot.hot else 0)
+    return fixed + summary_tokens(summary) if summary else fixed
+
+
+def summary_tokens(summary: Summary) -> int:
+    """Return the estimated tokens of a summary with its heading."""
+    return (summary.token_count or 0) + _HEADING_TOKENS
+
+
+def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[Message], tokens: int) -> ModelRequest:
+    """Return the request as it is handed to the model, which is expected to count so many tokens."""
+    frame = snapshot.frame
+    parts = (
+        frame.system_prompt.text,
+        f"{HEADING}\n{summary.content}" if summary else "",
+        hot_block(snapshot.hot) if snapshot.hot else "",
+    )
+    system = PromptMessage("system", "\n\n".join(filter(None, parts)))
+    lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
+    chosen, model = frame.target.persona.settings, frame.target.choice.model
+    only_caller = model if frame.echo.own_calls_only else None
+    request = ModelRequest(
+        model,
+        (system, *lead, *messages_of(rows, frame.accepted, snapshot.echoed, only_caller)),
+        chosen.temperature,
+        chosen.max_output_tokens,
+        context_tokens=snapshot.budget.limit.tokens,
+        prompt_tokens=tokens,
+        tools=frame.offer.tools,
+        effort=chosen.effort,
+    )
+    return with_plain_history(request) if snapshot.is_plain else request
+
+
+def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Return the rows that were left out, and those that were cut."""
+    sent = {row.id: row for row in fitted}
+    cut = (row for row in rows if row.id in sent and sent[row.id] is not row)
+    return tuple(row for row in rows if row.id not in sent), tuple(cut)
+
+
+def usable(view: Sequence[Message]) -> list[Message]:
+    """Leave out rows that no request may contain: replies in progress, empty rows, and tool rows without their partner.
+
+    Of calls with the same id in a turn, and of their results, the first is sent. A question that failed without a word
+    and was said again, word for word, is sent once.
+    """
+    calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
+    results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}
+    paired = {id_ for key in calls.keys() & results.keys() for id_ in (calls[key], results[key])}
+    rows = [
+        row
+        for row in view
+        if (row.id in paired if row.role in _TOOL_ROLES else row.status is not Status.STREAMING and is_filled(row))
+    ]
+    failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
+    return _once(rows, failed_turns) if failed_turns else rows
+
+
+def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
+    """Leave out each question of a failed turn that the next message says again."""
+
+    def is_repeated(row: Message, following: Message) -> bool:
+        return (
+            row.turn_id in failed_turns
+            and row.role is following.role is Role.USER
+            and row.content.strip() == following.content.strip()
+            and row.attachments == following.attachments
+        )
+
+    return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]
+
+
+def _reason_taken_back(view: View, row: Message) -> Reason:
+    """Return why a message is not sent that was taken back, or that is off the branch of its imported conversation."""
+    if row.id in view.hidden:
+        return Reason.HIDDEN
+    return Reason.REPLACED if row.id in view.other_branches else Reason.TAKEN_BACK
+
+
+def _unsent_reason(row: Message) -> Reason:
+    if row.status is Status.STREAMING:
+        return Reason.RUNNING
+    return Reason.REPEATED if row.role is Role.USER and is_filled(row) else Reason.UNUSABLE

@@ -1,0 +1,124 @@
+"""The preamble of a user's message: facts for the model that change from turn to turn.
+
+It is computed once, when the turn opens, and stored with the message, so that every later request repeats it byte for
+byte and a provider's prompt cache stays warm.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.safe_text import safe_text
+from chorus_cli.core.time.timeline import duration, gap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from chorus_cli.machine.states import RunningJob
+
+NOTICEABLE_GAP = timedelta(hours=1)
+THREADS_HEADING, JOBS_HEADING = "Active threads:", "Running jobs:"
+MOST_LISTED = 10
+"""The most threads, and the most jobs, that a preamble names."""
+
+_TITLE = r"(?m)^  #[0-9]+(?: \(this thread\))?: (.*), step [0-9]+"
+_WAITING, _WRITING = "waiting for the model", "writing"
+_LONGEST_TITLE = _LONGEST_COMMAND = 40
+_LONGEST_NAME = 30
+_LONGEST_OUTPUT = 80
+
+
+class ActiveThread(NamedTuple):
+    """A thread with a reply in progress, whose turn or retry began at ``began_at``.
+
+    ``step`` is the number of its replies so far; the newest of them has words already if ``has_words``. ``tool`` is the
+    name of the tool at work, empty if there is none.
+    """
+
+    number: int
+    title: str
+    began_at: datetime
+    step: int = 1
+    has_words: bool = False
+    tool: str = ""
+
+    @property
+    def activity(self) -> str:
+        """The present activity, worded to follow "currently:"."""
+        if self.tool:
+            return f"using {_one_line(self.tool, _LONGEST_NAME)}"
+        return _WRITING if self.has_words else _WAITING
+
+
+def preamble(*parts: str) -> str:
+    """Return the preamble of these parts, each of one line or more or empty."""
+    return "\n".join(filter(None, parts))
+
+
+def gap_line(last_spoken: datetime | None, now: datetime, *, clock: bool) -> str:
+    """Return the line in brackets that stands before a message, empty when there is nothing to tell.
+
+    ``now`` is aware and local, because the model is told the time that the user sees. A clock that was set back makes
+    no gap.
+    """
+    if not clock or last_spoken is None or now - last_spoken <= NOTICEABLE_GAP:
+        return ""
+    return f"[{gap(now - last_spoken)} later: {now:%A} {now.day} {now:%B %Y}, {now:%H:%M}]"
+
+
+def pause_notice(last_spoken: datetime | None, now: datetime) -> str:
+    """Return the same fact as a line for the user: ``7 h 12 m later, Tue 08:03``."""
+    return f"{gap(now - last_spoken)} later, {now:%a %H:%M}" if last_spoken else ""
+
+
+def thread_lines(own: ActiveThread, others: Sequence[ActiveThread], now: datetime) -> str:
+    """Return the lines about the threads with a reply in progress, in order of number; empty without any but ``own``.
+
+    If there are too many to name, ``own`` and the lowest numbers are.
+    """
+    if not others:
+        return ""
+    named = sorted([own, *sorted(others)[: MOST_LISTED - 1]])
+    lines = [_thread_line(thread, now, is_own=thread is own) for thread in named]
+    return _listed(THREADS_HEADING, lines, 1 + len(others))
+
+
+def titles_in(preamble: str) -> list[str]:
+    """Return the titles in the lines about threads of a preamble."""
+    _, _, lines = preamble.partition(THREADS_HEADING)
+    return re.findall(_TITLE, lines)
+
+
+def job_lines(jobs: Sequence[RunningJob]) -> str:
+    """Return the lines about the running jobs; empty without any."""
+    if not jobs:
+        return ""
+    return _listed(JOBS_HEADING, [_job_line(job) for job in jobs[:MOST_LISTED]], len(jobs))
+
+
+def _thread_line(thread: ActiveThread, now: datetime, *, is_own: bool) -> str:
+    whose = " (this thread)" if is_own else ""
+    title = _one_line(thread.title, _LONGEST_TITLE)
+    since = duration(now - thread.began_at)
+    return f"#{thread.number}{whose}: {title}, step {thread.step}, {since}, currently: {thread.activity}"
+
+
+def _job_line(job: RunningJob) -> str:
+    begun = f"#{job.number} {_one_line(job.command, _LONGEST_COMMAND)} ({duration(timedelta(seconds=job.seconds))})"
+    output = _one_line(job.last_line, _LONGEST_OUTPUT)
+    return f"{begun}, last line: {output}" if output else begun
+
+
+def _listed(heading: str, lines: Sequence[str], number: int) -> str:
+    more = [f"and {number - len(lines):,} more"] if number > len(lines) else []
+    return "\n  ".join([heading, *lines, *more])
+
+
+def _one_line(text: str, longest: int) -> str:
+    """Return the beginning of a text in one line without control characters."""
+    # Only the beginning is needed, and a message may be large.
+    return shortened(safe_text(text[: 10 * longest]), longest)

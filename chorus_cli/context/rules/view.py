@@ -1,0 +1,239 @@
+"""The view: the messages of one thread that are in context now, and the reason for each that is not.
+
+The log is permanent; the context is computed from it and the journal. Five sets make it up:
+
+    boundary  the newest effective clear, edit, restore or fork
+    members   the messages that the boundary put into the context, in its order, while it is younger than the window
+    kept      the messages that later operations put into the context, whatever their age
+    spoken    the messages since the boundary, imported ones among them, younger than the window
+    out       the messages that a retry replaced or an undo took back since the boundary, and those imported ones that
+              are on another branch than the one their conversation ended with
+
+Members and kept messages may have been said in another thread: a fork puts them into its own.
+
+Order is the order of turns, never of clocks: a timestamp only decides age, and one in the future counts as now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rules.summaries import standing
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.acts import Retry
+from chorus_cli.log.rules.imports import Import
+from chorus_cli.log.rules.messages import is_written
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.rules.summaries import Summary
+    from chorus_cli.log.rules.journal import ThreadJournal
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.log.rules.operations import Operation
+
+
+class Reason(StrEnum):
+    """The reason why a message is not sent.
+
+    The first four hold for messages that the view does not reach; the rule that tells them apart is
+    ``reasons_outside``, and the database repeats it to count them without reading them.
+    """
+
+    BOUNDARY = "before the boundary"
+    AGE = "older than the window"
+    TAKEN_BACK = "taken back"
+    WITHDRAWN = "put in by an undone operation"
+    REPLACED = "replaced by another reply"
+    HIDDEN = "hidden in the program it came from"
+    SUMMARISED = "summarised"
+    NO_ROOM = "no room in the budget"
+    RUNNING = "still being written"
+    REPEATED = "failed, and said again"
+    UNUSABLE = "blank, or half of a tool's call"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The messages in context in order, the boundary, the cutoff, and the messages taken back within its reach.
+
+    ``summary`` stands for the first ``folded_number`` messages in a request. ``kept`` are the ids of the messages that
+    operations since the boundary keep in context, whatever their age; those of them that are ``pinned`` are sent word
+    for word even if the summary stands for them. ``other_branches`` are the ids of those taken back because an imported
+    conversation ended with another branch; of these the ``hidden`` ones were hidden from the model there.
+    """
+
+    messages: tuple[Message, ...]
+    boundary: Operation | None
+    cutoff: datetime
+    taken_back: tuple[Message, ...] = ()
+    summary: Summary | None = None
+    folded_number: int = 0
+    kept: frozenset[int] = frozenset()
+    pinned: frozenset[int] = frozenset()
+    other_branches: frozenset[int] = frozenset()
+    hidden: frozenset[int] = frozenset()
+    verbatim: tuple[Message, ...] = field(init=False)
+    """The messages that are sent word for word: those the summary does not stand for, and pinned ones."""
+
+    def __post_init__(self) -> None:
+        pinned = (row for row in self.messages[: self.folded_number] if row.id in self.pinned)
+        object.__setattr__(self, "verbatim", (*pinned, *self.messages[self.folded_number :]))
+
+    @property
+    def folded(self) -> tuple[Message, ...]:
+        """The messages that the summary stands for."""
+        return self.messages[: self.folded_number]
+
+    @property
+    def unfolded(self) -> tuple[Message, ...]:
+        """The messages that the summary does not stand for."""
+        return self.messages[self.folded_number :]
+
+    @property
+    def boundary_id(self) -> int | None:
+        """The id of the boundary, ``None`` if there is none."""
+        return self.boundary.id if self.boundary else None
+
+    @property
+    def summary_id(self) -> int | None:
+        """The id of the fold that wrote the summary, ``None`` if there is none."""
+        return self.summary.operation_id if self.summary else None
+
+    def with_summary(self, summary: Summary | None) -> View:
+        """Return the view with another summary, if that stands for the beginning of its messages."""
+        summaries, ids = [summary] if summary else [], [row.id for row in self.messages]
+        found, number = standing(summaries, self.boundary_id, ids, self.pinned)
+        return replace(self, summary=found, folded_number=number) if found else self
+
+    def through(self, number: int) -> View:
+        """Return the view of the first ``number`` messages; a summary that stands for all of them falls away."""
+        if self.folded_number < number:
+            return replace(self, messages=self.messages[:number])
+        return replace(self, messages=self.messages[:number], summary=None, folded_number=0)
+
+
+def view(
+    messages: Iterable[Message], journal: ThreadJournal, since: datetime, summaries: Collection[Summary] = ()
+) -> View:
+    """Compute the view of a thread from rows of the log and the journal of the thread.
+
+    ``messages`` may hold more than is in view, in any order; it must hold the messages ``put_in`` and every row of
+    the thread after the boundary and ``since``. ``summaries`` must stand.
+    """
+    thread_id, boundary, kept = journal.thread_id, journal.boundary, journal.kept
+    rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in journal.brought}
+    members = _entered(thread_id, boundary, rows) if boundary and boundary.created_at > since else []
+    member_ids, spoken = {row.id for row in members}, _spoken(rows.values(), journal, members, since)
+    others = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or row.id in spoken))
+    chosen = [*members, *sorted(others, key=lambda row: (row.turn_id, row.id))]
+    elsewhere = {row.id for row in chosen if journal.moved_off.get(row.id, row.superseded)}
+    # A choice by hand holds, whichever branch the messages are on.
+    out = journal.replaced | (elsewhere - kept - member_ids)
+    taken_back = tuple(row for row in chosen if row.id in out or row.turn_id in journal.undone_turns)
+    gone = {row.id for row in taken_back}
+    seen = tuple(row for row in chosen if row.id not in gone)
+    begun, ids = boundary.id if boundary else None, [row.id for row in seen]
+    summary, folded_number = standing(summaries, begun, ids, journal.pinned) if summaries else (None, 0)
+    return View(
+        messages=seen,
+        boundary=boundary,
+        cutoff=since,
+        taken_back=taken_back,
+        summary=summary,
+        folded_number=folded_number,
+        kept=kept,
+        pinned=journal.pinned,
+        other_branches=frozenset(elsewhere & gone),
+        hidden=journal.hidden & elsewhere & gone,
+    )
+
+
+def put_in(journal: ThreadJournal, since: datetime) -> set[int]:
+    """Return the ids of the members and of the kept messages, which the view holds because an operation says so."""
+    boundary = journal.boundary
+    members = boundary.members_in(journal.thread_id) if boundary and boundary.created_at > since else ()
+    return {*members, *journal.kept}
+
+
+def reasons_outside(
+    thread_id: int, rows: Iterable[Message], operations: Sequence[Operation], seen: View
+) -> dict[int, Reason]:
+    """Return the reason for each message of a thread that its view does not reach, by the message's id.
+
+    ``rows`` are all of the thread and those that operations in effect have put into it from others, ``operations`` all
+    that concern it. A message that was reworded is one with its wordings, and stands where it was said. Where several
+    reasons hold, the first of this order counts.
+    """
+    by_id = {row.id: row for row in rows}
+    reached = _with_originals({row.id for row in (*seen.messages, *seen.taken_back)}, by_id)
+    entered = _with_originals({row.id for row in _entered(thread_id, seen.boundary, by_id)}, by_id)
+    entered_turns = {by_id[id_].turn_id for id_ in entered if id_ in by_id}
+    undone = {subject.operation_id for subject in journal.undone(operations)}
+    lasting = {member for each in operations if each.id not in undone for member in each.members}
+    members = {each.id: each.members for each in operations}
+    boundary_id = seen.boundary_id or 0
+    after = seen.boundary.after_message_id if seen.boundary else 0
+
+    def reason(row: Message) -> Reason:
+        if row.id in entered:
+            return Reason.AGE
+        if row.thread_id != thread_id:
+            return Reason.BOUNDARY
+        introduced_by = row.introduced_by or boundary_id
+        if row.id in members.get(introduced_by, ()) and row.id not in lasting:
+            return Reason.WITHDRAWN
+        if row.id <= after or introduced_by < boundary_id:
+            return Reason.BOUNDARY
+        if row.turn_id <= after and row.turn_id not in entered_turns:
+            return Reason.BOUNDARY
+        is_undone = row.introduced_by in undone and row.timestamp > seen.cutoff
+        return Reason.TAKEN_BACK if is_undone else Reason.AGE
+
+    outside = (row for row in by_id.values() if row.id not in reached and is_written(row))
+    return {row.id: reason(row) for row in outside if _is_original(row, thread_id, by_id)}
+
+
+def _is_original(row: Message, thread_id: int, rows: Container[int]) -> bool:
+    """Return whether a row is no rewording, or one of another thread whose original is not among ``rows``."""
+    return row.revises is None or (row.thread_id != thread_id and row.revises not in rows)
+
+
+def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:
+    """Return the ids together with those of the messages that they are wordings of."""
+    found = set(ids)
+    unseen = list(ids)
+    while unseen:
+        row = rows.get(unseen.pop())
+        if row is not None and row.revises is not None and row.revises not in found:
+            found.add(row.revises)
+            unseen.append(row.revises)
+    return found
+
+
+def _entered(thread_id: int, boundary: Operation | None, rows: Mapping[int, Message]) -> list[Message]:
+    """Return the members of a boundary for a thread; those said in another one only if it was meant for this one."""
+    if boundary is None:
+        return []
+    brought = set(boundary.brought_into(thread_id))
+    members = (rows[member] for member in boundary.members_in(thread_id) if member in rows)
+    return [row for row in members if row.id in brought or row.thread_id == thread_id]
+
+
+def _spoken(rows: Iterable[Message], journal: ThreadJournal, members: Iterable[Message], since: datetime) -> set[int]:
+    """Return the ids of the rows that were said in the window, since the boundary."""
+    thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
+    spoken_by = {each.id for each in journal.later if isinstance(each.act, Retry | Import)}
+    member_turns = {row.turn_id for row in members}
+    return {
+        row.id
+        for row in rows
+        if row.id > after
+        and row.thread_id == thread_id
+        and row.timestamp > since
+        and (row.introduced_by is None or row.introduced_by in spoken_by)
+        and (row.turn_id > after or row.turn_id in member_turns)
+    }

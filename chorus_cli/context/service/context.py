@@ -1,0 +1,251 @@
+"""The context of a thread as it is now: its snapshot, and the plan of its next request."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rows import snapshot_rows, summary_rows, thought_rows
+from chorus_cli.context.rules.plan import plan_bounded, plan_fitting, plan_whole
+from chorus_cli.context.rules.rounds import thought_tokens
+from chorus_cli.context.rules.snapshot import Frame, RequestStart, SystemPrompt, system_text
+from chorus_cli.context.service.prefix import Prefixes
+from chorus_cli.core.errors import StorageError
+from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.log.rules.messages import Message, Status
+from chorus_cli.models.rules import calibration
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Limit, own_tokens
+from chorus_cli.models.rules.declaration import NO_OFFER
+from chorus_cli.models.rules.thoughts import NO_ECHO, Echo
+from chorus_cli.personas.rules.macros import sent
+from chorus_cli.storage import meta_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from chorus_cli.context.rules.view import View
+    from chorus_cli.log.rules.attachments import Kind
+    from chorus_cli.log.rules.journal import ThreadJournal
+    from chorus_cli.machine.ports import TokenCounter
+    from chorus_cli.models.rules.budget import Budget
+    from chorus_cli.models.rules.declaration import ToolOffer
+    from chorus_cli.personas.rules.persona import Document, Persona
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.storage.store import Connection, Store
+
+
+_SHORT_CHARACTERS = 2_000
+"""A text of so many characters is counted faster than another thread begins."""
+
+
+async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
+    return NO_OFFER
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Reads snapshots, counts their tokens, and plans requests.
+
+    ``offer`` returns the tools that are offered to the model of a target, which has the given limit, ``accepted_by``
+    the kinds of attachments that a model takes, and ``echo_of`` which of its thoughts it is sent again.
+    """
+
+    store: Store
+    counter: TokenCounter
+    limit_of: Callable[[str], Limit]
+    dollars_per_input_token: Callable[[str], float | None]
+    prefixes: Prefixes = field(default_factory=Prefixes)
+    offer: Callable[[Target, Limit], Awaitable[ToolOffer]] = _no_tools
+    accepted_by: Callable[[str], frozenset[Kind]] = lambda _model: ALL_SENT
+    echo_of: Callable[[str], Echo] = lambda _model: NO_ECHO
+    _system_prompts: dict[tuple[str, tuple[Document, ...]], SystemPrompt] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    async def snapshot(self, target: Target, now: datetime) -> ContextSnapshot:
+        """Return the context as a request made at ``now`` would have it."""
+        frame = await self.frame(target)
+        return await self.counted(await self.store.read(self.read, frame, now))
+
+    async def frame(self, target: Target, *, exact: bool = True) -> Frame:
+        """Return the part of a snapshot that is not in the database.
+
+        Unless it has to be ``exact``, its tokens are upper bounds while the vocabulary is not loaded.
+        """
+        if exact and not self.counter.is_ready:
+            await asyncio.to_thread(self.counter.load)
+        is_exact = self.counter.is_ready
+        model = target.choice.model
+        limit, accepted, echo = await asyncio.to_thread(
+            lambda: (self.limit_of(model), self.accepted_by(model), self.echo_of(model))
+        )
+        if target.persona.settings.context_token_limit is not None:
+            limit = _chosen_limit(target) or limit
+        prompt = await self._system_prompt(target.persona)
+        return Frame(target, prompt, limit, await self.offer(target, limit), is_exact, accepted, echo)
+
+    async def limit(self, target: Target) -> Limit:
+        """Return the context length of a target's model, which may take half a second, or that which the user set."""
+        chosen = _chosen_limit(target)
+        return chosen if chosen is not None else await asyncio.to_thread(self.limit_of, target.choice.model)
+
+    async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[Frame, int]:
+        """Return the frame for a message, and its tokens: both upper bounds, if they suffice and are there at once.
+
+        ``beside_tokens`` are to have room besides.
+        """
+        frame = await self.frame(target, exact=False)
+        if frame.is_exact:
+            is_short = len(text) <= _SHORT_CHARACTERS
+            return frame, self.counter.count(text) if is_short else await asyncio.to_thread(self.counter.count, text)
+        most = self.counter.at_most(text)
+        if frame.surely_takes(most + beside_tokens + TOKENS_PER_MESSAGE):
+            return frame, most
+        return await self.frame(target), await asyncio.to_thread(self.counter.count, text)
+
+    def read(self, connection: Connection, frame: Frame, now: datetime) -> ContextSnapshot:
+        """Read the snapshot in a transaction; its messages may still have to be ``counted``."""
+        target = frame.target
+        journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
+        start = self.prefixes.request_start(target, now, journal.newest_id)
+        return snapshot_rows.read_snapshot(connection, frame, journal, start)
+
+    def window_start(self, target: Target, journal: ThreadJournal, now: datetime) -> datetime:
+        """Return where the window of a request begins that is made now in the thread of ``journal``."""
+        there = replace(target, thread_id=journal.thread_id)
+        return self.prefixes.request_start(there, now, journal.newest_id).window
+
+    def read_since(self, connection: Connection, frame: Frame, since: datetime) -> ContextSnapshot:
+        """Read the snapshot of a window that starts at ``since``."""
+        target = frame.target
+        journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
+        return snapshot_rows.read_snapshot(connection, frame, journal, RequestStart(since))
+
+    async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
+        """Plan the request of a snapshot whose messages are counted; one that has to be cut is planned in a thread."""
+        plan = plan_whole(snapshot)
+        return plan if plan is not None else await asyncio.to_thread(plan_fitting, snapshot, self.counter.count)
+
+    async def plan_turn(self, snapshot: ContextSnapshot) -> RequestPlan:
+        """Plan the request of a turn; while the vocabulary is not loaded nothing is counted that fits without."""
+        if not self.counter.is_ready:
+            plan = plan_bounded(snapshot, self.counter.at_most)
+            if plan is not None:
+                return plan
+        if not snapshot.frame.is_exact:
+            snapshot = replace(snapshot, frame=await self.frame(snapshot.target))
+        return await self.plan(await self.counted(snapshot))
+
+    async def planned(self, target: Target, now: datetime) -> RequestPlan:
+        """Return the plan of a request made at ``now``."""
+        return await self.plan(await self.snapshot(target, now))
+
+    async def past(self, target: Target, moment: datetime) -> ContextSnapshot:
+        """Return the context as it was at an earlier moment, with the system prompt of today."""
+        frame = await self.frame(target)
+        return await self.counted(await self.store.read(snapshot_rows.read_past_snapshot, frame, moment))
+
+    async def budget(self, target: Target) -> Budget:
+        """Return the budget of a request to the target's model that has no conversation before it."""
+        learned = await self.store.read(meta_rows.value, meta_rows.calibration_key(target.choice.model))
+        return (await self.frame(target)).budget(calibration.read(learned))
+
+    async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
+        """Count the messages and the summary that were put in without a count, and store the counts."""
+        snapshot = await self._with_counted_thoughts(snapshot) if snapshot.echoed else snapshot
+        view = snapshot.view
+        if all(row.token_count is not None for row in view.messages) and (
+            view.summary is None or view.summary.token_count is not None
+        ):
+            return snapshot
+        return replace(snapshot, view=await self._counted_view(view, snapshot.target.choice.model))
+
+    async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
+        """Remember how far the estimate of a request was off."""
+        key = meta_rows.calibration_key(model)
+        # What cannot be stored now, the next report says again.
+        with suppress(StorageError):
+            await self.store.write(_learn, key, estimated_tokens, reported_tokens)
+
+    async def remember_refusal(self, snapshot: ContextSnapshot) -> None:
+        """Remember that the model takes the turns since the boundary only as plain text."""
+        key = meta_rows.plain_history_key(snapshot.target.thread_id, snapshot.target.choice.model)
+        # What cannot be stored now, the next request finds out again.
+        with suppress(StorageError):
+            await self.store.write(meta_rows.store, key, str(snapshot.view.boundary_id or 0))
+
+    async def input_price(self, model: str) -> float | None:
+        """Return the price of a token of input in US dollars, ``None`` where it is unknown."""
+        return await asyncio.to_thread(self.dollars_per_input_token, model)
+
+    async def _system_prompt(self, persona: Persona) -> SystemPrompt:
+        """Measure the system prompt of a persona; the last one is remembered, for documents may be long."""
+        prompt, documents = persona.settings.system_prompt, persona.documents
+        if persona.has_card:
+            prompt = sent(persona, prompt)
+            documents = tuple(each._replace(content=sent(persona, each.content)) for each in documents)
+        known = self._system_prompts.get((prompt, documents))
+        if known is not None:
+            return known
+        text = system_text(prompt, documents)
+        if not self.counter.is_ready:
+            prompt_tokens, all_tokens = map(self.counter.at_most, (prompt, text))
+            return SystemPrompt(text, prompt_tokens, all_tokens - prompt_tokens)
+        prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
+        measured = SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
+        self._system_prompts.clear()
+        self._system_prompts[prompt, documents] = measured
+        return measured
+
+    async def _counted_view(self, view: View, model: str) -> View:
+        summary = view.summary
+        if summary is not None and summary.token_count is None:
+            tokens = await asyncio.to_thread(self.counter.count, summary.content)
+            summary = replace(summary, token_count=tokens)
+            with suppress(StorageError):
+                await self.store.write(summary_rows.store_token_count, summary.operation_id, tokens)
+        # A reply that still grows is not sent, and counting it again and again would take long.
+        uncounted = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
+        if not uncounted:
+            return replace(view, summary=summary)
+        counts = await asyncio.to_thread(self._counts, uncounted, model)
+        # It only saves the next counting; a view must not fail for it.
+        with suppress(StorageError):
+            await self.store.write(message_rows.store_token_counts, counts)
+        messages = tuple(row._replace(token_count=counts.get(row.id, row.token_count)) for row in view.messages)
+        return replace(view, messages=messages, summary=summary)
+
+    async def _with_counted_thoughts(self, snapshot: ContextSnapshot) -> ContextSnapshot:
+        """Count the thoughts that were stored before the vocabulary was loaded, and store their counts."""
+        uncounted = {id_: each.thoughts for id_, each in snapshot.echoed.items() if each.tokens is None}
+        if not uncounted:
+            return snapshot
+        counts = await asyncio.to_thread(
+            lambda: {id_: thought_tokens(thoughts, self.counter.count) for id_, thoughts in uncounted.items()}
+        )
+        with suppress(StorageError):
+            await self.store.write(thought_rows.store_token_counts, counts)
+        counted = {id_: snapshot.echoed[id_]._replace(tokens=tokens) for id_, tokens in counts.items()}
+        return replace(snapshot, echoed={**snapshot.echoed, **counted})
+
+    def _counts(self, messages: Sequence[Message], model: str) -> dict[int, int]:
+        return {row.id: own_tokens(row, self.counter.count, model) for row in messages}
+
+
+def _chosen_limit(target: Target) -> Limit | None:
+    """Return the setting ``context_token_limit``, ``None`` if it is not set."""
+    chosen = target.persona.settings.context_token_limit
+    return None if chosen is None else Limit(chosen, "context_token_limit")
+
+
+def _learn(connection: Connection, key: str, estimated_tokens: int, reported_tokens: int) -> None:
+    before = calibration.read(meta_rows.value(connection, key))
+    after = calibration.learned(before, estimated_tokens, reported_tokens)
+    if calibration.differ(before, after):
+        meta_rows.store(connection, key, calibration.written(after))

@@ -1,0 +1,189 @@
+"""The persona, the thread and the model in use."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rows.thread_views import last_exchange_of, newest_thoughts_of, read_on_arrival
+from chorus_cli.context.service.greeting import SHARED, notices
+from chorus_cli.core.errors import DatabaseDamagedError, StorageError
+from chorus_cli.log.rows import thread_rows
+from chorus_cli.log.rows.thread_rows import ThreadKey
+from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
+from chorus_cli.personas.rules.target import Target
+from chorus_cli.storage import meta_rows
+from chorus_cli.storage.read_only import for_this_run
+
+if TYPE_CHECKING:
+    from chorus_cli.context.files import OpenThreads
+    from chorus_cli.log.rules.messages import Thought
+    from chorus_cli.log.rules.threads import Exchange
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.personas.service.personas import Personas
+    from chorus_cli.storage.store import Store
+
+
+class Focus:
+    """The one mutable state of a run: the persona and the thread in focus, and the models chosen in this run.
+
+    Where nothing can be stored, the next run does not go on where this one has switched to.
+
+    ``slug`` names the persona even if its folder is gone.
+    """
+
+    def __init__(
+        self, personas: Personas, store: Store, clock: Clock, naming: Naming, open_threads: OpenThreads
+    ) -> None:
+        self._personas = personas
+        self._store = store
+        self._clock = clock
+        self._naming = naming
+        self._open_threads = open_threads
+        self._known_as_shared: tuple[str, int] | None = None
+        self._given_warnings: tuple[str, ...] = ()
+        self._asking_ollama: asyncio.Future[str | None] | None = None
+        self._detected: ModelChoice | None = None
+        self._set_by_hand: dict[str, ModelChoice] = {}
+        self.slug = DEFAULT_PERSONA
+        self.thread_id = 0
+        self.thread_number = 0
+
+    async def open(self, name: str | None) -> None:
+        """Switch to the persona called ``name``, else to ``CHORUS_PERSONA``, else to the one last used.
+
+        Raises:
+            UnknownPersonaError: there is no persona of that name.
+        """
+        wanted = name or self._naming.environment.get("CHORUS_PERSONA")
+        if wanted:
+            slug = self._personas.find(wanted)
+        else:
+            last = await self._store.read(meta_rows.value, meta_rows.LAST_PERSONA)
+            slug = last if last in self._personas.slugs() else self._personas.first()
+        await self._enter(slug)
+
+    async def turn_to(self, slug: str) -> None:
+        """Switch to the persona ``slug``, in its thread last used, also for the next run."""
+        await self._enter(slug)
+        await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
+
+    async def turn_to_thread(self, thread_id: int) -> None:
+        """Switch to another thread of the persona in focus, also for the next run; a closed one is opened again.
+
+        Raises:
+            UnknownThreadError: it has no such thread.
+        """
+        self.go_on_in(await self._store.write(for_this_run, thread_rows.use, self.slug, thread_id))
+
+    async def look_into(self, number: int) -> None:
+        """Switch to the open thread with a number, for this run; a message in it makes it the last used.
+
+        Raises:
+            UnknownThreadError: there is no thread of that number.
+            ThreadError: it is closed.
+        """
+        self.go_on_in(await self._store.read(thread_rows.open_numbered, self.slug, number))
+
+    def go_on_in(self, thread: ThreadKey) -> None:
+        """Switch to a thread that is already stored as the last used."""
+        self.thread_id, self.thread_number = thread
+
+    async def turn_to_last_thread(self) -> None:
+        """Switch to the thread of the persona in focus that the log has as the last used."""
+        await self._enter(self.slug)
+
+    def use_model(self, slug: str, model: str | None, reason: str = "set by /model") -> None:
+        """Let ``model`` answer for the persona ``slug`` in this run, before the environment and the files.
+
+        ``None`` removes the choice.
+        """
+        self._set_by_hand.pop(slug, None)
+        if model:
+            self._set_by_hand[slug] = ModelChoice(model, reason)
+
+    async def notices(self) -> tuple[str, ...]:
+        """Return the notices for a user who turns to the persona and thread in focus; one of them names damage."""
+        target = self.target()
+        self._given_warnings = target.persona.warnings
+        found = target.persona.warnings
+        try:
+            found = await notices(self._store, target, self._clock.now())
+            await self._store.read(read_on_arrival, self.slug, self.thread_id)
+        except DatabaseDamagedError as error:
+            found = (*found, str(error))
+        return (*self.sharing_notices(), *found)
+
+    async def last_exchange(self) -> Exchange | None:
+        """Return the last turn of the thread in focus that counts, for a user who comes to it; ``None`` if none does.
+
+        Damage is told by `notices`.
+        """
+        with suppress(StorageError):
+            return await self._store.read(last_exchange_of, self.slug, self.thread_id)
+        return None
+
+    async def newest_thoughts(self) -> list[tuple[Thought, str]]:
+        """Return the thoughts of the newest turn of the thread in focus that has any, as `newest_thoughts_of` does."""
+        return await self._store.read(newest_thoughts_of, self.slug, self.thread_id)
+
+    def new_warnings(self, target: Target) -> tuple[str, ...]:
+        """Return the warnings about the persona's files that were not given before."""
+        given, self._given_warnings = self._given_warnings, target.persona.warnings
+        return tuple(warning for warning in target.persona.warnings if warning not in given)
+
+    def sharing_notices(self) -> tuple[str, ...]:
+        """Announce the thread in focus; return a notice, once, if another Chorus has it open too."""
+        here = self.slug, self.thread_id
+        self._open_threads.announce(*here)
+        known, self._known_as_shared = self._known_as_shared, here if self._open_threads.is_shared(*here) else None
+        return (SHARED,) if self._known_as_shared not in {None, known} else ()
+
+    def way_to_a_model(self, choice: ModelChoice) -> str:
+        """Return a sentence on how to get a language model instead of ELIZA; empty if there is one."""
+        return way_to_a_model(choice, self._naming.environment)
+
+    def target(self) -> Target:
+        """Return the target in focus, with the persona as its files are now; ELIZA is the model until one is known."""
+        persona = self._personas.load(self.slug)
+        named = self._set_by_hand.get(persona.slug) or self._naming.named(persona.settings.model, persona.sources)
+        choice = named or self._detected or detected_model(None)
+        return Target(persona, self.thread_id, choice, self.thread_number)
+
+    async def target_of(self, slug: str) -> Target:
+        """Return the target of a message to the persona ``slug``; detects the model if necessary."""
+        if slug == self.slug:
+            await self.settle()
+            return self.target()
+        persona = await asyncio.to_thread(self._personas.load, slug)
+        named = self._set_by_hand.get(slug) or self._naming.named(persona.settings.model, persona.sources)
+        thread = await self._store.read(thread_rows.last_used, slug) or ThreadKey(0, 0)
+        return Target(persona, thread.id, named or await self._detect(), thread.number)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the model is known."""
+        if self._detected is not None or self.slug in self._set_by_hand:
+            return True
+        persona = self._personas.load(self.slug)
+        return self._naming.named(persona.settings.model, persona.sources) is not None
+
+    async def settle(self) -> None:
+        """Determine the model; if none is named, a running Ollama is asked, once in a run."""
+        if not self.is_settled:
+            await self._detect()
+
+    async def _detect(self) -> ModelChoice:
+        if self._asking_ollama is None:
+            self._asking_ollama = asyncio.ensure_future(asyncio.to_thread(self._naming.ask_ollama))
+        self._detected = detected_model(await asyncio.shield(self._asking_ollama))
+        return self._detected
+
+    async def _enter(self, slug: str) -> None:
+        thread = await self._store.read(thread_rows.last_used, slug)
+        if thread is None:
+            thread = await self._store.write(for_this_run, thread_rows.last_used_or_new, slug, self._clock.now())
+        self.go_on_in(thread)
+        self.slug = slug

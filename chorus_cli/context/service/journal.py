@@ -1,0 +1,281 @@
+"""Acts on the context, and undo and redo of operations and turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rows import fork_rows
+from chorus_cli.core.errors import JournalError, SettingsError
+from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rows import message_times as spoken
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
+from chorus_cli.log.rules.imports import Import
+from chorus_cli.log.rules.memory_acts import MemoryAct
+from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.personas.rows.window_changes import put_window_back
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.rules.snapshot import Frame
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.memory.service.memory import Memory
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.service.personas import Personas
+    from chorus_cli.storage.store import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An operation, its description, and whether it counts at present."""
+
+    operation: Operation
+    description: str
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest operation or turn, the turn as its question, and when it was done or put back."""
+
+    done: Operation | Message
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The operations on a persona's context."""
+
+    context: Context
+    clock: Clock
+    personas: Personas
+    memory: Memory
+
+    async def introduce(self, target: Target, act: Act, *, in_all_threads: bool = False) -> Operation:
+        """Store an act on the context of the target's thread, or of all threads of its persona.
+
+        Raises:
+            JournalError: a member of the act is no message of the thread.
+        """
+        thread_id = None if in_all_threads else target.thread_id
+        new = NewOperation(target.persona.slug, act, self.clock.now(), thread_id, members=act.members)
+        return await self.context.store.write(_introduce, new, act.members)
+
+    async def fork(self, target: Target, through_id: int | None = None) -> Operation:
+        """Open a thread that begins with the context of the target's, and return the operation.
+
+        The context is taken up to the end of the turn of message ``through_id``, without a number as a whole; a turn
+        that is still being answered stays out.
+
+        Raises:
+            JournalError: nothing is in context, or not that message.
+        """
+        frame = await self.context.frame(target)
+        return await self.context.store.write(self._fork, frame, through_id)
+
+    def _fork(self, connection: Connection, frame: Frame, through_id: int | None) -> Operation:
+        now = self.clock.now()
+        return fork_rows.fork(connection, self.context.read(connection, frame, now), through_id, now)
+
+    async def clear(self, target: Target) -> Operation:
+        """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
+        return await self.introduce(target, Clear(), in_all_threads=True)
+
+    async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
+        """Begin a new conversation unless the user said something after that message; return whether one was begun."""
+        new = NewOperation(slug, Clear(), self.clock.now())
+        return (
+            await self.context.store.write(operation_rows.introduce_unless_spoken, new, through_message_id) is not None
+        )
+
+    async def entries(self, target: Target) -> list[Entry]:
+        """Return every operation that concerns the thread, oldest first."""
+        operations, said = await self.context.store.read(_with_undone_turns, target)
+        counting = {operation.id for operation in journal.effective(operations)}
+        numbers = {operation.id: operation.number for operation in operations}
+        return [Entry(each, each.describe(said, numbers), each.id in counting) for each in operations]
+
+    async def undo(self, target: Target, number: int | None) -> Operation:
+        """Take back operation ``number``, or the newest one of the user's that counts, and return it.
+
+        Raises:
+            JournalError: there is nothing to take back, or it is taken back already, or a memory item that it changed
+                was changed again since.
+            SettingsError: the setting that it changed was changed again since.
+        """
+        known = await self._operations(target) if number is None else await self._listed(target)
+        chosen = journal.to_undo(known, number)
+        await self._take_back(target, chosen)
+        return chosen
+
+    async def newest(self, target: Target) -> Newest:
+        """Return the newest operation or turn of the user that can be taken back here.
+
+        Raises:
+            JournalError: there is nothing.
+        """
+        operations = await self._operations(target)
+        turn_id = await self._newest_turn_in_view(target)
+        operation = journal.undoable(operations)
+        if operation is None and not turn_id:
+            raise JournalError("There is nothing to undo here.")
+        done: Operation | Message
+        if operation is not None and operation.made_after >= turn_id:
+            done = operation
+        else:
+            done = await self._question(turn_id)
+        reversal = journal.latest_reversals(operations).get(_subject(done))
+        return Newest(done, reversal.created_at if reversal else _made_at(done))
+
+    async def take_back(self, target: Target, newest: Newest) -> None:
+        """Take back the operation or turn that `newest` returned.
+
+        Raises:
+            SettingsError: the setting that the operation changed was changed again since.
+        """
+        if isinstance(newest.done, Operation):
+            await self._take_back(target, newest.done)
+        else:
+            await self._record_turn(target, Undo(_subject(newest.done)))
+
+    async def redo(self, target: Target) -> Operation | Message:
+        """Put back the subject of the newest undo, unless something has followed it, and return it.
+
+        An operation on every thread is followed by messages in any of them.
+
+        Raises:
+            JournalError: there is nothing to put back.
+            SettingsError: the setting that it changed was changed again since.
+        """
+        newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
+        operations = await self._listed(target)
+        # A fork leads elsewhere, so it follows nothing here; its undo leads back here, so it is redone from here.
+        undone = journal.redoable([each for each in operations if not _leads_elsewhere(each, target)], newest_turn)
+        if undone is None or undone.subject is None or await self._is_followed_elsewhere(target, undone):
+            raise JournalError(
+                "There is nothing to redo. Without a number only an undo that nothing has followed is taken back; "
+                "/context redo NUMBER takes back any, and /context ops lists the numbers."
+            )
+        return await self._put_back(target, undone.subject, operations)
+
+    async def redo_by_number(self, target: Target, number: int) -> Operation | Message:
+        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it.
+
+        Raises:
+            JournalError: there is no such operation, or it is not taken back.
+            SettingsError: the setting that it changed was changed again since.
+        """
+        operations = await self._listed(target)
+        return await self._put_back(target, journal.to_redo(operations, number), operations)
+
+    async def _listed(self, target: Target) -> list[Operation]:
+        return journal.own(await self.context.store.read(_with_forks, target.persona.slug, target.thread_id))
+
+    async def _operations(self, target: Target) -> list[Operation]:
+        return journal.own(await self.context.store.read(operation_rows.all_of, target.persona.slug, target.thread_id))
+
+    async def _newest_turn_in_view(self, target: Target) -> int:
+        view = (await self.context.snapshot(target, self.clock.now())).view
+        # The messages of an operation are taken back with it; they are no turn of the user's.
+        introduced = {message.id for message in view.messages if message.introduced_by is not None}
+        return max({message.turn_id for message in view.messages} - introduced, default=0)
+
+    async def _is_followed_elsewhere(self, target: Target, undone: Operation) -> bool:
+        """Return whether a message followed, in any thread, since an undo that concerns them all."""
+        if undone.thread_id is not None:
+            return False
+        return await self.context.store.read(spoken.is_spoken_after, target.persona.slug, undone.after_message_id)
+
+    async def _question(self, turn_id: int) -> Message:
+        found = await self.context.store.read(message_rows.first_of_turn, turn_id)
+        if not found:
+            raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
+        return found[0]
+
+    async def _put_back(self, target: Target, subject: Subject, operations: list[Operation]) -> Operation | Message:
+        if subject.turn_id is not None:
+            question = await self._question(subject.turn_id)
+            await self._record_turn(target, Redo(subject))
+            return question
+        chosen = next(known for known in operations if known.id == subject.operation_id)
+        await self._record(target, Redo(subject), chosen, chosen.act)
+        return chosen
+
+    async def _take_back(self, target: Target, chosen: Operation) -> None:
+        change = chosen.act.inverse if isinstance(chosen.act, Window | MemoryAct) else chosen.act
+        await self._record(target, Undo(_subject(chosen)), chosen, change)
+
+    async def _record(self, target: Target, reversal: Undo | Redo, chosen: Operation, change: Act) -> None:
+        """Store a reversal of an operation with all that it changes besides; ``change`` is that of a window or item."""
+        new = NewOperation(target.persona.slug, reversal, self.clock.now(), chosen.thread_id)
+        match change:
+            case MemoryAct():
+                await self.memory.put_back(change, new)
+            case Window():
+                await self._put_window_back(change, new)
+            case Import():
+                await self.context.store.write(_reverse_import, new, target.thread_id)
+            case Fork():
+                await self.context.store.write(fork_rows.reverse, new, chosen)
+            case _:
+                await self.context.store.write(operation_rows.introduce_reversal, new)
+
+    async def _record_turn(self, target: Target, reversal: Undo | Redo) -> None:
+        new = NewOperation(target.persona.slug, reversal, self.clock.now(), target.thread_id)
+        await self.context.store.write(operation_rows.introduce_reversal, new)
+
+    async def _put_window_back(self, change: Window, new: NewOperation) -> None:
+        path = self.personas.changeable_settings_path(new.persona)
+        try:
+            await self.context.store.write_in_steps(put_window_back, path, change, new)
+        except SettingsError as error:
+            raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
+
+
+def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]) -> Operation:
+    thread_id = new.thread_id or 0
+    known = {row.id for row in message_rows.rows(connection, members) if row.thread_id == thread_id}
+    if set(members) - known:
+        known |= operation_rows.said_elsewhere(connection, new.persona, thread_id)
+    for unknown in set(members) - known:
+        raise JournalError(f"There is no message #{unknown} in this thread. /search shows the numbers of messages.")
+    return operation_rows.introduce(connection, new)
+
+
+def _reverse_import(connection: Connection, new: NewOperation, here: int) -> None:
+    """Store the undo or redo of an import; its threads without other messages are closed, but for the one in focus."""
+    operation_rows.introduce_reversal(connection, new)
+    undone = operation_rows.undone_imports(connection, new.persona)
+    withdrawn = thread_lists.withdrawn_threads(connection, new.persona, undone)
+    thread_rows.close(connection, withdrawn - {here}, new.created_at)
+
+
+def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Operation], dict[int, str]]:
+    """Return the user's operations, and by its id the question of each turn that one takes back or puts back."""
+    operations = journal.own(_with_forks(connection, target.persona.slug, target.thread_id))
+    turn_ids = {each.subject.turn_id for each in operations if each.subject and each.subject.turn_id}
+    return operations, {row.id: row.content for row in message_rows.rows(connection, turn_ids)}
+
+
+def _with_forks(connection: Connection, slug: str, thread_id: int) -> list[Operation]:
+    """Return the operations that concern a thread, and those that have opened and closed forks of it."""
+    forks = operation_rows.forks_of(connection, slug, thread_id)
+    return sorted([*operation_rows.all_of(connection, slug, thread_id), *forks], key=lambda each: each.id)
+
+
+def _leads_elsewhere(operation: Operation, target: Target) -> bool:
+    return isinstance(operation.act, Fork) and operation.thread_id != target.thread_id
+
+
+def _subject(done: Operation | Message) -> Subject:
+    return Subject(operation_id=done.id) if isinstance(done, Operation) else Subject(turn_id=done.id)
+
+
+def _made_at(done: Operation | Message) -> datetime:
+    return done.created_at if isinstance(done, Operation) else done.timestamp

@@ -1,0 +1,251 @@
+"""The report of a context: the next request part by part, and everything that stays out, each with its reason."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.attachments.rules.tokens import attachment_tokens
+from chorus_cli.context.rows.thread_counts import count_outside
+from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
+from chorus_cli.context.rules.plan import summary_tokens, usable
+from chorus_cli.context.rules.rounds import reply_of
+from chorus_cli.context.rules.view import Reason
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.log.rows import message_times as spoken
+from chorus_cli.log.rules.attachments import as_json
+from chorus_cli.log.rules.messages import is_written
+from chorus_cli.memory.rows import item_rows
+from chorus_cli.memory.rules.prompt import tokens_in_request
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
+from chorus_cli.personas.rules.macros import sent_items
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.rows.thread_counts import Outside
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.rounds import Echoed
+    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.memory.rules.items import Item
+    from chorus_cli.models.rules.budget import Meter
+    from chorus_cli.models.rules.request import PromptMessage
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.storage.store import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the request, its tokens as the provider is expected to count them, and why it is in."""
+
+    name: str
+    tokens: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """Messages that stay out, the tokens expected of them as far as they are counted, and why."""
+
+    reason: str
+    messages: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReport:
+    """The plan of the next request, without the message that would open it, part by part.
+
+    The tokens of ``parts`` add up to those of the whole. ``moments`` are the times of the thread's messages in the
+    window.
+    """
+
+    plan: RequestPlan
+    meter: Meter
+    parts: tuple[Part, ...]
+    moments: tuple[datetime, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextReport:
+    """The plan of the next request, part by part, and everything that stays out.
+
+    ``omissions`` are the messages of the thread that are not sent, each under one reason. ``memory`` is the use of
+    each item of the persona's memory.
+    """
+
+    plan: RequestPlan
+    meter: Meter
+    parts: tuple[Part, ...]
+    omissions: tuple[Omission, ...]
+    memory: tuple[MemoryUse, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """Return the report in the shape that ``chorus context --json`` promises."""
+        target, budget = self.plan.snapshot.frame.target, self.plan.snapshot.budget
+        return {
+            "persona": target.persona.slug,
+            "thread": target.thread_number,
+            "model": target.choice.model,
+            "limit": budget.limit.tokens,
+            "budget": budget.tokens,
+            "tokens": self.meter.tokens,
+            "parts": [{"name": part.name, "tokens": part.tokens, "reason": part.reason} for part in self.parts],
+            "left_out": [
+                {"reason": omission.reason, "messages": omission.messages, "tokens": omission.tokens}
+                for omission in self.omissions
+            ],
+            "messages": [_as_json(message) for message in self.plan.messages],
+            "memory": [_memory_as_json(use) for use in self.memory],
+        }
+
+
+async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
+    """Measure the context of ``target`` as it is at ``now``; nothing is sent and nothing changes."""
+    frame = await context.frame(target)
+    snapshot, outside, items = await context.store.read(_read, context, frame, now)
+    plan = await context.plan(await context.counted(snapshot))
+    left_out, meter = tuple(plan.left_out()), plan.meter
+    memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
+    return ContextReport(plan, meter, _parts(plan), _omissions(plan, left_out, outside), tuple(memory))
+
+
+async def request_report(context: Context, target: Target, now: datetime) -> RequestReport:
+    """Measure the next request of ``target`` as it is at ``now``, without what stays out of it; nothing is sent."""
+    frame = await context.frame(target)
+    snapshot, moments = await context.store.read(_read_with_moments, context, frame, now)
+    plan = await context.plan(await context.counted(snapshot))
+    return RequestReport(plan, plan.meter, _parts(plan), moments)
+
+
+def _read(
+    connection: Connection, context: Context, frame: Frame, now: datetime
+) -> tuple[ContextSnapshot, Mapping[Reason, Outside], Sequence[Item]]:
+    """Read the snapshot, the rest of the thread and the memory in one transaction, so that nothing falls between."""
+    snapshot = context.read(connection, frame, now)
+    target = frame.target
+    outside = count_outside(connection, target.persona.slug, target.thread_id, snapshot.view)
+    items = sent_items(target.persona, item_rows.listing(connection, target.persona.slug))
+    return snapshot, outside, items
+
+
+def _read_with_moments(
+    connection: Connection, context: Context, frame: Frame, now: datetime
+) -> tuple[ContextSnapshot, tuple[datetime, ...]]:
+    """Read the snapshot, and when something was said in its window."""
+    snapshot, target = context.read(connection, frame, now), frame.target
+    return snapshot, tuple(spoken.moments(connection, target.persona.slug, target.thread_id, snapshot.view.cutoff))
+
+
+def _omissions(
+    plan: RequestPlan, left_out: Iterable[tuple[Reason, Message]], outside: Mapping[Reason, Outside]
+) -> tuple[Omission, ...]:
+    messages: Counter[Reason] = Counter()
+    tokens: Counter[Reason] = Counter()
+    for reason, found in outside.items():
+        messages[reason] += found.messages
+        tokens[reason] += found.tokens + found.messages * TOKENS_PER_MESSAGE
+    for reason, row in left_out:
+        if is_written(row):
+            messages[reason] += 1
+            tokens[reason] += tokens_of(row)
+    corrected = plan.snapshot.budget.corrected
+    found_reasons = (reason for reason in Reason if messages[reason])
+    return tuple(Omission(reason, messages[reason], corrected(tokens[reason])) for reason in found_reasons)
+
+
+def _parts(plan: RequestPlan) -> tuple[Part, ...]:
+    parts = list(_estimated_parts(plan))
+    expected = plan.snapshot.budget.corrected_parts([tokens for _, tokens, _ in parts])
+    return tuple(Part(name, tokens, why) for (name, _, why), tokens in zip(parts, expected, strict=True))
+
+
+def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
+    """Yield the name, the estimated tokens and the reason of each part."""
+    persona, view = plan.snapshot.target.persona, plan.snapshot.view
+    measured = plan.snapshot.frame.system_prompt
+    yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
+    names = ", ".join(document.name for document in persona.documents)
+    yield "documents", measured.document_tokens, names or f"no .md files in docs of {persona.slug}"
+    offer = plan.snapshot.frame.offer
+    if offer.tools:
+        yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
+    if plan.summary is not None:
+        stands_for = f"stands for the {len(usable(view.folded))} messages before"
+        yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.number}"
+    if hot := plan.snapshot.hot:
+        yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
+    attached = min(plan.message_tokens, sum(_attached_tokens(plan)))
+    repeated = _repeated_thoughts(plan)
+    thought = min(plan.message_tokens - attached, sum(each.tokens or 0 for each in repeated))
+    yield "messages", plan.message_tokens - attached - thought, _why_sent(plan)
+    if repeated:
+        replies = counted(len(repeated), "reply", "replies")
+        yield "thoughts", thought, f"before {replies}, sent back to the model that had them"
+    if labels := _labels(plan):
+        yield "attachments", attached, ", ".join(labels)
+
+
+def _why_sent(plan: RequestPlan) -> str:
+    """Say how many messages are sent for which reason: their time, the boundary, a later operation."""
+    view = plan.snapshot.view
+    number, pinned = (sum(row.id in ids for row in plan.sent) for ids in (view.kept, view.pinned))
+    boundary = view.boundary
+    members = set(boundary.members_in(plan.snapshot.target.thread_id)) - view.kept if boundary else set()
+    old = sum(row.id in members and row.timestamp <= view.cutoff for row in plan.sent)
+    since = " since the boundary" if boundary is not None else ""
+    parts = [
+        f"{len(plan.sent) - number - old} in the {plan.snapshot.target.persona.settings.context_hours}h window{since}"
+    ]
+    parts += [f"{old} kept by your {boundary.act.kind}"] if boundary and old else []
+    parts += [f"{number - pinned} kept whatever their age"] if number > pinned else []
+    parts += [f"{pinned} pinned"] if pinned else []
+    parts += [f"{len(plan.cut)} of them without the middle"] if plan.cut else []
+    parts += ["earlier turns as plain text"] if plan.snapshot.is_plain else []
+    return ", ".join(parts)
+
+
+def _attached_tokens(plan: RequestPlan) -> Iterator[int]:
+    model = plan.snapshot.target.choice.model
+    return (attachment_tokens(row.attachments, model) for row in plan.sent if row.attachments)
+
+
+def _repeated_thoughts(plan: RequestPlan) -> list[Echoed]:
+    replies = set(map(reply_of, plan.sent))
+    return [echoed for id_, echoed in plan.snapshot.echoed.items() if id_ in replies]
+
+
+def _labels(plan: RequestPlan) -> list[str]:
+    """Return names and sizes of the attachments, each once; of a kind that the model does not take only the name."""
+    accepted = plan.snapshot.frame.accepted
+    attached = {each: None for row in plan.sent for each in row.attachments}
+    return [each.label if each.kind in accepted else f"{each.label} (only its name)" for each in attached]
+
+
+def _memory_as_json(use: MemoryUse) -> dict[str, object]:
+    return {
+        "id": use.item.id,
+        "type": use.item.item_type,
+        "tier": use.item.tier,
+        "tokens": tokens_in_request(use.item),
+        "sent": use.sent,
+        "reason": use.reason,
+    }
+
+
+def _as_json(message: PromptMessage) -> dict[str, object]:
+    shown: dict[str, object] = {"role": message.role, "content": message.content}
+    if message.attachments:
+        shown["attachments"] = [as_json(each) for each in message.attachments]
+    if message.tool_calls:
+        shown["tool_calls"] = json.loads(message.tool_calls)
+    if message.thoughts and message.thoughts.text:
+        shown["thoughts"] = message.thoughts.text
+    if message.tool_call_id:
+        shown["tool_call_id"] = message.tool_call_id
+    return shown

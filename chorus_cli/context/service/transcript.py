@@ -1,0 +1,145 @@
+"""The log as a transcript, messages in order with the effective boundaries between them, and exports of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rows import thought_rows
+from chorus_cli.core.errors import CommandError
+from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.acts import Fork
+from chorus_cli.log.rules.export import Export, without_empty_replies
+from chorus_cli.log.rules.marks import NO_MARKS, log_marks
+from chorus_cli.log.rules.messages import Message
+from chorus_cli.log.rules.operations import Numbers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.log.rules.messages import Thoughts
+    from chorus_cli.log.rules.operations import Operation
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Messages of a persona, of one thread (``None``: all), after a time (``None``: all) and after a message's id."""
+
+    persona: str
+    thread_id: int | None = None
+    since: datetime | None = None
+    after_id: int = 0
+
+
+async def selected(store: Store, persona: str, thread_number: int | None, since: datetime | None) -> Selection:
+    """Select messages of a persona, of the thread with a number if there is one.
+
+    Raises:
+        ThreadError: the persona never had that thread.
+    """
+    if thread_number is None:
+        return Selection(persona, since=since)
+    return Selection(persona, (await store.read(thread_rows.had, persona, thread_number)).id, since)
+
+
+async def newest_of(store: Store, selection: Selection, number: int) -> Selection:
+    """Narrow a selection to its newest messages, as many as ``number`` says."""
+    thread_id, since = selection.thread_id, selection.since
+    after_id = await store.read(message_rows.id_before_newest, selection.persona, thread_id, since, number)
+    return replace(selection, after_id=after_id)
+
+
+async def operations_of(store: Store, selection: Selection) -> list[Operation]:
+    """Return all operations that concern the selected messages, oldest first."""
+    return await store.read(operation_rows.all_of, selection.persona, selection.thread_id)
+
+
+async def numbers_of(store: Store, persona: str) -> Numbers:
+    """Return the numbers of a persona's threads and operations."""
+    threads = await store.read(thread_rows.numbers, persona)
+    return Numbers(threads, await store.read(operation_rows.numbers, persona))
+
+
+async def transcript(
+    store: Store, selection: Selection, operations: Sequence[Operation]
+) -> AsyncIterator[Message | Operation]:
+    """Yield the messages and the boundaries between them, page by page, so that a long log needs little memory.
+
+    The transcript of a fork begins with the messages that it has of the other thread.
+    """
+    boundaries = [operation for operation in journal.effective(operations) if operation.act.is_boundary]
+    if selection.since is not None:
+        boundaries = [boundary for boundary in boundaries if boundary.created_at > selection.since]
+    after = selection.after_id
+    boundaries = [boundary for boundary in boundaries if boundary.after_message_id > after or not after]
+    while page := await store.read(
+        message_rows.history, selection.persona, selection.thread_id, selection.since, after
+    ):
+        for message in page:
+            while boundaries and boundaries[0].after_message_id < message.id:
+                for entry in await _boundary(store, selection, boundaries.pop(0)):
+                    yield entry
+            yield message
+        after = page[-1].id
+    for boundary in boundaries:
+        for entry in await _boundary(store, selection, boundary):
+            yield entry
+
+
+async def _boundary(store: Store, selection: Selection, boundary: Operation) -> list[Message | Operation]:
+    """Return a boundary; that of a fork, in the transcript of its thread, after the messages of the other thread."""
+    if selection.thread_id is None or not isinstance(boundary.act, Fork):
+        return [boundary]
+    rows = {row.id: row for row in await store.read(message_rows.rows, boundary.members)}
+    return [*(rows[member] for member in boundary.members), boundary]
+
+
+async def thoughts_in(store: Store, entries: Iterable[Message | Operation]) -> Mapping[int, Thoughts]:
+    """Return the thoughts of models before the messages of a transcript, by the ids of these."""
+    ids = [entry.id for entry in entries if isinstance(entry, Message)]
+    return await store.read(thought_rows.of_replies, ids)
+
+
+async def readable_thoughts(store: Store, message: Message) -> str:
+    """Return the thoughts before a message as far as they can be read."""
+    found = {} if message.thought is None else await thoughts_in(store, [message])
+    return found[message.id].text if message.id in found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exporting:
+    """Collects the messages of exports."""
+
+    context: Context
+    clock: Clock
+
+    async def export(self, target: Target, *, whole: bool) -> Export:
+        """Return the messages in context, or with ``whole`` all messages of the thread.
+
+        Raises:
+            CommandError: there are none.
+        """
+        now, marks = self.clock.now(), NO_MARKS
+        if whole:
+            selection = Selection(target.persona.slug, target.thread_id)
+            operations = await operations_of(self.context.store, selection)
+            entries = tuple([entry async for entry in transcript(self.context.store, selection, operations)])
+            marks = log_marks(operations, selection.thread_id)
+        else:
+            entries = (await self.context.snapshot(target, now)).view.messages
+        numbers = await numbers_of(self.context.store, target.persona.slug)
+        entries, persona = without_empty_replies(entries), target.persona
+        thoughts = await thoughts_in(self.context.store, entries)
+        export = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks, numbers, thoughts)
+        if not export.messages:
+            otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
+            raise CommandError(
+                f"Nothing {'was said yet' if whole else 'is in context'}, so nothing was written.{otherwise}"
+            )
+        return export

@@ -1,0 +1,138 @@
+"""How far back a persona's context reaches: set, shifted, reset, and put back by undo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from chorus_cli.context.rows import window_counts
+from chorus_cli.core.time import timespan
+from chorus_cli.core.time.window import cutoff
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.models.rules.budget import tokens_of
+from chorus_cli.settings.rules.table import MAXIMUM_CONTEXT_HOURS
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.core.time.timespan import Span, WindowChoice
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.log.rules.operations import Operation
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.personas.service.settings import PersonaSettings
+    from chorus_cli.storage.store import Connection
+
+
+_HELD_ALREADY = "The default held already; nothing was changed."
+
+
+@dataclass(frozen=True, slots=True)
+class WindowState:
+    """The window in force, the moment it reaches back to, the warning due, and the newest boundary of the context.
+
+    ``is_out_of_reach`` says whether messages since the boundary are too old for any window.
+    """
+
+    hours: int
+    since: datetime
+    warning: str | None = None
+    boundary: Operation | None = None
+    is_out_of_reach: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The context as it is and as another window would make it; the price of a token of input, if it is known."""
+
+    present: ContextSnapshot
+    then: ContextSnapshot
+    dollars_per_token: float | None
+
+    @property
+    def entering(self) -> tuple[Message, ...]:
+        """The messages that would come into the context."""
+        return _only_in(self.then.view, self.present.view)
+
+    @property
+    def leaving(self) -> tuple[Message, ...]:
+        """The messages that would leave the context."""
+        return _only_in(self.present.view, self.then.view)
+
+    @property
+    def tokens_now(self) -> int:
+        """The estimated tokens of the messages in context."""
+        return sum(map(tokens_of, self.present.view.messages))
+
+    @property
+    def tokens_then(self) -> int:
+        """The estimated tokens of the messages that would be in context."""
+        return sum(map(tokens_of, self.then.view.messages))
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    """Changes ``context_hours`` of the persona in focus; every change is an operation of the journal."""
+
+    settings: PersonaSettings
+    clock: Clock
+    focus: Focus
+    context: Context
+
+    async def set(self, span: Span) -> WindowState:
+        """Reach back ``span``, rounded to whole hours and brought within bounds."""
+        choice = timespan.window_hours(span)
+        await self.settings.set_window(self.focus.slug, choice.hours)
+        return await self.begun(choice.hours, choice.warning)
+
+    async def shift(self, span: Span, sign: Literal[1, -1]) -> WindowState:
+        """Reach back ``span`` more (1) or less (-1)."""
+        slug = self.focus.slug
+        choice = await self.settings.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
+        return await self.begun(choice.hours, choice.warning)
+
+    async def reset(self) -> WindowState:
+        """Remove the setting, so that the default holds."""
+        change = await self.settings.set_window(self.focus.slug, None)
+        return await self.state(None if change.changed else _HELD_ALREADY)
+
+    async def state(self, warning: str | None = None) -> WindowState:
+        """Return the window in force."""
+        target = self.focus.target()
+        view = (await self.context.snapshot(target, self.clock.now())).view
+        return WindowState(target.persona.settings.context_hours, view.cutoff, warning, view.boundary)
+
+    async def begun(self, hours: int, warning: str | None = None) -> WindowState:
+        """Return the state of a window of so many hours that begins now."""
+        since = cutoff(self.clock.now(), hours)
+        store, thread_id = self.context.store, self.focus.thread_id
+        boundary = await store.read(operation_rows.boundary, self.focus.slug, thread_id)
+        is_longest = hours == MAXIMUM_CONTEXT_HOURS
+        has_older = is_longest and await store.read(window_counts.has_older, self.focus.slug, thread_id, since)
+        return WindowState(hours, since, warning, boundary, has_older)
+
+    async def preview(self, choice: WindowChoice) -> Preview:
+        """Return the effect of the window ``choice``; nothing is changed."""
+        target = self.focus.target()
+        settings = replace(target.persona.settings, context_hours=choice.hours)
+        other = replace(target, persona=replace(target.persona, settings=settings))
+        frame, now = await self.context.frame(target), self.clock.now()
+        present, then = await self.context.store.read(self._read_both, frame, replace(frame, target=other), now)
+        return Preview(
+            present=await self.context.counted(present),
+            then=await self.context.counted(then),
+            dollars_per_token=await self.context.input_price(target.choice.model),
+        )
+
+    def _read_both(
+        self, connection: Connection, frame: Frame, other: Frame, now: datetime
+    ) -> tuple[ContextSnapshot, ContextSnapshot]:
+        return self.context.read(connection, frame, now), self.context.read(connection, other, now)
+
+
+def _only_in(view: View, other: View) -> tuple[Message, ...]:
+    known = {message.id for message in other.messages}
+    return tuple(message for message in view.messages if message.id not in known)

@@ -1,1 +1,0 @@
-"""Character cards: personas as other programs exchange them."""

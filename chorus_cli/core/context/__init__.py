@@ -1,1 +1,0 @@
-"""The context: the view, its budget, and the request made of it."""

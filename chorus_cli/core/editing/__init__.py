@@ -1,1 +1,0 @@
-"""The context as a text to edit, and the way back."""

@@ -1,1 +1,0 @@
-"""ELIZA, the embedded model."""

@@ -1,1 +1,0 @@
-"""Conversations of other programs: their values, and one module for each format."""

@@ -1,1 +1,0 @@
-"""The formats that Chorus writes itself."""

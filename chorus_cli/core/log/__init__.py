@@ -1,1 +1,0 @@
-"""The log and its journal: messages, operations, and texts made of them."""

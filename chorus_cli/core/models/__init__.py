@@ -1,1 +1,0 @@
-"""Models: their names, requests, events and outcomes."""

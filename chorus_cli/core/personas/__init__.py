@@ -1,1 +1,0 @@
-"""Personas as their files describe them."""

@@ -1,1 +1,0 @@
-"""Saved sessions: format, names, and matching with the log."""

@@ -1,1 +1,0 @@
-"""Settings: their table, their values, and files in JSON with comments."""

@@ -1,1 +1,0 @@
-"""Tools: functions that a model may call, their declarations, and the calls in a reply."""

@@ -1,1 +1,0 @@
-"""Backups and the state of the user's data: their values."""

@@ -1,0 +1,69 @@
+"""``/context edit``: the context in the user's editor."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from chorus_cli.core.errors import HeaderLikeError
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.time.timespan import Span
+from chorus_cli.editing.service.context import EditedContext, OpenContext, OvertakenError
+from chorus_cli.framework.arguments import TIME
+from chorus_cli.framework.editing import Doubtful, Refused, answered
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Reply, Text
+from chorus_cli.services import Services
+
+GROUP: CommandGroup[Services] = CommandGroup("context")
+
+_UNCHANGED = "Nothing was changed: the context is the same as before."
+_EMPTIED = "Nothing was changed: the text has no messages left. /new empties the context."
+
+
+@GROUP.command("edit")
+async def edit(services: Services, time: Annotated[Span | None, TIME] = None) -> Reply:
+    """Edit the context in your editor: delete, reword, move or add messages.
+
+    A line in the text marks where the context starts; move it up to include older messages. With a time, only newer
+    messages are shown, and the rest stays as it is. Nothing is deleted from the log; /undo reverts the edit.
+
+    Examples:
+        /context edit
+        /context edit 24h
+    """
+    shown_since = None if time is None else time.before(services.machine.clock.now())
+    opened = await services.editing.context.open(services.focus.target(), shown_since)
+
+    async def store(text: str) -> Reply | Refused | Doubtful:
+        try:
+            return await _stored(services, opened, text)
+        except HeaderLikeError as error:
+            return Doubtful(error, lambda text: _stored(services, opened, text, header_like_is_text=True))
+
+    edited = await services.editing.drafts.edit("context.md", opened.sheet.text, opened.line)
+    return await answered(services.editing.drafts, edited, store, "The context")
+
+
+async def _stored(
+    services: Services, opened: OpenContext, text: str, *, header_like_is_text: bool = False
+) -> Reply | Refused | Doubtful:
+    try:
+        edited = await services.editing.context.save(opened, text, header_like_is_text=header_like_is_text)
+    except OvertakenError:
+        return Refused("The context was changed in the meantime, so your edit was not applied.")
+    if edited is None:
+        return Text(_UNCHANGED)
+    return Text(_success(edited) if edited.messages else _EMPTIED)
+
+
+def _success(edited: EditedContext) -> str:
+    counts = edited.counts
+    kinds = (
+        (counts.reworded, "reworded"),
+        (counts.left_out, "left out"),
+        (counts.added, "added"),
+        (counts.moved, "moved"),
+    )
+    changes = ", ".join(f"{number:,} {kind}" for number, kind in kinds if number)
+    messages = counted(edited.messages, "message")
+    return f"Context edited: {messages}{f' ({changes})' if changes else ''}. /undo reverts."

@@ -1,0 +1,262 @@
+r"""The text for editing a context: blocks of messages, a line where the context starts, and an end line.
+
+    # comments, six lines or more
+    ---
+
+    [2025-01-18 22:15:03] Human: a message that is not in context
+
+    --- context starts here ---
+
+    [2025-01-18 22:15:45] Frodo: a message that is,
+    in two lines
+
+    --- end of messages ---
+    # comments, six lines or more
+
+Lines of a message that could be taken for something else are escaped with a backslash (``core/editing/lines``); so are
+blank lines at the end of a message, because blank lines separate the messages. All line ends are line feeds here, also
+carriage returns in a message, because editors treat those differently.
+
+Six comments stand between the messages and either end of the text because vim obeys settings in the first and the last
+five lines, and a form feed because Emacs obeys those on the last page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import EditFormatError, HeaderLikeError
+from chorus_cli.editing.rules.lines import (
+    ATTACHMENT,
+    CONTEXT_LINE,
+    END_LINE,
+    HEADER,
+    HUMAN,
+    MARK,
+    LineTest,
+    escaped,
+    header_likeness,
+    unescaped,
+    with_line_feeds,
+)
+from chorus_cli.log.rules.messages import Role
+from chorus_cli.personas.rules.names import LONGEST_NAME, folded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_RULE = "---"
+_FORM_FEED = "\f"
+_NAMELESS = "Persona"
+_RESERVED_IN_NAMES = frozenset(":[]*")
+_BYTE_ORDER_MARK = "\ufeff"
+
+_OPENING = """\
+# Chorus context editor: {name}
+# The messages below the line "context starts here" are what {name} sees. Delete those you do not want, change those
+# you do, move the line up (or delete it) to bring older ones in. The order here is the order in which they are sent.
+# A message begins with a line such as [2025-01-18 22:15:03] {human}: and then its text. Write new ones in the same way;
+# the speaker is {human} or {name}. What a tool did, {tool}, can be moved or deleted, but not changed.
+# Save and close to apply. Save an empty file, or unchanged, to cancel.
+# A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
+# Inside a message, a line that looks like such a beginning, an attachment or one of the two --- lines, and a blank line
+# at the end, have a \\ put before them, which is taken off again. Put one there if you write such a line yourself."""
+
+_CLOSING = """\
+# Write nothing here: a text below the line "end of messages" belongs to no message.
+# A message with its old time, speaker and text stays the same one, wherever you move it. With its old time and speaker,
+# and another text, it is that message in new words. Everything else is a new message.
+# Above the line "context starts here" nothing can be changed, because nobody would see it; deleting is without effect.
+# The log keeps every message and every wording, and /context undo takes an edit back.
+# Messages that arrive while you edit come after those above."""
+
+
+class Block(NamedTuple):
+    """One message in the text: a tuple, because an edit makes thousands and a dataclass takes twice as long.
+
+    ``role`` is user, assistant, or tool_use for tool calls and their results together. ``time`` is local, as
+    ``YYYY-MM-DD HH:MM:SS``. ``body`` has no carriage returns. ``line`` is the first line of the block in a text that
+    was read, counted from 1. ``attachments`` are the lines that stand for the message's files.
+    """
+
+    role: Role
+    time: str
+    body: str
+    line: int = 0
+    attachments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedEdit:
+    """The blocks of a text in their order; those from the index ``context_start`` on are the context.
+
+    ``context_line`` is the line of that mark, counted from 1, ``None`` if it was deleted: then all blocks are the
+    context.
+    """
+
+    blocks: tuple[Block, ...]
+    context_start: int
+    context_line: int | None
+
+
+def shown_name(name: str) -> str:
+    """Return a persona's name for the text: printable, in one line, not Human, without ``: [ ] *``.
+
+    This changes only names that were written into a settings file by hand.
+    """
+    fit = "".join(sign if sign.isprintable() and sign not in _RESERVED_IN_NAMES else " " for sign in name)
+    shown = " ".join(fit.split()) or _NAMELESS
+    return f"{shown} (persona)" if folded(shown) == folded(HUMAN) else shown
+
+
+def render(name: str, before: Iterable[Block], context: Iterable[Block]) -> str:
+    """Return the text for editing the context of the persona called ``name``."""
+    speakers = _speakers(name)
+    is_header_like = header_likeness(speakers.values())
+    shown = {"human": HUMAN, "name": speakers[Role.ASSISTANT], "tool": speakers[Role.TOOL_USE]}
+    parts = [
+        f"{_OPENING.format_map(shown)}\n{_RULE}",
+        *(_written(block, speakers, is_header_like) for block in before),
+        CONTEXT_LINE,
+        *(_written(block, speakers, is_header_like) for block in context),
+        f"{END_LINE}\n{_FORM_FEED}\n{_CLOSING}\n",
+    ]
+    return "\n\n".join(parts)
+
+
+def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedEdit:
+    """Read the text back, with any line ends, with or without a byte order mark and the comments.
+
+    The lines ``---`` and ``--- end of messages ---`` are required, so that half a file is never taken for the whole.
+    With ``header_like_is_text`` a line that only looks like a header is part of the message above it.
+
+    Raises:
+        HeaderLikeError: a line within a message looks like a header, but is not written as one.
+        EditFormatError: a line belongs to no message, or a header is not valid.
+    """
+    lines = with_line_feeds(text.removeprefix(_BYTE_ORDER_MARK)).rstrip("\n").split("\n")
+    marks = _marks(lines, _opening_rule(lines))
+    speakers = _speakers(name)
+    roles = {folded(speaker): role for role, speaker in speakers.items()}
+    is_header_like = header_likeness(speakers.values())
+    if not header_like_is_text:
+        _check_header_like(lines, marks, is_header_like)
+    blocks: list[Block] = []
+    context: tuple[int, int] | None = None
+    for (index, kind), (following, _) in pairwise(marks):
+        if kind == "header":
+            blocks.append(_block(lines, index, following, roles, is_header_like))
+        elif context is None:
+            _check_alone(lines, index, following)
+            context = len(blocks), index + 1
+        else:
+            problem = f'"{CONTEXT_LINE}" stands in line {context[1]} already; delete one of them.'
+            raise EditFormatError(index + 1, problem)
+    start, line = context or (0, None)
+    return ParsedEdit(tuple(blocks), start, line)
+
+
+def _speakers(name: str) -> dict[Role, str]:
+    shown = shown_name(name)
+    return {Role.USER: HUMAN, Role.ASSISTANT: shown, Role.TOOL_USE: f"{shown} (tool)"}
+
+
+def _written(block: Block, speakers: dict[Role, str], is_header_like: LineTest) -> str:
+    first, *others = block.body.split("\n")
+    blank_from = len(others)
+    while blank_from and not others[blank_from - 1].strip():
+        blank_from -= 1
+    written = escaped(others[:blank_from], is_header_like)
+    blank = [f"\\{line}" for line in others[blank_from:]]
+    return "\n".join([f"[{block.time}] {speakers[block.role]}: {first}", *written, *blank, *block.attachments])
+
+
+def _opening_rule(lines: Sequence[str]) -> int:
+    """Return the index of the rule after the comments at the top."""
+    for index, line in enumerate(lines):
+        if line.rstrip() == _RULE:
+            return index
+        if line.strip() and not line.startswith("#"):
+            raise EditFormatError(index + 1, f'a line "{_RULE}" must come first; only comments (#) stand before it.')
+    raise EditFormatError(len(lines), f'the line "{_RULE}" that comes before the messages is missing.')
+
+
+def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
+    """Return index and kind of each header and mark, up to the end of the messages."""
+    marks: list[tuple[int, str]] = []
+    for index in range(rule + 1, len(lines)):
+        mark = MARK.match(lines[index])
+        if mark is not None:
+            marks.append((index, str(mark.lastgroup)))
+            if mark.lastgroup == "end":
+                _check_closing(lines, index)
+                break
+        elif not marks and lines[index].strip():
+            raise EditFormatError(index + 1, f"no message begins before this text; {_hint()}")
+    else:
+        raise EditFormatError(
+            len(lines), f'the line "{END_LINE}" is missing, so the end may be; put it after the last message.'
+        )
+    return marks
+
+
+def _check_closing(lines: Sequence[str], end: int) -> None:
+    for index in range(end + 1, len(lines)):
+        if lines[index].strip() and not lines[index].startswith("#"):
+            raise EditFormatError(index + 1, f'this stands below "{END_LINE}" and belongs to no message; move it up.')
+
+
+def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
+    """Refuse a line "context starts here" in the middle of a message, or among the comments."""
+    for index in range(mark + 1, following):
+        if lines[index].strip():
+            problem = f'"{CONTEXT_LINE}" must stand between messages, but line {index + 1} below it begins none.'
+            raise EditFormatError(mark + 1, problem)
+
+
+def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: LineTest) -> None:
+    """Refuse lines within messages that look like a header, so that no message silently joins the one above it."""
+    numbers = [
+        number
+        for (mark, kind), (following, _) in pairwise(marks)
+        if kind == "header"
+        for number, line in enumerate(lines[mark + 1 : following], mark + 2)
+        if ":" in line and is_header_like(line)
+    ]
+    if numbers:
+        others = len(numbers) - 1
+        too = f" (nor {'is 1 more line' if others == 1 else f'are {others:,} more lines'} like it)" if others else ""
+        raise HeaderLikeError(numbers[0], f"this looks like the beginning of a message, but is none{too}; {_hint()}")
+
+
+def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Role], is_header_like: LineTest) -> Block:
+    header = HEADER.fullmatch(lines[index])
+    if header is None:
+        raise EditFormatError(index + 1, f"this looks like the beginning of a message, but is none; {_hint()}")
+    time, speaker, first = header.groups()
+    role = roles.get(folded(speaker))
+    if role is None:
+        raise EditFormatError(index + 1, f"nobody here is called {speaker[:LONGEST_NAME]!r}; {_hint()}")
+    if not _exists(time):
+        raise EditFormatError(index + 1, f"there is no such time as {time}; {_hint()}")
+    written = [line for line in lines[index + 1 : following] if not ATTACHMENT.match(line)]
+    while written and not written[-1].strip():
+        written.pop()
+    attachments = (line.rstrip() for line in lines[index + 1 : following] if ATTACHMENT.match(line))
+    body = "\n".join([first, *unescaped(written, is_header_like)])
+    return Block(role, time, body, index + 1, tuple(attachments))
+
+
+def _hint() -> str:
+    return f"write [2025-01-18 22:15:03] {HUMAN}: and its text, or put a \\ before the line if it is part of a message."
+
+
+def _exists(time: str) -> bool:
+    try:
+        datetime.fromisoformat(time)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,298 @@
+"""From messages to the text for editing a context, and from the edited text back to messages.
+
+A block of the text is matched with the original messages by its time, speaker and words, so that an unchanged message
+stays the same row: with its exact bytes, microseconds and tool data. Blanks at line ends do not count, because editors
+strip them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import EditFormatError
+from chorus_cli.core.time import timestamps
+from chorus_cli.editing.rules.format import Block, render, shown_name
+from chorus_cli.editing.rules.lines import with_line_feeds
+from chorus_cli.log.rules.attachments import Attachment, attachment_line
+from chorus_cli.log.rules.calls import calls_in_words
+from chorus_cli.log.rules.messages import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import tzinfo
+
+    from chorus_cli.editing.rules.format import ParsedEdit
+    from chorus_cli.log.rules.messages import Message
+
+_TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
+_TIME_LENGTH = len("2025-01-18 22:15:03")
+_RESULT_SIGN = "→"
+_FIRST_YEAR, _LAST_YEAR = 1000, 9998
+
+
+class Entry(NamedTuple):
+    """A block of the original text, and the ids of its rows: one, or those of tool calls with their results.
+
+    It is a tuple for the reason that a ``Block`` is.
+    """
+
+    block: Block
+    row_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The text for the user, and the entries that it was made of.
+
+    Times are local to ``zone``, ``None`` for the system's. The entries have the times as they were shown, so that a
+    change of the system's zone while the editor is open does no harm. ``attachments`` are found by their lines.
+    """
+
+    name: str
+    text: str
+    before: tuple[Entry, ...]
+    context: tuple[Entry, ...]
+    zone: tzinfo | None
+    attachments: Mapping[str, Attachment] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A row that stays in the context, or enters it, unchanged."""
+
+    message_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reworded:
+    """A row with a new text, or other attachments."""
+
+    message_id: int
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A new message; ``role`` is user or assistant, ``timestamp`` is aware UTC and may be in the future."""
+
+    role: Role
+    timestamp: datetime
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+Member = Kept | Reworded | Added
+
+
+@dataclass(frozen=True, slots=True)
+class ContextEdit:
+    """The new members of the context, in order; ``dropped`` are the rows no longer in it, in any wording."""
+
+    members: tuple[Member, ...]
+    dropped: tuple[int, ...]
+    changed: bool
+
+
+def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], zone: tzinfo | None = None) -> Sheet:
+    """Return the text for editing the context of the persona called ``name``.
+
+    ``before`` are the rows that are not in context, in the order of the log; ``context`` are those in context, in its
+    order. No row is in both, and none is superseded by another wording.
+    """
+    older, newer = list(before), list(context)
+    lines = _attachment_lines([*older, *newer])
+    above, below = _entries(older, lines, zone), _entries(newer, lines, zone)
+    text = render(name, (entry.block for entry in above), (entry.block for entry in below))
+    return Sheet(shown_name(name), text, above, below, zone, {line: each for each, line in lines.items()})
+
+
+def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
+    """Compare the text that was read with the original ``sheet``, and return the edit.
+
+    Moving, copying or deleting blocks above the line "context starts here" has no effect; a new or changed block there
+    is refused, because its words would be lost. A new message has the time in its header; of a local time that occurs
+    twice the first is taken, and one that is skipped counts by the offset before the change.
+
+    Raises:
+        EditFormatError: a block above the line is new or changed, a tool's block was changed anywhere, a message has
+            no text, or a time is out of range.
+    """
+    entries = (*sheet.before, *sheet.context)
+    start = parsed.context_start
+    sought = list(map(_traits, parsed.blocks))
+    offered = [_traits(entry.block) for entry in entries]
+    above, same, reworded = _sources(sought, offered, start, len(sheet.before))
+    if len(above) < start:
+        _check_above(parsed.blocks[:start], sought, offered)
+    members: list[Member] = []
+    for index, block in enumerate(parsed.blocks[start:], start):
+        if index in same:
+            members += map(Kept, entries[same[index]].row_ids)
+        else:
+            members.append(_changed(block, entries[reworded[index]] if index in reworded else None, sheet))
+    inside = {member.message_id for member in members if not isinstance(member, Added)}
+    ids = [row_id for entry in sheet.context for row_id in entry.row_ids]
+    return ContextEdit(
+        members=tuple(members),
+        dropped=tuple(row_id for row_id in ids if row_id not in inside),
+        changed=[member.message_id if isinstance(member, Kept) else None for member in members] != ids,
+    )
+
+
+def _attachment_lines(rows: Iterable[Message]) -> dict[Attachment, str]:
+    """Return the line of each attachment, with a number where several would have the same."""
+    lines: dict[Attachment, str] = {}
+    taken: Counter[str] = Counter()
+    for attachment in (each for row in rows for each in row.attachments):
+        if attachment not in lines:
+            label = attachment.label
+            taken[label] += 1
+            lines[attachment] = attachment_line(label if taken[label] == 1 else f"{label}, {taken[label]}")
+    return lines
+
+
+def _entries(rows: Sequence[Message], lines: Mapping[Attachment, str], zone: tzinfo | None) -> tuple[Entry, ...]:
+    return tuple(Entry(_block(group, lines, zone), tuple([row.id for row in group])) for group in _groups(rows))
+
+
+def _groups(rows: Sequence[Message]) -> Iterator[list[Message]]:
+    """Group adjacent tool calls with their results; every other row is a group of its own.
+
+    Parallel calls, whose results follow together, are one group, which keeps the order of its rows.
+    """
+    answered = {_call_of(row) for row in rows if row.role is Role.TOOL_RESULT}
+    group: list[Message] = []
+    pending: set[tuple[int, str | None]] = set()
+    for row in rows:
+        if group and not (pending and row.role in _TOOL_ROLES):
+            yield group
+            group = []
+            pending.clear()
+        group.append(row)
+        if row.role is Role.TOOL_USE:
+            pending |= {_call_of(row)} & answered
+        elif row.role is Role.TOOL_RESULT:
+            pending.discard(_call_of(row))
+    if group:
+        yield group
+
+
+def _call_of(row: Message) -> tuple[int, str | None]:
+    return row.turn_id, row.tool_call_id
+
+
+def _block(rows: Sequence[Message], lines: Mapping[Attachment, str], zone: tzinfo | None) -> Block:
+    first = rows[0]
+    time = str(timestamps.local(first.timestamp, zone))[:_TIME_LENGTH]
+    if first.role in _TOOL_ROLES:
+        return Block(Role.TOOL_USE, time, with_line_feeds("\n".join(map(_tool_words, rows))))
+    attachments = tuple(lines[each] for each in first.attachments)
+    return Block(first.role, time, with_line_feeds(first.content), attachments=attachments)
+
+
+def _tool_words(row: Message) -> str:
+    """Return a call as the tool's name and arguments, a result after an arrow."""
+    if row.role is Role.TOOL_RESULT:
+        return f"{_RESULT_SIGN} {row.content}"
+    return "\n".join(filter(None, [row.content, calls_in_words(row.tool_calls or "")]))
+
+
+_Claims = dict[int, int]
+"""Indices of entries by the indices of the blocks that come from them."""
+
+
+def _sources(
+    sought: Sequence[str], offered: Sequence[str], start: int, context_start: int
+) -> tuple[_Claims, _Claims, _Claims]:
+    """Return the unchanged blocks before ``start``, the unchanged blocks from it on, and the reworded ones.
+
+    Blocks with unchanged words are matched first, with an entry of their own side if there are several. Blocks above
+    are matched only so that others do not take their entries.
+    """
+    blocks, entries = dict(enumerate(sought)), dict(enumerate(offered))
+    inside = range(start, len(sought))
+    everywhere = range(len(offered))
+    same = _claimed(blocks, entries, inside, range(context_start, len(offered)), str)
+    same |= _claimed(blocks, entries, inside, everywhere, str)
+    above = _claimed(blocks, entries, range(start), everywhere, str)
+    return above, same, _claimed(blocks, entries, inside, everywhere, _time_and_speaker)
+
+
+def _claimed(
+    blocks: dict[int, str], entries: dict[int, str], seekers: range, places: range, likeness: Callable[[str], str]
+) -> _Claims:
+    """Remove equal pairs from ``blocks`` and ``entries``, the k-th of one with the k-th of the other."""
+    seeking = [index for index in seekers if index in blocks]
+    first: dict[str, int] = {}
+    following: dict[int, int | None] = {}
+    for index in reversed(places) if seeking else ():
+        if index in entries:
+            key = likeness(entries[index])
+            following[index] = first.get(key)
+            first[key] = index
+    claimed: _Claims = {}
+    for seeker in seeking:
+        key = likeness(blocks[seeker])
+        if (entry := first.pop(key, None)) is None:
+            continue
+        claimed[seeker] = entry
+        del blocks[seeker], entries[entry]
+        if (after := following[entry]) is not None:
+            first[key] = after
+    return claimed
+
+
+def _traits(block: Block) -> str:
+    """Return the key for matching a block: a line with its time and speaker, and its words.
+
+    Blanks at line ends do not count, because editors strip them.
+    """
+    # The lines of attachments come first, so that no line of the text can be taken for one.
+    words = [str(block.attachments), *map(str.rstrip, block.body.split("\n"))]
+    return "\n".join([f"{block.time} {block.role}", *words])
+
+
+def _time_and_speaker(traits: str) -> str:
+    return traits.partition("\n")[0]
+
+
+def _check_above(blocks: Sequence[Block], sought: Sequence[str], offered: Sequence[str]) -> None:
+    """Refuse new words above the context, because they would be lost."""
+    known = set(offered)
+    for block, traits in zip(blocks, sought, strict=False):
+        if traits not in known:
+            raise EditFormatError(
+                block.line,
+                "this message is new or changed, but nobody would see it here; move it below the line "
+                '"context starts here", put it back as it was, or delete it.',
+            )
+
+
+def _changed(block: Block, source: Entry | None, sheet: Sheet) -> Reworded | Added:
+    if block.role is Role.TOOL_USE:
+        raise EditFormatError(
+            block.line, "what a tool did cannot be changed or made up; put it back as it was, or delete all of it."
+        )
+    if unknown := next((line for line in block.attachments if line not in sheet.attachments), None):
+        raise EditFormatError(
+            block.line,
+            f"no message here has the file {unknown}; put a \\ before that line if it is text, or delete it. "
+            "/attach FILE attaches a file to your next message.",
+        )
+    attachments = tuple(sheet.attachments[line] for line in block.attachments)
+    if not block.body.strip() and not attachments:
+        raise EditFormatError(block.line, "this message has no text; write some, or delete this line too.")
+    if source is not None:
+        return Reworded(source.row_ids[0], block.body, attachments)
+    return Added(block.role, _moment(block, sheet.zone), block.body, attachments)
+
+
+def _moment(block: Block, zone: tzinfo | None) -> datetime:
+    local = datetime.fromisoformat(block.time)
+    if not _FIRST_YEAR <= local.year <= _LAST_YEAR:
+        raise EditFormatError(block.line, f"{block.time} is too far away; write another time.")
+    return (local if zone is None else local.replace(tzinfo=zone)).astimezone(UTC)

@@ -1,0 +1,205 @@
+"""Parses a command line into a command and its arguments, and completes one.
+
+Names are matched exactly, then by unique prefix; a near miss gets a suggestion. Within a group, the default command's
+argument is tried between the two, because ``/context 24h`` names no command at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from chorus_cli.core.errors import ChorusError, CommandError
+from chorus_cli.core.text.cutting import quoted
+from chorus_cli.framework.arguments import Candidate
+from chorus_cli.framework.registry import Bound, C, Command, CommandGroup, CommandRegistry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.framework.arguments import Argument
+
+Entry = TypeVar("Entry")
+
+_ARTICLES = frozenset({"a", "an"})
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """Completions of a line; each replaces the text from ``start`` on."""
+
+    start: int
+    candidates: tuple[Candidate, ...] = ()
+
+
+def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
+    """Parse a line such as ``/context set 24h``; ``now`` is the aware local time.
+
+    Raises:
+        CommandError: the command is unknown or ambiguous, or it has too many or too few arguments.
+        ChorusError: an argument cannot be parsed.
+    """
+    word, rest = _split(line.strip().removeprefix("/"))
+    entry = _first(registry, word)
+    if isinstance(entry, Command):
+        return Bound(entry, entry.values(rest, now, word))
+    return _within(entry, rest, now)
+
+
+def look_up(registry: CommandRegistry[C], words: str) -> Command[C] | CommandGroup[C]:
+    """Find the command or group that ``/help`` should explain: ``context``, ``context set``, ``/new``.
+
+    Raises:
+        CommandError: the command is unknown or ambiguous.
+    """
+    word, rest = _split(words.strip().removeprefix("/"))
+    entry = _first(registry, word)
+    if isinstance(entry, Command) or not rest:
+        return entry
+    word, _ = _split(rest)
+    return _named(word, entry.words, f"/{entry.name} ") or _refuse(word, entry.words, f"/{entry.name} ")
+
+
+def completions(registry: CommandRegistry[C], context: C, line: str) -> Completions:
+    """Complete the line up to the cursor: commands, then subcommands, then arguments."""
+    if not line.startswith("/"):
+        return Completions(len(line))
+    word, start = _word_at(line, 1)
+    if start is None:
+        return Completions(0, _names(registry.words, word, "/"))
+    entry = registry.words.get(word.casefold())
+    if isinstance(entry, Command):
+        return _argument_completions(entry, context, line, start)
+    return _group_completions(entry, context, line, start) if entry else Completions(len(line))
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split the first word from the rest, which keeps its inner blanks."""
+    word, *rest = text.strip().split(None, 1) or [""]
+    return word, "".join(rest)
+
+
+def _first(registry: CommandRegistry[C], word: str) -> Command[C] | CommandGroup[C]:
+    entry = _named(word, registry.words, "/")
+    if entry is None and word.casefold() in registry.guesses:
+        raise CommandError(_unknown("/" + word, registry.guesses[word.casefold()].path))
+    return entry or _refuse(word, registry.words, "/")
+
+
+def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
+    word, rest = _split(text)
+    lead = f"/{group.name} "
+    command = group.words.get(word.casefold())
+    refusal: ChorusError | None = None
+    if command is None and group.default:
+        try:
+            return Bound(group.default, group.default.values(text, now))
+        except ChorusError as error:
+            refusal = error
+    # "a fortnite" is a misspelt time, not the prefix of a name.
+    if refusal is not None and rest and word.casefold() in _ARTICLES:
+        raise refusal
+    command = command or _named(word, group.words, lead)
+    if command is None and not word and refusal is None:
+        raise CommandError(f"{lead}needs one of: {', '.join(group.words)}.")
+    if command is None and word.casefold() in group.guesses:
+        raise CommandError(_unknown(lead + word, group.guesses[word.casefold()].path))
+    if command is None:
+        _refuse(word, group.words, lead, refusal)
+    return Bound(command, command.values(rest, now, word, lead))
+
+
+def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
+    """Return the entry of this name or of a unique prefix of its name, ``None`` if there is none.
+
+    Raises:
+        CommandError: the word is a prefix of several names.
+    """
+    typed = word.casefold()
+    if typed in words:
+        return words[typed]
+    found = _beginning_with(words, typed) if typed else []
+    if len(found) > 1:
+        *others, last = sorted(f"{lead}{name}" for name in found)
+        raise CommandError(f"{lead}{typed} is ambiguous: {', '.join(others)} or {last}?")
+    return words[found[0]] if found else None
+
+
+def _beginning_with(words: Mapping[str, Entry], typed: str) -> list[str]:
+    return _one_name_each(words, [name for name in words if name and name.startswith(typed)])
+
+
+def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str]:
+    """Keep only the first of several names of the same entry."""
+    first_names: dict[int, str] = {}
+    for name in names:
+        first_names.setdefault(id(words[name]), name)
+    return list(first_names.values())
+
+
+def _refuse(word: str, words: Mapping[str, Entry], lead: str, refusal: ChorusError | None = None) -> NoReturn:
+    """Suggest the names that look alike; without any, raise the ``refusal`` of the group's default command."""
+    # Where an argument is possible, a name must be more alike: "last" is an incomplete time, not "at".
+    alike = get_close_matches(word.casefold(), filter(None, words), cutoff=0.6 if refusal is None else 0.7)
+    if alike:
+        meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
+        raise CommandError(_unknown(lead + word, meant))
+    raise refusal or CommandError(_unknown(lead + word, group=lead[1:].strip()))
+
+
+def _unknown(typed: str, meant: str = "", group: str = "") -> str:
+    suggestion = f" Did you mean {meant}?" if meant else ""
+    listing = f"/help {group} lists its commands." if group else "/help lists all commands."
+    if "/" in typed.removeprefix("/").split(" ")[0]:
+        listing += " // sends a line that begins with a slash."
+    return f"There is no command {quoted(typed)}.{suggestion} {listing}"
+
+
+def _word_at(line: str, start: int) -> tuple[str, int | None]:
+    """Return the word at ``start`` and where the next one starts; ``None`` while this one may be incomplete."""
+    end = next((place for place in range(start, len(line)) if line[place].isspace()), None)
+    if end is None:
+        return line[start:], None
+    return line[start:end], len(line) - len(line[end:].lstrip())
+
+
+def _names(words: Mapping[str, Command[C] | CommandGroup[C]], typed: str, lead: str = "") -> tuple[Candidate, ...]:
+    found = _beginning_with(words, typed.casefold())
+    return tuple(Candidate(lead + name, _summary(words[name])) for name in found)
+
+
+def _summary(entry: Command[C] | CommandGroup[C]) -> str:
+    return entry.documentation.summary if isinstance(entry, Command) else entry.summary
+
+
+def _group_completions(group: CommandGroup[C], context: C, line: str, start: int) -> Completions:
+    word, next_start = _word_at(line, start)
+    command = group.words.get(word.casefold())
+    if next_start is not None and command:
+        return _argument_completions(command, context, line, next_start)
+    values = _argument_completions(group.default, context, line, start) if group.default else Completions(start)
+    names = _names(group.words, word) if next_start is None else ()
+    return Completions(start, names + (values.candidates if values.start == start else ()))
+
+
+def _argument_completions(command: Command[C], context: C, line: str, start: int) -> Completions:
+    if not command.arguments:
+        return Completions(len(line))
+    *words, last = command.arguments
+    before: list[str] = []
+    for argument in words:
+        word, next_start = _word_at(line, start)
+        if next_start is None:
+            return _values(argument, context, before, line, start)
+        before.append(word)
+        start = next_start
+    return _values(last, context, before, line, start)
+
+
+def _values(argument: Argument, context: C, before: Sequence[str], line: str, start: int) -> Completions:
+    typed = line[start:]
+    offered = argument.parameter.candidates(context, before, typed)
+    fitting = (each for each in offered if each.text.casefold().startswith(typed.casefold()))
+    return Completions(start, tuple(fitting))

@@ -1,0 +1,118 @@
+"""Texts that the user edits in an editor, as drafts until they are stored."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import EditorError
+from chorus_cli.core.json.jsonc_reader import BYTE_ORDER_MARK
+from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.storage import drafts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from chorus_cli.machine.ports import Clock, Editor
+
+_AT_ONCE_SECONDS = 2.0
+_RETURNED_AT_ONCE = (
+    "The editor returned at once; if it opens a window of its own, have it wait: "
+    "code --wait, subl -w, gvim -f, zed --wait."
+)
+_ENDED = "The editor was ended along with the chat."
+
+
+class Edited(NamedTuple):
+    """A text before and after the user had it in the editor, and the draft at ``path`` that holds it.
+
+    ``doubt`` is a sentence if the user must be asked whether the text is final. ``may_be_open`` says that the editor
+    returned so soon that its window may still be open, or was ended with changes that it had not saved.
+    """
+
+    path: Path
+    original: str
+    text: str
+    doubt: str = ""
+    may_be_open: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether the text differs from the original, if only by a line end."""
+        return self.text != self.original
+
+
+class Editing:
+    """Opens texts in the editor as drafts in a folder, owned by the process ``run`` while it lives.
+
+    ``folder`` returns the folder; it is called for each draft.
+    """
+
+    def __init__(self, editor: Editor, folder: Callable[[], Path], clock: Clock, run: str = "") -> None:
+        self._editor = editor
+        self.folder = folder
+        self._clock = clock
+        self._run = run
+        self._is_ended = False
+
+    async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
+        """Open ``text`` in the editor, as a draft whose name ends in ``name``, and return the edited text.
+
+        The editor opens it at ``line``, counted from 1, if that is given. If the caller is cancelled, the editor is
+        ended and waited for, and the draft is kept.
+
+        Raises:
+            EditorError: no editor was started, or the draft cannot be written or read back.
+            HomeError: there is no folder for drafts.
+        """
+        path = await asyncio.to_thread(drafts.create, self.folder(), name, text, self._run)
+        try:
+            complaint, may_be_open = await self._visit(path, line)
+        except EditorError:
+            drafts.delete(path)
+            raise
+        return await _read(Edited(path, text, text), complaint, may_be_open=may_be_open)
+
+    async def edit_again(self, edited: Edited, line: int | None = None) -> Edited:
+        """Open the same draft again, at ``line`` if that is given, and return the original with its edited text.
+
+        Raises:
+            EditorError: no editor was started, or the draft cannot be read back; it is kept.
+        """
+        try:
+            complaint, may_be_open = await self._visit(edited.path, line)
+        except EditorError as error:
+            raise EditorError(f"{error} Your text is kept in {edited.path}.") from error
+        return await _read(edited, complaint, may_be_open=may_be_open)
+
+    def end(self) -> None:
+        """End the editor if one is open; its text is then used only if the user says so."""
+        self._is_ended = True
+        self._editor.end()
+
+    def finish(self, edited: Edited) -> None:
+        """Delete the draft, once its text is stored or given up."""
+        drafts.delete(edited.path)
+
+    async def _visit(self, path: Path, line: int | None) -> tuple[str, bool]:
+        """Open a draft in the editor; return its error message, and whether it may only have opened a window."""
+        began = self._clock.monotonic()
+        self._is_ended = False
+        complaint, cancelled = await run_to_completion(self._editor.open(path, line), self.end)
+        if cancelled:
+            raise asyncio.CancelledError
+        if self._is_ended:
+            return complaint or _ENDED, True
+        is_quick = self._clock.monotonic() - began < _AT_ONCE_SECONDS
+        return complaint, is_quick and not complaint and not self._editor.stays_in_terminal()
+
+
+async def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
+    text = await asyncio.to_thread(drafts.read, before.path)
+    if not before.original.startswith(BYTE_ORDER_MARK):
+        # Some editors add one; it is not part of the text.
+        text = text.removeprefix(BYTE_ORDER_MARK)
+    may_change = may_be_open and text == before.text
+    doubt = complaint or (_RETURNED_AT_ONCE if may_change else "")
+    return Edited(before.path, before.original, text, doubt, may_be_open=may_change)

@@ -1,0 +1,276 @@
+"""Commands, each declared once by a decorator with its name, its handler's signature and docstring.
+
+A group is a value that a module fills; a registry is built from an explicit list of groups, so that no module is
+imported for its side effect and a test can have a registry of its own. Usage lines and ``/help`` are computed
+from the declarations. A wrong declaration raises ``TypeError`` on import.
+
+``C`` is the type of a handler's first argument: the application's own class, unknown here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.framework.arguments import Argument, declared_arguments, pieces
+from chorus_cli.framework.documentation import Documentation, documentation_of
+from chorus_cli.framework.replies import Answer, Report, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+C = TypeVar("C")
+P = ParamSpec("P")
+Outcome = Awaitable[Answer]
+R = TypeVar("R", bound=Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Command(Generic[C]):
+    """One command: its names, arguments, documentation and handler.
+
+    ``names`` are its names within the group, the primary one first; ``""`` is the group's word alone. ``aliases`` are
+    its names at the top level. ``default`` means that the group's word followed by an argument runs this command. A
+    ``stoppable`` command may take long and leaves nothing half-done when it is cancelled. ``guesses`` are words that
+    are no names, but lead to it in a suggestion.
+    """
+
+    group: str
+    names: tuple[str, ...]
+    handler: Callable[Concatenate[C, ...], Outcome]
+    arguments: tuple[Argument, ...]
+    documentation: Documentation
+    aliases: tuple[str, ...] = ()
+    default: bool = False
+    stoppable: bool = False
+    guesses: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The full name as it is typed: ``/context set``."""
+        return "/" + " ".join(word for word in (self.group, self.names[0]) if word)
+
+    @property
+    def usage(self) -> str:
+        """The full name and its arguments: ``/context add <time>``; optional parts are in brackets."""
+        name = f"[{self.names[0]}]" if self.default else self.names[0]
+        words = (self.group, name, *(argument.usage for argument in self.arguments))
+        return "/" + " ".join(word for word in words if word)
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """The other names, as they are typed: ``/new``, ``/context default``."""
+        synonyms = tuple("/" + f"{self.group} {name}".strip() for name in self.names[1:])
+        return synonyms + tuple(f"/{alias}" for alias in self.aliases)
+
+    @property
+    def help_text(self) -> str:
+        """The whole help: usage with arguments, summary, details, other names, examples."""
+        documentation = self.documentation
+        arguments = [f"{argument.usage}: {argument.parameter.help}" for argument in self.arguments]
+        paragraphs = [
+            "\n".join([self.usage, *arguments]),
+            documentation.summary,
+            documentation.details,
+            "Also: " + ", ".join(self.other_names) if self.other_names else "",
+            "\n".join(["Examples:", *(f"  {example}" for example in documentation.examples)]),
+        ]
+        return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+
+    def values(self, text: str, now: datetime, word: str = "", lead: str = "/") -> tuple[object, ...]:
+        """Parse the text after the name into arguments, with defaults for omitted ones.
+
+        A refusal calls the command by the ``word`` that was typed after ``lead``, or else by its full name.
+
+        Raises:
+            CommandError: the command takes no argument, or a required one is missing.
+            ChorusError: a parameter cannot parse its part of the text.
+        """
+        if not self.arguments:
+            if text:
+                raise CommandError(f"{self._called(word, lead)} takes no argument.")
+            return ()
+        given = pieces(self.arguments, text)
+        left_out = self.arguments[len(given) :]
+        for argument in left_out:
+            if argument.required:
+                example = self.documentation.examples[0]
+                raise CommandError(
+                    f"{self._called(word, lead)} needs {argument.usage}. Usage: {self.usage}, for example: {example}"
+                )
+        read = [argument.parameter.parse(piece, now) for argument, piece in zip(self.arguments, given, strict=False)]
+        return (*read, *(argument.default for argument in left_out))
+
+    def _called(self, word: str, lead: str) -> str:
+        """Return the name that a word after ``lead``, perhaps its beginning, stands for."""
+        names = self.aliases if lead == "/" else self.names
+        return next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Generic[C]):
+    """A command with its parsed arguments, ready to run."""
+
+    command: Command[C]
+    arguments: tuple[object, ...]
+
+    async def run(self, context: C) -> Answer:
+        """Run the command.
+
+        Raises:
+            ChorusError: the command failed.
+        """
+        return await self.command.handler(context, *self.arguments)
+
+
+class CommandGroup(Generic[C]):
+    """Commands that share their first word; the group named ``""`` holds commands of one word, such as ``/help``."""
+
+    def __init__(self, name: str, summary: str = "", *, aliases: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.summary = summary
+        self.aliases = aliases
+        self.commands: list[Command[C]] = []
+
+    @property
+    def words(self) -> dict[str, Command[C]]:
+        """Commands by the word after the group's name, primary names first; ``""`` stands for no word."""
+        proper = {command.names[0]: command for command in self.commands}
+        return proper | {name: command for command in self.commands for name in command.names[1:]}
+
+    @property
+    def guesses(self) -> dict[str, Command[C]]:
+        """Commands by the words that are no names, but lead to them in a suggestion."""
+        return {guess: command for command in self.commands for guess in command.guesses}
+
+    @property
+    def default(self) -> Command[C] | None:
+        """The command that takes an argument right after the group's name, if there is one."""
+        return next((command for command in self.commands if command.default), None)
+
+    @property
+    def help_text(self) -> str:
+        """The group's summary and a line for each command."""
+        return "\n".join([self.summary, "", *(f"{each.usage}: {each.documentation.summary}" for each in self.commands)])
+
+    def command(
+        self,
+        name: str,
+        *synonyms: str,
+        default: bool = False,
+        aliases: tuple[str, ...] = (),
+        stoppable: bool = False,
+        guesses: tuple[str, ...] = (),
+    ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
+        """Declare the decorated handler as a command of this group; the handler itself is returned unchanged.
+
+        Raises:
+            TypeError: the declaration is wrong.
+        """
+
+        def declare(handler: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], R]:
+            arguments, documentation = declared_arguments(handler), documentation_of(handler)
+            names = (name, *synonyms)
+            self.add(Command(self.name, names, handler, arguments, documentation, aliases, default, stoppable, guesses))
+            return handler
+
+        return declare
+
+    def add(self, command: Command[C]) -> None:
+        """Add a command.
+
+        Raises:
+            TypeError: a name is missing, cannot be typed or is taken, or it cannot be the group's default.
+        """
+        if command.path == "/" or not all(map(_typeable, (*command.names, *command.aliases))):
+            raise TypeError(f"{command.path}: a name is one word in small letters, and none is empty at the top level")
+        _no_word_twice(command.path, (*self.words, *command.names))
+        _no_word_twice(command.path, command.aliases)
+        if command.default and (self.default or not command.arguments or not self.name):
+            raise TypeError(
+                f"{command.path}: a default belongs to a group, takes an argument and is the only one there"
+            )
+        self.commands.append(command)
+
+
+class CommandRegistry(Generic[C]):
+    """All commands: groups merged by name, and ``words``, the commands and groups by the first word of a line.
+
+    ``guesses`` maps first words that users of other programs expect to the commands to suggest.
+    """
+
+    def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
+        """Merge the groups, and the user's ``own`` one, whose names take precedence over guesses.
+
+        Raises:
+            TypeError: two commands, groups or aliases go by the same word, or a group has two summaries.
+        """
+        self.groups = _merged((*groups, *([own] if own else [])))
+        self.words = _first_words(self.groups)
+        names = own.words if own else {}
+        guesses = [(guess, command) for command in self for guess in command.guesses if guess not in names]
+        self.guesses = dict(guesses)
+        _no_word_twice("/", [*self.words, *(guess for guess, _ in guesses)])
+
+    def __iter__(self) -> Iterator[Command[C]]:
+        """Iterate over all commands, group by group in the order of declaration."""
+        return (command for group in self.groups for command in group.commands)
+
+    def menu(self) -> Report:
+        """Return a table for each group with a line for each command."""
+        return Report(tuple(Table(each.summary, ("Command", "Description"), _menu_rows(each)) for each in self.groups))
+
+
+def _typeable(word: str) -> bool:
+    return word == word.casefold() and not any(map(str.isspace, word))
+
+
+def _no_word_twice(place: str, words: Sequence[str]) -> None:
+    repeated = [word for word, count in Counter(words).items() if count > 1]
+    if repeated:
+        raise TypeError(f"{place}: {repeated[0]!r} is declared twice")
+
+
+def _merged(groups: Iterable[CommandGroup[C]]) -> tuple[CommandGroup[C], ...]:
+    """Merge the groups of the same name, in the order of first appearance."""
+    same_name: dict[str, list[CommandGroup[C]]] = {}
+    for group in groups:
+        same_name.setdefault(group.name, []).append(group)
+    return tuple(_joined(name, parts) for name, parts in same_name.items())
+
+
+def _joined(name: str, parts: Sequence[CommandGroup[C]]) -> CommandGroup[C]:
+    summaries = {part.summary for part in parts} - {""}
+    if len(summaries) != 1:
+        raise TypeError(f"/{name}: a group needs one summary, these are {sorted(summaries)}")
+    aliases = tuple(alias for part in parts for alias in part.aliases)
+    joined: CommandGroup[C] = CommandGroup(name, summaries.pop(), aliases=aliases)
+    for part in parts:
+        for command in part.commands:
+            joined.add(command)
+    return joined
+
+
+def _first_words(groups: Sequence[CommandGroup[C]]) -> dict[str, Command[C] | CommandGroup[C]]:
+    """Return commands and groups by the first word of a line: primary names first, then synonyms and aliases."""
+    named: list[tuple[str, Command[C] | CommandGroup[C]]] = []
+    for group in groups:
+        named += group.words.items() if not group.name else [(group.name, group)]
+    for group in groups:
+        named += [(alias, group) for alias in group.aliases]
+        named += [(alias, command) for command in group.commands for alias in command.aliases]
+    _no_word_twice("/", [word for word, _ in named])
+    return dict(named)
+
+
+def _menu_rows(group: CommandGroup[C]) -> tuple[tuple[str, str], ...]:
+    return tuple((command.usage, _description(command)) for command in group.commands)
+
+
+def _description(command: Command[C]) -> str:
+    also = ", ".join(command.other_names)
+    return command.documentation.summary + (f" Also {also}." if also else "")

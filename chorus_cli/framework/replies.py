@@ -1,0 +1,131 @@
+"""The answers of commands: values that the terminal draws."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from chorus_cli.threads.service.running_turn import RunningTurn
+
+_PLAIN_COLUMNS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A sentence or a paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A text that is no part of the talk, such as thoughts: shown dim."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Lines of a program or of the log, shown as they are."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under column heads; every row has as many cells as there are columns.
+
+    Cells of the columns named in ``cut`` stay on one line and are truncated to the width of the terminal.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    cut: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A text that ``drawn`` returns for a width in columns."""
+
+    drawn: Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Several answers, one below the other."""
+
+    parts: tuple[Text | Table | Drawing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refill:
+    """A sentence, and a text for the input line.
+
+    A text that ``gives_way`` is in the log anyway: a command typed there replaces it.
+    """
+
+    text: str
+    typed: str
+    gives_way: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """Quit the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateChat:
+    """Begin a private chat in the same terminal; its end comes back here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A yes-or-no question before an action.
+
+    ``confirmed`` is awaited on yes. ``declined`` is the answer on no, and where no one can be asked: it must lose
+    nothing. If it keeps a draft, ``discarded`` may offer to discard that. ``kept_as_text`` may offer to store a
+    doubtful text as it is.
+    """
+
+    text: str
+    confirmed: Callable[[], Awaitable[Reply]]
+    declined: Text
+    discarded: Callable[[], Awaitable[Reply]] | None = None
+    kept_as_text: Callable[[], Awaitable[Reply]] | None = None
+
+    @property
+    def choices(self) -> dict[str, Callable[[], Awaitable[Reply]] | None]:
+        """The possible answers and their actions; ``n`` has none."""
+        offered = {"t": self.kept_as_text, "d": self.discarded}
+        return {"y": self.confirmed, "n": None, **{key: work for key, work in offered.items() if work is not None}}
+
+
+Reply = Text | Aside | Output | Table | Drawing | Report | Question | Refill | Exit | PrivateChat
+Answer = Reply | RunningTurn
+"""The result of awaiting a command: a reply, or a turn to follow."""
+
+
+def plain(reply: Reply) -> str:
+    """Render a reply as text without colours or control sequences, for output that is not a terminal."""
+    match reply:
+        case Text(text) | Aside(text) | Output(text) | Refill(text):
+            return text
+        case Table():
+            return _plain_table(reply)
+        case Drawing(drawn):
+            return drawn(_PLAIN_COLUMNS)
+        case Report(parts):
+            return "\n\n".join(plain(part) for part in parts)
+        case Question(text, _, declined):
+            return f"{text}\n{declined.text}"
+        case Exit() | PrivateChat():
+            return ""
+
+
+def _plain_table(table: Table) -> str:
+    rows = [[" ".join(cell.splitlines()) for cell in row] for row in (table.columns, *table.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join([table.title, *lines] if table.title else lines)

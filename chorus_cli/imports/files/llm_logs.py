@@ -1,0 +1,234 @@
+"""The log of llm: an SQLite file, opened read-only, because llm itself changes its form at every start."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+import sqlite3
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.json import values
+from chorus_cli.imports.files.source import Format, Opening, Source
+from chorus_cli.imports.rules import llm_log
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.llm_log import Part, Response, StoredMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.conversation import ForeignConversation
+
+_SIGNATURE = b"SQLite format 3\0"
+_LARGEST_FILE_BYTES = limits.IMPORTED_ENTRY.most
+_MOST_MESSAGES = 1_000_000
+
+_FRAGMENTS = 'SELECT content FROM {table} JOIN fragments ON fragment_id = id WHERE response_id = ? ORDER BY "order"'
+_ATTACHMENTS = """
+    SELECT attachments.* FROM prompt_attachments JOIN attachments ON attachment_id = attachments.id
+    WHERE response_id = ? ORDER BY "order"
+"""
+_PARTS = "SELECT * FROM parts WHERE message_hash = ? ORDER BY position"
+# UNION, not UNION ALL, ends at a chain that closes to a ring.
+_CHAINS = """
+    WITH RECURSIVE chain(hash) AS (
+        SELECT tip_message_hash FROM threads WHERE id = :thread
+        UNION SELECT tip_message_hash FROM turns WHERE thread_id = :thread
+        UNION SELECT messages.parent_hash FROM messages JOIN chain USING (hash) LIMIT :most
+    )
+    SELECT messages.* FROM messages JOIN chain USING (hash) ORDER BY messages.rowid
+"""
+
+
+class _LlmLog(Source):
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._connection = connection
+        self._tables = _tables(connection)
+        self.resources.enter_context(closing(connection))
+
+    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
+        """Yield the conversations in the order of their ids, which is that of their beginnings."""
+        with _readable(self._path):
+            found = self._keys()
+        for key, is_response in found:
+            try:
+                with _readable(self._path):
+                    yield (
+                        Skipped("conversation without an id")
+                        if not key
+                        else self._conversation(key, is_response=is_response)
+                    )
+            except ImportFormatError as error:
+                yield Skipped(str(error))
+
+    def bytes_of(self, file: ForeignFile) -> bytes | None:
+        """Return the bytes in the log, or those of the file whose path it has, if that is still the same file."""
+        if file.data is not None or not file.entry:
+            return file.data
+        with _readable(self._path):
+            for row in self._rows("attachments", "SELECT content, path FROM attachments WHERE id = ?", file.entry):
+                content = row.get("content")
+                return content if isinstance(content, bytes) else _unchanged(row.get("path"), file.entry)
+        return None
+
+    def _keys(self) -> list[tuple[str, bool]]:
+        """Return the ids of the conversations, and of the responses without one, told apart."""
+        keys = {
+            values.text(row.get("id")): False
+            for table, query in (
+                ("threads", "SELECT id FROM threads"),
+                ("responses", "SELECT DISTINCT conversation_id AS id FROM responses WHERE conversation_id IS NOT NULL"),
+            )
+            for row in self._rows(table, query)
+        }
+        single = self._rows("responses", "SELECT id FROM responses WHERE conversation_id IS NULL")
+        return sorted((keys | {values.text(row.get("id")): True for row in single}).items())
+
+    def _conversation(self, key: str, *, is_response: bool) -> ForeignConversation:
+        column = "id" if is_response else "conversation_id"
+        rows = list(self._rows("responses", f"SELECT * FROM responses WHERE {column} = ? ORDER BY rowid", key))
+        # A conversation that goes on in a newer version has a name in both tables, the first one in the older.
+        thread = {**self._first("threads", key), **self._first("conversations", key)}
+        return llm_log.conversation_of(key, thread, list(map(self._response, rows)), list(self._messages(key)))
+
+    def _first(self, table: str, key: object) -> Record:
+        return next(self._rows(table, f"SELECT * FROM {table} WHERE id = ?", key), {})
+
+    def _response(self, row: Record) -> Response:
+        key = row.get("id")
+        fragments, system = (
+            self._rows(table, _FRAGMENTS.format(table=table), key) for table in ("prompt_fragments", "system_fragments")
+        )
+        return Response(
+            row,
+            [values.text(fragment.get("content")) for fragment in fragments],
+            any(True for _ in system),
+            tuple(map(_file, self._rows("prompt_attachments", _ATTACHMENTS, key))),
+            list(self._rows("tool_calls", "SELECT * FROM tool_calls WHERE response_id = ? ORDER BY id", key)),
+            list(self._rows("tool_results", "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id", key)),
+        )
+
+    def _messages(self, thread: str) -> Iterator[StoredMessage]:
+        """Yield the messages of all branches of a thread, each with the turn that wrote it first."""
+        chains = {"thread": thread, "most": _MOST_MESSAGES}
+        rows = {values.text(row.get("hash")): row for row in self._rows("threads", _CHAINS, chains)}
+        turns = self._turns(thread, rows)
+        for key, row in rows.items():
+            parts = [self._part(part) for part in self._rows("parts", _PARTS, key)]
+            attached = filter(None, (llm_log.attachment_key(part.payload) for part in parts))
+            files = {each: _file(self._first("attachments", each) or {"id": each}) for each in attached}
+            parent = values.text(row.get("parent_hash")) or None
+            yield StoredMessage(key, parent, values.text(row.get("role")), parts, turns.get(key, {}), files)
+
+    def _part(self, row: Record) -> Part:
+        payload = llm_log.payload_of(row.get("payload"))
+        numbers = llm_log.fragment_numbers(payload)
+        if not numbers:
+            return Part(row, values.text(row.get("text")) or llm_log.with_fragments(payload, {}), payload)
+        fragments = {number: values.text(self._first("fragments", number).get("content")) for number in numbers}
+        return Part(row, llm_log.with_fragments(payload, fragments), payload)
+
+    def _turns(self, thread: str, messages: Mapping[str, Record]) -> dict[str, Record]:
+        """Return the turn of each message: the first one whose chain holds it, in the threads forked from first."""
+        written: dict[str, Record] = {}
+        for each in reversed(self._origins(thread)):
+            for turn in self._rows("turns", "SELECT * FROM turns WHERE thread_id = ? ORDER BY id", each):
+                key = values.text(turn.get("tip_message_hash"))
+                while key in messages and key not in written:
+                    written[key] = turn
+                    key = values.text(messages[key].get("parent_hash"))
+        return written
+
+    def _origins(self, thread: str) -> list[str]:
+        """Return a thread and those that it was forked from, the oldest last."""
+        origins: dict[str, None] = {}
+        while thread and thread not in origins:
+            origins[thread] = None
+            thread = values.text(self._first("threads", thread).get("forked_from"))
+        return list(origins)
+
+    def _rows(self, table: str, query: str, bound: object = ()) -> Iterator[dict[str, object]]:
+        """Yield the rows of a query, none if the log is too old or too new to have the table."""
+        if table not in self._tables:
+            return
+        found = self._connection.execute(query, bound if isinstance(bound, (dict, tuple)) else (bound,))
+        names = [column[0] for column in found.description]
+        for row in found:
+            yield dict(zip(names, row, strict=True))
+
+
+def _tables(connection: sqlite3.Connection) -> frozenset[str]:
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return frozenset(str(name) for (name,) in found)
+
+
+def _file(row: Record) -> ForeignFile:
+    """Return a file of a prompt: named as on the disk it was on or at its address, else after its media type."""
+    key, media_type = values.text(row.get("id")), values.line(row.get("type"))
+    where = values.text(row.get("path")) or values.text(row.get("url")).partition("?")[0]
+    name = values.line(where.rstrip("/").rpartition("/")[2])
+    return ForeignFile(name or f"attachment{mimetypes.guess_extension(media_type) or ''}", media_type, key)
+
+
+def _unchanged(path: object, sha256: str) -> bytes | None:
+    """Return the bytes of a file if they still have this hash: so a made-up log can bring in no other file."""
+    if not isinstance(path, str) or "\0" in path:
+        return None
+    try:
+        file = Path(path)
+        if not file.is_file() or file.stat().st_size > _LARGEST_FILE_BYTES:
+            return None
+        data = file.read_bytes()
+    except OSError:
+        return None
+    return data if hashlib.sha256(data).hexdigest() == sha256 else None
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise ImportFormatError(f"{path} cannot be read as the log of llm: {error}.") from error
+
+
+def _opened(opening: Opening) -> Source | None:
+    if not opening.beginning.startswith(_SIGNATURE):
+        return None
+    address = f"file:{quote(str(opening.path.absolute()))}?mode=ro"
+    with _readable(opening.path):
+        # The thread that reads need not be the one that opened it; only one does at a time.
+        connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        connection.text_factory = _decoded
+        source = _source(connection, opening.path)
+    if source is None:
+        connection.close()
+    return source
+
+
+def _source(connection: sqlite3.Connection, path: Path) -> Source | None:
+    try:
+        return _LlmLog(connection, path) if _is_log(_tables(connection)) else None
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        return None
+
+
+def _is_log(tables: Iterable[str]) -> bool:
+    names = frozenset(tables)
+    return "_llm_migrations" in names or {"responses", "conversations"} <= names
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(errors="surrogateescape")
+
+
+LLM_LOG = Format("llm", "the log of llm", "logs.db, which `llm logs path` finds", _opened)

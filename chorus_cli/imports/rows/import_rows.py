@@ -1,0 +1,266 @@
+"""The rows of an import: a thread for each conversation, its messages, and the operation that put them in.
+
+A conversation is known by its persona, its program and its id there, a message by its id in the conversation: what is
+known is left as it is, and only what is new is added. All rows of a conversation are stored in one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.json import values
+from chorus_cli.core.time import timestamps
+from chorus_cli.imports.rows import branch_moves, copied_logs, known_conversations
+from chorus_cli.imports.rows.branch_moves import Moves
+from chorus_cli.imports.rows.known_conversations import Incoming, Known
+from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rules.acts import Redo, Subject
+from chorus_cli.log.rules.id_ranges import expanded, runs
+from chorus_cli.log.rules.messages import MessageContent, Role, Status
+from chorus_cli.log.rules.operations import NewOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from chorus_cli.imports.rows.import_operations import Operations
+    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
+    from chorus_cli.log.rules.id_ranges import Runs
+    from chorus_cli.log.rules.imports import Import
+
+_INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(slots=True)
+class Added:
+    """Results of an import: new conversations, conversations with something new, new messages, imports put back.
+
+    ``switched`` counts conversations without a new message that are on another branch now.
+    ``purged`` counts messages that were purged here and stay so.
+    ``attachments`` are the SHA-256 of the files of new messages.
+    ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
+    """
+
+    conversations: int = 0
+    continued: int = 0
+    switched: int = 0
+    messages: int = 0
+    redone: int = 0
+    redone_messages: int = 0
+    refused: int = 0
+    purged: int = 0
+    attachments: frozenset[str] = frozenset()
+
+
+class _Place(NamedTuple):
+    """The turn that a message belongs to, and its time."""
+
+    turn_id: int
+    timestamp: datetime
+
+
+def store(connection: sqlite3.Connection, batch: Sequence[Incoming], operations: Operations) -> Added:
+    """Store conversations, all or none of them, and return the counts; ``operations`` is changed with them."""
+    before = dict(operations.acts), dict(operations.ids)
+    added = Added()
+    try:
+        for incoming in batch:
+            added = _stored_or_refused(connection, incoming, operations, added)
+        operations.write(connection)
+    except BaseException:
+        operations.acts, operations.ids = before
+        raise
+    return added
+
+
+def _stored_or_refused(
+    connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added
+) -> Added:
+    """Store a conversation as a whole or not at all, and return the counts with it."""
+    with_it, before = replace(added), (dict(operations.acts), dict(operations.ids))
+    connection.execute("SAVEPOINT conversation")
+    try:
+        _store(connection, incoming, operations, with_it)
+    except (ValueError, OverflowError, sqlite3.IntegrityError):
+        connection.execute("ROLLBACK TO conversation")
+        operations.acts, operations.ids = before
+        with_it = replace(added, refused=added.refused + 1)
+    connection.execute("RELEASE conversation")
+    return with_it
+
+
+def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:
+    incoming = copied_logs.told_apart(connection, incoming)
+    persona, conversation, _ = incoming
+    known = known_conversations.known(connection, incoming)
+    fresh = [*conversation.messages]
+    if known is not None:
+        there = [known.messages[each.key] for each in conversation.messages if each.key in known.messages]
+        added.purged += known_conversations.number_purged(connection, there)
+        redone = _put_back(connection, persona, there, operations.now)
+        added.redone += len(redone)
+        added.redone_messages += sum(redone)
+        fresh = [each for each in fresh if each.key not in known.messages]
+    purged = known_conversations.purged(connection, fresh)
+    fresh = [each for each in fresh if each.key not in purged]
+    added.purged += len(purged)
+    moves = _moves(connection, incoming, known, is_newer=bool(fresh))
+    if not fresh and not any(moves):
+        return
+    operation_id = operations.of(connection, persona)
+    act = operations.acts[persona]
+    if known is None:
+        added.conversations += 1
+        known = _opened(connection, incoming, operation_id, operations.now)
+    else:
+        added.continued += bool(fresh)
+        added.switched += not fresh
+        if not known.id:
+            known = known._replace(id=known_conversations.name(connection, incoming, known.thread_id, operation_id))
+        act = replace(_with_moves(act, moves), hidden=(*act.hidden, *_newly_hidden(conversation, known, moves)))
+    act = replace(act, hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id)))
+    added.messages += len(fresh)
+    added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
+    sources = act.sources if conversation.source in act.sources else (*act.sources, conversation.source)
+    operations.acts[persona] = replace(
+        act, sources=sources, conversations=act.conversations + 1, messages=act.messages + len(fresh)
+    )
+
+
+def _newly_hidden(conversation: ForeignConversation, known: Known, moves: Moves) -> Runs:
+    """Return the known messages that leave the live branch and are hidden in their program."""
+    hidden = {each.key for each in conversation.messages if each.is_hidden}
+    ids = {known.messages[key] for key in hidden if key in known.messages}
+    return runs(sorted(ids.intersection(moves.supersedes)))
+
+
+def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known | None, *, is_newer: bool) -> Moves:
+    """Return the moves between branches; ``is_newer`` tells that the conversation has new messages."""
+    if known is None:
+        return Moves()
+    find = branch_moves.moves if is_newer else branch_moves.moves_of_same_messages
+    return find(connection, incoming, known)
+
+
+def _put_back(connection: sqlite3.Connection, persona: str, ids: Sequence[int], now: datetime) -> list[int]:
+    """Redo the undone imports that messages came in with, and return the number of messages of each."""
+    undone = operation_rows.undone_imports(connection, persona)
+    if not undone:
+        return []
+    rows = connection.execute(
+        "SELECT DISTINCT introduced_by FROM messages WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
+    ).fetchall()
+    concerned = sorted({operation_id for (operation_id,) in rows} & undone)
+    for operation_id in concerned:
+        operation_rows.introduce(connection, NewOperation(persona, Redo(Subject(operation_id=operation_id)), now))
+    found = connection.execute(
+        "SELECT json_extract(detail, '$.messages') FROM operations WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(concerned),),
+    )
+    return [int(number) for (number,) in found]
+
+
+def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
+    """Open the thread of a new conversation, closed at its last message."""
+    persona, conversation, _ = incoming
+    times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
+    created_at = conversation.created_at or min(times, default=now)
+    cursor = connection.execute(
+        "INSERT INTO threads(persona, title, created_at, closed_at) VALUES (?, ?, ?, ?)",
+        (
+            persona,
+            values.line(conversation.title),
+            timestamps.to_text(created_at),
+            timestamps.to_text(max(times, default=created_at)),
+        ),
+    )
+    thread_id = int(cursor.lastrowid or 0)
+    connection.execute(
+        "DELETE FROM imported_messages WHERE conversation_id IN (SELECT id FROM imported_conversations "
+        "WHERE persona = ? AND source = ? AND conversation = ?)",
+        (persona, conversation.source, conversation.key),
+    )
+    return Known(known_conversations.name(connection, incoming, thread_id, operation_id), thread_id, {})
+
+
+def _insert(
+    connection: sqlite3.Connection,
+    incoming: Incoming,
+    known: Known,
+    fresh: Sequence[ForeignMessage],
+    operation_id: int,
+) -> Runs:
+    """Store the new messages of a conversation, each in the turn of the one before it; return the hidden ones."""
+    persona, conversation, attachments = incoming
+    live, places = frozenset(conversation.live), _places(connection, known)
+    first = _Place(0, conversation.created_at or _earliest(fresh) or timestamps.from_text("1970-01-01T00:00:00Z"))
+    previous = first
+    keys: list[tuple[int, str, int, str | None]] = []
+    for each in fresh:
+        before = places.get(each.parent or "", first if each.parent is None else previous)
+        content = replace(
+            _content_of(each, known.thread_id, before),
+            attachments=attachments.get(each.key, ()),
+            superseded=each.key not in live,
+        )
+        id_ = message_rows.insert_row(
+            connection, persona, content, introduced_by=operation_id, origin=known_conversations.origin(each.key)
+        )
+        previous = places[each.key] = _Place(content.turn_id or id_, content.timestamp)
+        keys.append((known.id, each.key, id_, each.parent))
+    connection.executemany(
+        "INSERT INTO imported_messages(conversation_id, message, message_id, parent) VALUES (?, ?, ?, ?)", keys
+    )
+    hidden = {each.key for each in fresh if each.is_hidden}
+    return runs(id_ for _, key, id_, _ in keys if key in hidden)
+
+
+def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> MessageContent:
+    """Return a message as the log has it, in the turn of the one before it, and if need be an instant after it."""
+    return MessageContent(
+        thread_id=thread_id,
+        role=message.role,
+        content=message.content,
+        timestamp=message.timestamp or before.timestamp + _INSTANT,
+        turn_id=None if message.role is Role.USER else before.turn_id or None,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
+        status=_ended(message.status),
+        model=message.model,
+        reasoning=message.reasoning,
+        thought_parts=message.thought_parts,
+        thought=message.thought,
+    )
+
+
+def _places(connection: sqlite3.Connection, known: Known) -> dict[str, _Place]:
+    rows = {
+        id_: _Place(turn_id, timestamps.from_text(timestamp))
+        for id_, turn_id, timestamp in connection.execute(
+            "SELECT id, COALESCE(turn_id, id), timestamp FROM messages WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps([*known.messages.values()]),),
+        )
+    }
+    return {key: rows[id_] for key, id_ in known.messages.items()}
+
+
+def _with_moves(act: Import, moves: Moves) -> Import:
+    """Return the act with messages that leave the live branch, or come back to it, as well."""
+    return replace(
+        act,
+        supersedes=runs(sorted({*expanded(act.supersedes), *moves.supersedes} - {*moves.revives})),
+        revives=runs(sorted({*expanded(act.revives), *moves.revives} - {*moves.supersedes})),
+    )
+
+
+def _earliest(messages: Sequence[ForeignMessage]) -> datetime | None:
+    return min((each.timestamp for each in messages if each.timestamp is not None), default=None)
+
+
+def _ended(status: Status | None) -> Status:
+    """Return the status of a message that nobody is writing any more."""
+    return Status.INTERRUPTED if status is Status.STREAMING else status or Status.COMPLETE

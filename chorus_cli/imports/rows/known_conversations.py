@@ -1,0 +1,129 @@
+"""Conversations of other programs that are in the log already: their threads, and their messages by their keys."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.imports.rows.whole_threads import OWN_SOURCE
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.storage import meta_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping, Sequence
+
+    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
+    from chorus_cli.log.rules.attachments import Attachment
+
+_OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
+
+
+class Incoming(NamedTuple):
+    """A conversation for a persona, with the stored attachments of its messages by their keys."""
+
+    persona: str
+    conversation: ForeignConversation
+    attachments: Mapping[str, tuple[Attachment, ...]]
+
+
+class Known(NamedTuple):
+    """A conversation in the log: its row (0 for a thread of this log), its thread, its messages' rows by their keys."""
+
+    id: int
+    thread_id: int
+    messages: Mapping[str, int]
+
+
+class Numbers(NamedTuple):
+    """The messages of a conversation that are in the log and in effect, and those that were purged and stay so."""
+
+    in_effect: int
+    purged: int
+
+
+def numbers(connection: sqlite3.Connection, incoming: Incoming) -> Numbers:
+    """Return the numbers of messages of a conversation that an import would not add."""
+    found = known(connection, incoming)
+    rows = found.messages if found else {}
+    withdrawn = operation_rows.undone_imports(connection, incoming.persona)
+    ids = [id_ for each in incoming.conversation.messages if (id_ := rows.get(each.key)) is not None]
+    (count,) = connection.execute(
+        "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND purged_by IS NULL "
+        "AND COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(?))",
+        (json.dumps(ids), json.dumps([*withdrawn])),
+    ).fetchone()
+    fresh = [each for each in incoming.conversation.messages if each.key not in rows]
+    return Numbers(int(count), number_purged(connection, ids) + len(purged(connection, fresh)))
+
+
+def known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
+    """Return the conversation as the log has it, ``None`` also if an earlier persona of that name has it.
+
+    A thread of this very log may come back in an export, and so may what was said here in an imported one.
+    """
+    persona, conversation, _ = incoming
+    row = connection.execute(
+        "SELECT id, thread_id FROM imported_conversations WHERE persona = ? AND source = ? AND conversation = ?",
+        (persona, conversation.source, conversation.key),
+    ).fetchone()
+    id_, thread_id = row or (0, _own_thread(connection, persona, conversation))
+    if thread_id <= int(meta_rows.value(connection, meta_rows.threads_before_key(persona)) or 0):
+        return None
+    said_here = connection.execute(
+        "SELECT origin || '-' || origin_seq, id FROM messages "
+        "WHERE thread_id = ? AND origin = (SELECT origin FROM installation)",
+        (thread_id,),
+    ).fetchall()
+    imported = connection.execute(
+        "SELECT message, message_id FROM imported_messages WHERE conversation_id = ?", (id_,)
+    ).fetchall()
+    return Known(id_, thread_id, dict(said_here) | dict(imported))
+
+
+def _own_thread(connection: sqlite3.Connection, persona: str, conversation: ForeignConversation) -> int:
+    """Return the thread of this log whose first message a conversation is named by, 0 if there is none."""
+    named_by = origin(conversation.key) if conversation.source == OWN_SOURCE else None
+    row = connection.execute(
+        "SELECT thread_id FROM messages JOIN installation USING (origin) WHERE id = ? AND origin = ? AND persona = ?",
+        (named_by[1] if named_by else 0, named_by[0] if named_by else "", persona),
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def purged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage]) -> frozenset[str]:
+    """Return the keys of messages that were purged here, of whichever persona they were."""
+    found = connection.execute(
+        "SELECT origin || '-' || origin_seq FROM json_each(?) CROSS JOIN messages INDEXED BY messages_purged "
+        "ON origin = json_extract(value, '$[0]') AND origin_seq = json_extract(value, '$[1]') "
+        "WHERE purged_by IS NOT NULL",
+        (json.dumps([known_by for each in messages if (known_by := origin(each.key))]),),
+    )
+    return frozenset(key for (key,) in found)
+
+
+def number_purged(connection: sqlite3.Connection, ids: Sequence[int]) -> int:
+    """Return the number of purged messages among the rows of a log."""
+    (count,) = connection.execute(
+        "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND purged_by IS NOT NULL",
+        (json.dumps(ids),),
+    ).fetchone()
+    return int(count)
+
+
+def name(connection: sqlite3.Connection, incoming: Incoming, thread_id: int, operation_id: int) -> int:
+    """Remember which conversation a thread is, and return the row."""
+    persona, conversation, _ = incoming
+    cursor = connection.execute(
+        "INSERT OR REPLACE INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (persona, conversation.source, conversation.key, thread_id, operation_id),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def origin(key: str) -> tuple[str, int] | None:
+    """Return the installation and the place there that a message of another Chorus is known by."""
+    match = _OWN_KEY.fullmatch(key)
+    return (match[1], int(match[2])) if match else None

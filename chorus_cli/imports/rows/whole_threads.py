@@ -1,0 +1,212 @@
+"""Threads of a log as conversations, to be exported or imported into another log.
+
+A message that came in by an import keeps the key that it had there; any other is known by its installation and its
+place in that one's log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped
+from chorus_cli.log.rows import message_rows, operation_rows, thread_lists
+from chorus_cli.log.rows.message_columns import counted_moment
+from chorus_cli.log.rules.acts import Retry
+from chorus_cli.log.rules.imports import Import
+from chorus_cli.log.rules.marks import log_marks
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.storage import meta_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.log.rules.operations import Operation
+
+OWN_SOURCE = "chorus"
+DAMAGED_MESSAGE = "message that cannot be read"
+
+
+class ThreadOfPersona(NamedTuple):
+    """A thread, and its persona's slug."""
+
+    persona: str
+    thread_id: int
+
+
+class _Key(NamedTuple):
+    key: str
+    parent: str | None
+    is_imported: bool
+
+
+class _Thoughts(NamedTuple):
+    text: str | None
+    parts: str | None
+    seconds: object
+    tokens: object
+
+
+def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
+    """Return the threads with messages of a persona or of all, without those of undone imports."""
+    found = connection.execute(
+        "SELECT threads.persona, threads.id FROM threads "
+        "WHERE (:persona IS NULL OR threads.persona = :persona) "
+        "AND EXISTS (SELECT 1 FROM messages WHERE messages.thread_id = threads.id AND purged_by IS NULL) "
+        "ORDER BY threads.persona, threads.id",
+        {"persona": persona},
+    ).fetchall()
+    hidden: dict[str, set[int]] = {}
+    before: dict[str, int] = {}
+    for slug in {slug for slug, _ in found}:
+        undone = _undone_imports(connection, slug)
+        hidden[slug] = thread_lists.withdrawn_threads(connection, slug, undone)
+        before[slug] = int(meta_rows.value(connection, meta_rows.threads_before_key(slug)) or 0)
+    return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
+
+
+def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> ForeignConversation:
+    """Return a thread with all that was ever said in it, what was taken back or replaced as other branches.
+
+    Other wordings by an edit, and messages that a session brought along, are such branches too. Damaged rows are
+    skipped and counted.
+
+    Raises:
+        DatabaseDamagedError: no message can be read.
+    """
+    rows, damaged = _rows(connection, thread.thread_id)
+    if not rows:
+        raise DatabaseDamagedError(f"No message of thread {thread.thread_id} of {thread.persona} can be read.")
+    keys = _keys(connection, thread.thread_id)
+    operations = operation_rows.readable_of(connection, thread.persona, thread.thread_id)
+    rows, off = _off_branch(rows, operations, thread.thread_id)
+    parents = _parents(rows, off)
+    title, created_at = connection.execute(
+        "SELECT title, created_at FROM threads WHERE id = ?", (thread.thread_id,)
+    ).fetchone()
+    known = connection.execute(
+        "SELECT source, conversation FROM imported_conversations WHERE thread_id = ?", (thread.thread_id,)
+    ).fetchone()
+    source, key = known or (OWN_SOURCE, keys[min(keys)].key)
+    thoughts = _thoughts(connection, thread.thread_id)
+    messages = [_message(row, thoughts[row.id], keys, parents[row.id]) for row in rows]
+    return ForeignConversation(
+        source=source,
+        key=key,
+        title=values.line(title),
+        messages=tuple(messages),
+        live=tuple(keys[row.id].key for row in rows if row.id not in off),
+        created_at=counted_moment(created_at),
+        skipped=((DAMAGED_MESSAGE, damaged),) if damaged else (),
+        persona=thread.persona,
+    )
+
+
+def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id: int) -> tuple[list[Message], set[int]]:
+    """Return the rows without those of undone imports, and the ids of those that are on other branches."""
+    imports = {each.id for each in operations if isinstance(each.act, Import)}
+    said_by = {None, *imports, *(each.id for each in operations if isinstance(each.act, Retry))}
+    marks = log_marks(operations, thread_id)
+    withdrawn = marks.undone_operations & imports
+    kept = [row for row in rows if row.introduced_by not in withdrawn] or rows
+    return kept, {
+        row.id for row in kept if marks.is_undone(row) or marks.is_replaced(row) or row.introduced_by not in said_by
+    }
+
+
+def _rows(connection: sqlite3.Connection, thread_id: int) -> tuple[list[Message], int]:
+    """Return the messages of a thread that can be read, in their order, and the number of the others."""
+    found = connection.execute(
+        f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread_id,)
+    ).fetchall()
+    ids = [id_ for (id_,) in found]
+    try:
+        rows = message_rows.rows(connection, ids)
+    except DatabaseDamagedError:
+        rows = [row for id_ in ids for row in _readable(connection, id_)]
+    return sorted(rows, key=lambda row: (row.turn_id, row.id)), len(ids) - len(rows)
+
+
+def _readable(connection: sqlite3.Connection, id_: int) -> list[Message]:
+    try:
+        return message_rows.rows(connection, [id_])
+    except DatabaseDamagedError:
+        return []
+
+
+def _undone_imports(connection: sqlite3.Connection, persona: str) -> frozenset[int]:
+    """Return the undone imports of a persona, none if one of them is damaged: then its messages are kept."""
+    try:
+        return operation_rows.undone_imports(connection, persona)
+    except DatabaseDamagedError:
+        return frozenset()
+
+
+def _keys(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Key]:
+    found = connection.execute(
+        "SELECT messages.id, message, parent, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
+        "COALESCE(origin_seq, messages.id) FROM messages "
+        "LEFT JOIN (SELECT message_id, message, parent FROM imported_messages WHERE conversation_id IN "
+        "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) ON message_id = messages.id "
+        "WHERE thread_id = :thread",
+        {"thread": thread_id},
+    )
+    return {id_: _Key(key or own, parent, key is not None) for id_, key, parent, own in found}
+
+
+def _thoughts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Thoughts]:
+    found = connection.execute(
+        "SELECT id, reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE thread_id = ?",
+        (thread_id,),
+    )
+    return {id_: _Thoughts(*thoughts) for id_, *thoughts in found}
+
+
+def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
+    """Return the message before each: that of the same reply, else the question of its turn, else the last live one."""
+    parents: dict[int, int | None] = {}
+    last_of: dict[tuple[int, int | None], int] = {}
+    last_live: int | None = None
+    known: set[int] = set()
+    for row in rows:
+        attempt = (row.turn_id, row.introduced_by)
+        question = row.turn_id if row.turn_id in known else None
+        parents[row.id] = last_live if row.id == row.turn_id else last_of.get(attempt, question or last_live)
+        last_of[attempt] = row.id
+        known.add(row.id)
+        last_live = last_live if row.id in off else row.id
+    return parents
+
+
+def _message(row: Message, thoughts: _Thoughts, keys: dict[int, _Key], parent: int | None) -> ForeignMessage:
+    own = keys[row.id]
+    above = own.parent if own.is_imported else keys[parent].key if parent is not None else None
+    return ForeignMessage(
+        key=own.key,
+        parent=above,
+        role=row.role,
+        content=row.content,
+        timestamp=row.timestamp,
+        model=row.model,
+        status=Status.INTERRUPTED if row.status is Status.STREAMING else row.status,
+        tool_calls=row.tool_calls,
+        tool_call_id=row.tool_call_id,
+        reasoning=thoughts.text,
+        thought_parts=thoughts.parts,
+        thought=values.thought(thoughts.seconds, thoughts.tokens),
+        files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
+    )
+
+
+def every_conversation(
+    connection: sqlite3.Connection, persona: str | None = None
+) -> Iterator[ForeignConversation | Skipped]:
+    """Yield every thread of a persona or of all, one in memory at a time; one that cannot be read is skipped."""
+    for thread in threads(connection, persona):
+        try:
+            yield conversation(connection, thread)
+        except DatabaseDamagedError:
+            yield Skipped("conversation that cannot be read")

@@ -1,0 +1,94 @@
+"""A conversation of another program, as its format's reader makes it and the log takes it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.log.rules.messages import Role, Status, Thought
+
+NO_TIME = "A conversation begins without times: they are guessed from its own, its other messages or this import."
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFile:
+    """A file of a message: its name, its media type, and where its bytes are.
+
+    ``entry`` names the bytes in the export (an entry of the archive, a file beside it, or a key of the reader's own);
+    ``data`` holds them if they stood in the message itself. Without both the export has only the name.
+    """
+
+    name: str
+    media_type: str = ""
+    entry: str = ""
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignMessage:
+    """A message: ``key`` is its id within the conversation, ``parent`` that of the message before it on its branch.
+
+    ``timestamp`` is aware UTC; ``None`` means that the program wrote none, and that of the message before it is taken.
+    ``tool_calls`` is JSON text in the shape of the OpenAI API, ``tool_call_id`` names the call of a result.
+    ``reasoning``, the thoughts of the model, is kept beside the message and never sent; ``thought_parts`` is JSON of
+    the provider's own parts of them. One that ``is_hidden`` was not sent to the model there.
+    """
+
+    key: str
+    parent: str | None
+    role: Role
+    content: str
+    timestamp: datetime | None = None
+    model: str | None = None
+    status: Status | None = None
+    tool_calls: str | None = None
+    tool_call_id: str | None = None
+    reasoning: str | None = None
+    files: tuple[ForeignFile, ...] = ()
+    is_hidden: bool = False
+    thought_parts: str | None = None
+    thought: Thought | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignConversation:
+    """A conversation: ``source`` names the program, ``key`` the conversation within it.
+
+    ``messages`` stand parents first; those on the branch it ended with are ``live``, by their keys, in their order.
+    ``guesses`` are sentences for the user about the assumptions of a reader, such as a time zone; ``skipped`` counts
+    the parts left out, by their reason. ``persona`` is the slug of the persona it was held with, if the source has any,
+    ``character`` the name of a character, whose persona there may be.
+    """
+
+    source: str
+    key: str
+    title: str
+    messages: tuple[ForeignMessage, ...]
+    live: tuple[str, ...]
+    created_at: datetime | None = None
+    guesses: tuple[str, ...] = ()
+    skipped: tuple[tuple[str, int], ...] = ()
+    persona: str | None = None
+    character: str = ""
+
+
+def dated(conversation: ForeignConversation, now: datetime) -> ForeignConversation:
+    """Return a conversation with a beginning: its own, else its earliest message's, else ``now``.
+
+    If its first message has no time, the user is told that times are guessed.
+    """
+    if not conversation.messages:
+        return conversation
+    times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
+    told = () if conversation.messages[0].timestamp else (NO_TIME,)
+    begun = conversation.created_at or min(times, default=now)
+    return replace(conversation, created_at=begun, guesses=(*conversation.guesses, *told))
+
+
+class Skipped(NamedTuple):
+    """A conversation, a file or a line that was left out, and the reason, in a few words that can be counted."""
+
+    reason: str

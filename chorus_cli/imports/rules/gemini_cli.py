@@ -1,0 +1,202 @@
+"""Sessions of Gemini CLI: lines that add a message, write it again, take messages back or replace all of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules.branches import Node, joined
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.imports.rules.tool_rows import Result, call_of, rows_of_call
+from chorus_cli.log.rules.messages import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from chorus_cli.core.json.values import Record
+
+SOURCE = "gemini-cli"
+
+_BROKEN = "line that cannot be read"
+_PROGRAM = "note of the program"
+_NOT_SAID = re.compile(r"\s*(?:<(?:session_context|hook_context|state_snapshot)>|/[a-z-]+(?:\s|$))")
+# A tuple: a value that is sought in it may be a list, which no set takes.
+_REPLIES = ("gemini", "model")
+_SAID = ("user", *_REPLIES)
+
+
+def is_beginning(value: object) -> bool:
+    """Return whether a file that begins with this value is a session."""
+    return {"sessionId", "projectHash"} <= values.record(value).keys()
+
+
+def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
+    """Read a session from its lines, or from the one object of older versions; ``name`` is that of the file.
+
+    Raises:
+        ImportFormatError: it has no message that can be read, or is that of a subagent.
+    """
+    session = _Session()
+    for line in lines:
+        session.take(line)
+    if session.facts.get("kind") == "subagent":
+        raise ImportFormatError("session of a subagent")
+    nodes = list(session.nodes())
+    tree = joined(nodes, session.leaf)
+    if not tree.messages:
+        raise ImportFormatError("conversation without messages")
+    asked = next((message.content for message in tree.messages if message.role is Role.USER), "")
+    return ForeignConversation(
+        SOURCE,
+        values.identifier(session.facts.get("sessionId")) or name,
+        values.line(session.facts.get("summary")) or values.line(asked, 80),
+        tree.messages,
+        tree.live,
+        values.moment(session.facts.get("startTime")) or tree.messages[0].timestamp,
+        skipped=tuple(session.skipped.items()),
+    )
+
+
+class _Session:
+    """The lines of a session as they are read; ``facts`` are those of the session."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, object] = {}
+        self.skipped: Counter[str] = Counter()
+        self._keys = values.ContentKeys()
+        self._records: dict[str, Record] = {}
+        self._parents: dict[str, str | None] = {}
+        self._live: list[str] = []
+
+    @property
+    def leaf(self) -> str | None:
+        """The message that the session ended with."""
+        return self._live[-1] if self._live else None
+
+    def take(self, value: object) -> None:
+        """Take the next line."""
+        line = values.record(value)
+        if not line:
+            self.skipped[_BROKEN] += 1
+        elif "$rewindTo" in line:
+            key = values.identifier(line["$rewindTo"])
+            del self._live[self._live.index(key) if key in self._live else 0 :]
+        elif "$set" in line:
+            self._learn(values.record(line["$set"]))
+        elif key := _key(line, self._keys):
+            self._add(key, line)
+        else:
+            self._learn(line)
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield the messages, each after the one that it was written after."""
+        for key, record in self._records.items():
+            rows = tuple(_rows(key, record))
+            self.skipped[_PROGRAM] += record.get("type") in _SAID and not rows
+            yield Node(key, self._parents[key], rows)
+        self.skipped += Counter()
+
+    def _learn(self, facts: Record) -> None:
+        """Take facts of the session, among them maybe all its messages.
+
+        The first of them may have been summed up and the last taken back: only these leave the live branch.
+        """
+        start = self.facts.get("startTime")
+        self.facts.update({name: fact for name, fact in facts.items() if name != "messages"})
+        if start is not None:
+            self.facts["startTime"] = start
+        keys = values.ContentKeys()
+        written = {_key(each, keys): each for each in values.records(facts.get("messages"))}
+        written.pop("", None)
+        known = [key for key in self._live if key in written and any(_rows(key, self._records[key]))]
+        if known:
+            del self._live[self._live.index(known[-1]) + 1 :]
+        behind = list(written)[list(written).index(known[-1]) + 1 :] if known else written
+        for key in behind:
+            self._add(key, self._records.get(key, written[key]))
+
+    def _add(self, key: str, record: Record) -> None:
+        first = self._records.get(key, {})
+        self._records[key] = {**record, "timestamp": first.get("timestamp", record.get("timestamp"))}
+        if key not in self._live:
+            self._parents[key] = self.leaf
+            self._live.append(key)
+
+
+def _key(record: Record, keys: values.ContentKeys) -> str:
+    """Return the id of a message, one made of its content if it has none, or an empty text if it is no message."""
+    key = values.identifier(record.get("id"))
+    if key or record.get("type") not in _SAID:
+        return key
+    return keys.of(*(values.json_text(record.get(name)) for name in ("type", "timestamp", "content")))
+
+
+def _rows(key: str, record: Record) -> Iterator[ForeignMessage]:
+    time = values.moment(record.get("timestamp"))
+    content = _parts(record.get("content"))
+    if record.get("type") == "user":
+        text = _words(_parts(record.get("displayContent")) or content)
+        files = tuple(_files(content))
+        if files or (text.strip() and not _NOT_SAID.match(text)):
+            yield ForeignMessage(key, None, Role.USER, text, time, files=files)
+    elif record.get("type") in _REPLIES:
+        thoughts = "\n\n".join(filter(None, map(_thought, values.records(record.get("thoughts"))))) or None
+        model = values.line(record.get("model")) or None
+        yield from _reply(ForeignMessage(key, None, Role.ASSISTANT, _words(content), time, model), record, thoughts)
+
+
+def _reply(blank: ForeignMessage, record: Record, thoughts: str | None) -> Iterator[ForeignMessage]:
+    calls = values.records(record.get("toolCalls"))
+    if blank.content.strip() or (thoughts and not calls):
+        yield replace(blank, reasoning=thoughts)
+        thoughts = None
+    for number, each in enumerate(calls, 1):
+        identity = values.identifier(each.get("id")) or f"{blank.key}/{number}"
+        time = values.moment(each.get("timestamp"))
+        row = replace(blank, key=f"{blank.key}/{number}", reasoning=thoughts if number == 1 else None)
+        result = each.get("result")
+        answer = None if result is None else Result(words_of_result(_parts(result)), time)
+        yield from rows_of_call(row, call_of(identity, each.get("name"), each.get("args")), answer)
+
+
+def _parts(content: object) -> Sequence[Record]:
+    """Return the parts of a content, which may be one text or one part."""
+    listed = content if isinstance(content, list) else [content]
+    texts = ({"text": part} if isinstance(part, str) else part for part in listed)
+    return values.records(list(texts))
+
+
+def _words(parts: Sequence[Record]) -> str:
+    return "".join(values.text(part.get("text")) for part in parts if part.get("thought") is not True)
+
+
+def words_of_result(parts: Sequence[Record]) -> str:
+    """Return the text of a result, whose parts are text or responses of functions."""
+    pieces = []
+    for part in parts:
+        answer = values.record(values.record(part.get("functionResponse")).get("response"))
+        output = answer.get("output", answer.get("error"))
+        pieces.append(
+            values.text(part.get("text")) or values.text(output) or (values.json_text(answer) if answer else "")
+        )
+    return "\n".join(filter(None, pieces))
+
+
+def _thought(thought: Record) -> str:
+    words = (values.text(thought.get(name)).strip() for name in ("subject", "description"))
+    return ": ".join(filter(None, words))
+
+
+def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
+    for part in parts:
+        found = values.record(part.get("inlineData"))
+        if found:
+            media_type = values.line(found.get("mimeType"))
+            suffix = media_type.rpartition("/")[2]
+            yield ForeignFile(
+                f"file{'.' + suffix if suffix else ''}", media_type, data=values.decoded(found.get("data"))
+            )

@@ -1,0 +1,170 @@
+"""Our own JSONL: a line for the conversation, then one for each of its messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.json import values
+from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.core.time import timestamps
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
+
+MARK = "chorus_conversation"
+VERSION = 1
+_BROKEN = "line that cannot be read"
+# The json module escapes those below U+0020.
+_CONTROL = re.compile(r"[\x7f-\x9f]")
+
+Word = TypeVar("Word", bound=Enum)
+
+
+def as_lines(conversation: ForeignConversation) -> Iterator[str]:
+    """Write a conversation: each line is a JSON object."""
+    yield written(header(conversation))
+    live = frozenset(conversation.live)
+    for message in conversation.messages:
+        yield written(fields(message, is_live=message.key in live))
+
+
+def written(value: object) -> str:
+    """Write a value as JSON on one line, without any control character."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def header(conversation: ForeignConversation) -> dict[str, object]:
+    """Return the facts of a conversation without its messages."""
+    return {
+        MARK: VERSION,
+        "source": conversation.source,
+        "key": conversation.key,
+        "persona": conversation.persona,
+        "title": conversation.title,
+        "created_at": timestamps.to_text(conversation.created_at) if conversation.created_at else None,
+    }
+
+
+def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
+    """Return the fields of a message; those without a value are left out.
+
+    A provider's parts of thoughts are JSON within a text, as calls of tools are, which keeps them word for word.
+    """
+    seconds, tokens = message.thought or UNMEASURED
+    found: dict[str, object | None] = {
+        "key": message.key,
+        "parent": message.parent,
+        "role": message.role,
+        "timestamp": timestamps.to_text(message.timestamp) if message.timestamp else None,
+        "model": message.model,
+        "status": message.status if message.status is not Status.COMPLETE else None,
+        "superseded": None if is_live else True,
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id,
+        "reasoning": message.reasoning,
+        "thought_parts": message.thought_parts,
+        "thought_seconds": seconds,
+        "thought_tokens": tokens,
+        "files": [_file_fields(file) for file in message.files] or None,
+        "content": message.content,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def is_header(value: object) -> bool:
+    """Return whether a line is that of a conversation."""
+    return isinstance(value, dict) and MARK in value
+
+
+def conversation_of(first: Mapping[str, Any], messages: Iterable[object]) -> ForeignConversation:
+    """Read a conversation back; a message that cannot be read is skipped and counted.
+
+    Raises:
+        ImportFormatError: it is of a newer version, or has no source or key.
+    """
+    if first[MARK] != VERSION:
+        raise ImportFormatError("It was written by a newer Chorus.")
+    source, key = _text(first.get("source")), _text(first.get("key"))
+    if not source or not key:
+        raise ImportFormatError("It does not say which conversation it is.")
+    read: dict[str, ForeignMessage] = {}
+    live: list[str] = []
+    skipped = 0
+    for each in messages:
+        message = message_of(each)
+        if message is None or message.key in read:
+            skipped += 1
+            continue
+        read[message.key] = message
+        if isinstance(each, dict) and each.get("superseded") is not True:
+            live.append(message.key)
+    return ForeignConversation(
+        source=source,
+        key=key,
+        title=_text(first.get("title")) or "",
+        messages=tuple(read.values()),
+        live=tuple(live),
+        created_at=_moment(first.get("created_at")),
+        skipped=((_BROKEN, skipped),) if skipped else (),
+        persona=_text(first.get("persona")) or None,
+    )
+
+
+def message_of(value: object) -> ForeignMessage | None:
+    """Read a message; ``None`` if it has no key or no role."""
+    if not isinstance(value, dict):
+        return None
+    key, role, files = _text(value.get("key")), _word(Role, value.get("role")), value.get("files")
+    if not key or role is None:
+        return None
+    return ForeignMessage(
+        key=key,
+        parent=_text(value.get("parent")) or None,
+        role=role,
+        content=_text(value.get("content")) or "",
+        timestamp=_moment(value.get("timestamp")),
+        model=_text(value.get("model")),
+        status=_word(Status, value.get("status")),
+        tool_calls=_text(value.get("tool_calls")),
+        tool_call_id=_text(value.get("tool_call_id")),
+        reasoning=_text(value.get("reasoning")),
+        thought_parts=_text(value.get("thought_parts")),
+        thought=values.thought(value.get("thought_seconds"), value.get("thought_tokens")),
+        files=tuple(filter(None, map(_file_of, files))) if isinstance(files, list) else (),
+    )
+
+
+def _file_fields(file: ForeignFile) -> dict[str, str]:
+    return {"name": file.name, "media_type": file.media_type, "entry": file.entry}
+
+
+def _file_of(value: object) -> ForeignFile | None:
+    if not isinstance(value, dict) or not _text(value.get("name")):
+        return None
+    name, media_type, entry = (_text(value.get(field)) or "" for field in ("name", "media_type", "entry"))
+    return ForeignFile(name, media_type, entry)
+
+
+def _text(value: object) -> str | None:
+    return join_surrogates(value).replace("\0", "\u2400") if isinstance(value, str) else None
+
+
+def _moment(value: object) -> datetime | None:
+    try:
+        return timestamps.from_text(value) if isinstance(value, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _word(kind: type[Word], value: object) -> Word | None:
+    try:
+        return kind(value)
+    except ValueError:
+        return None

@@ -1,0 +1,106 @@
+"""Sessions of Qwen Code: lines linked as those of Claude Code are, with messages in the parts of Gemini's API.
+
+Each line is read as the one that Claude Code would have written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules import claude_code
+from chorus_cli.imports.rules.gemini_cli import words_of_result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.conversation import ForeignConversation
+
+SOURCE = "qwen-code"
+
+_ADDED_BY_HOOK = "<qwen:user-prompt-submit-context>"
+# A tuple: a value that is sought in it may be a list, which no set takes.
+_SAID = (None, "mid_turn_user_message", "realtime_message")
+
+
+def is_line(value: object) -> bool:
+    """Return whether a value has the form of a line of Qwen Code."""
+    found = values.record(value)
+    has_content = "systemPayload" in found or "parts" in values.record(found.get("message"))
+    return has_content and {"parentUuid", "sessionId"} <= found.keys()
+
+
+def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
+    """Read a session from its lines; ``name`` is that of the file, which is the session's id.
+
+    Raises:
+        ImportFormatError: it has no message that can be read, or is that of a subagent.
+    """
+    return claude_code.conversation_of(_translated(lines), name, SOURCE)
+
+
+def _translated(lines: Iterable[object]) -> Iterator[Record | None]:
+    written: Counter[str] = Counter()
+    for line in lines:
+        record = values.record(line)
+        title = values.record(record.get("systemPayload")).get("customTitle")
+        if title is not None:
+            yield {"type": "custom-title", "customTitle": title}
+        key = values.identifier(record.get("uuid"))
+        written[key] += 1
+        yield _as_claude_code(record, key, written[key]) if record else None
+
+
+def _as_claude_code(record: Record, key: str, number: int) -> Record:
+    """Return a line as Claude Code would have written it: the ``number``-th piece of the message ``key``."""
+    found = {
+        **record,
+        "type": _kind(record),
+        "isMeta": record.get("type") != "user" or record.get("subtype") not in _SAID,
+        "message": {"id": key, "model": record.get("model"), "content": [*map(_block, _parts(record))]},
+    }
+    is_more = key and number > 1 and record.get("type") != "user"
+    return {**found, "uuid": f"{key}#{number}", "parentUuid": key} if is_more else found
+
+
+def _kind(record: Record) -> str:
+    match record.get("type"), record.get("subtype"):
+        case ("tool_result", "code_mode_tool_result"):
+            return "system"
+        # A rewind is a message without words: the session goes on from it, at its beginning if it has no parent.
+        case ("user" | "tool_result", _) | ("system", "rewind"):
+            return "user"
+        case ("assistant", _):
+            return "assistant"
+    return "system"
+
+
+def _parts(record: Record) -> Sequence[Record]:
+    """Return the parts of a message: of the user's words those that were shown, of results the answers alone."""
+    parts = values.records(values.record(record.get("message")).get("parts"))
+    if record.get("type") == "tool_result":
+        return [part for part in parts if "functionResponse" in part]
+    if record.get("type") != "user":
+        return parts
+    shown = values.text(values.record(record.get("systemPayload")).get("displayText"))
+    if shown:
+        parts = [{"text": shown}, *(part for part in parts if "text" not in part)]
+    return [part for part in parts if not values.text(part.get("text")).startswith(_ADDED_BY_HOOK)]
+
+
+def _block(part: Record) -> Record:
+    names = ("functionCall", "functionResponse", "inlineData")
+    call, answer, file = (values.record(part.get(name)) for name in names)
+    if call:
+        return {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args")}
+    if answer:
+        return {"type": "tool_result", "tool_use_id": answer.get("id"), "content": words_of_result([part])}
+    if file:
+        media_type = values.line(file.get("mimeType"))
+        kind = "image" if media_type.startswith("image/") else "document"
+        source = {"media_type": media_type, "data": file.get("data")}
+        return {"type": kind, "title": file.get("displayName"), "source": source}
+    kind = "thinking" if part.get("thought") is True else "text"
+    return {"type": kind, kind: part.get("text")}

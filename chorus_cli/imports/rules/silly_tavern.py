@@ -1,0 +1,189 @@
+"""Chats of SillyTavern: lines with one message each, whose replies have alternatives ("swipes")."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules.branches import Node, joined
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.log.rules.messages import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import tzinfo
+
+    from chorus_cli.core.json.values import Record
+
+SOURCE = "sillytavern"
+
+_BROKEN = "line that cannot be read"
+_UNNAMED = frozenset({"", "unused"})
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_IN_WORDS = re.compile(r"([a-z]{3,9}) (\d{1,2}), (\d{4}) (\d{1,2}):(\d{2}) ?([ap])m", re.ASCII | re.IGNORECASE)
+_IN_NUMBERS = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?(?: ?(\d{1,3})ms)?", re.ASCII
+)
+_ANOTHER_ZONE = timezone(timedelta(hours=1))
+_USER_MACRO = re.compile(r"\{\{user\}\}|<user>", re.IGNORECASE)
+_CHARACTER_MACRO = re.compile(r"\{\{char\}\}|<(?:char|bot)>", re.IGNORECASE)
+
+
+def is_header(value: object) -> bool:
+    """Return whether a value has the form of the first line of a chat."""
+    found = values.record(value)
+    return "chat_metadata" in found or ("user_name" in found and "character_name" in found)
+
+
+def conversation_of(
+    header: object, lines: Sequence[object], *, name: str = "", zone: tzinfo | None = None
+) -> ForeignConversation:
+    """Read a chat; ``name`` is that of its file without the suffix, ``zone`` that of its times.
+
+    Raises:
+        ImportFormatError: it has no message that can be read.
+    """
+    messages = [line for line in values.records(lines) if "mes" in line or "swipes" in line]
+    reader = _Reader(values.record(header), messages, zone)
+    nodes = list(reader.nodes())
+    tree = joined(nodes, reader.leaf)
+    if not tree.messages:
+        raise ImportFormatError("conversation without messages")
+    created = values.record(header).get("create_date")
+    broken = len(lines) - len(messages)
+    return ForeignConversation(
+        SOURCE,
+        values.ContentKeys().of(reader.character, values.identifier(created), name),
+        values.line(name) or reader.character,
+        tree.messages,
+        tree.live,
+        moment(created, zone),
+        guesses=(_guess(zone),) if reader.is_zone_guessed else (),
+        skipped=((_BROKEN, broken),) if broken else (),
+        character="" if reader.is_group else reader.character,
+    )
+
+
+def moment(value: object, zone: tzinfo | None) -> datetime | None:
+    """Return a time in one of the forms that SillyTavern has written; without an offset it is in ``zone``."""
+    text = value.strip() if isinstance(value, str) else ""
+    if found := _IN_WORDS.fullmatch(text):
+        month, day, year, hour, minute, half = found.groups()
+        number = next((at for at, each in enumerate(_MONTHS, 1) if each.startswith(month.lower())), 0)
+        afternoon = 12 if half.lower() == "p" else 0
+        return _local((int(year), number, int(day), int(hour) % 12 + afternoon, int(minute)), zone)
+    if found := _IN_NUMBERS.fullmatch(text):
+        *parts, milliseconds = (int(part or 0) for part in found.groups())
+        return _local((*parts, milliseconds * 1000), zone)
+    return values.moment(value, zone)
+
+
+def _local(parts: Sequence[int], zone: tzinfo | None) -> datetime | None:
+    year, month, day, hour, minute, second, microsecond = (*parts, 0, 0)[:7]
+    written = f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microsecond:06}"
+    return values.moment(written, zone)
+
+
+def _guess(zone: tzinfo | None) -> str:
+    used = f"the zone {zone}" if zone else "the zone of this machine"
+    return f"SillyTavern writes times without a zone: they were read in {used}. Another one: --timezone."
+
+
+class _Reader:
+    """Reads the messages of one chat. ``leaf`` is the newest; a time without an offset sets ``is_zone_guessed``.
+
+    Messages begin with the names of their speakers in a group, and else with that of a narrator alone.
+    """
+
+    def __init__(self, header: Record, lines: Sequence[Record], zone: tzinfo | None) -> None:
+        self.leaf: str | None = None
+        self.is_zone_guessed = False
+        self._lines = lines
+        self._zone = zone
+        self._keys = values.ContentKeys()
+        speakers = Counter(values.line(line.get("name")) for line in lines if _is_of_character(line))
+        users = Counter(values.line(line.get("name")) for line in lines if line.get("is_user") is True)
+        self.character = _named(header.get("character_name"), speakers)
+        self._user = _named(header.get("user_name"), users)
+        self.is_group = len(speakers.keys() - _UNNAMED) > 1
+        self._unnamed = {""} if self.is_group else {"", self.character, *speakers}
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield the messages, each before those that follow it; one hidden from the model is a branch of its own."""
+        for line in self._lines:
+            *others, chosen = self._alternatives(line)
+            chosen = replace(chosen, is_hidden=line.get("is_system") is True)
+            for message in [*others, chosen]:
+                yield Node(message.key, self.leaf, (message,) if message.content.strip() or message.files else ())
+            if line.get("is_system") is not True:
+                self.leaf = chosen.key
+
+    def _alternatives(self, line: Record) -> Iterator[ForeignMessage]:
+        """Yield the other versions of a message, then the chosen one."""
+        swipes = values.items(line.get("swipes"))
+        facts = values.items(line.get("swipe_info"))
+        at = line.get("swipe_id")
+        chosen = at if isinstance(at, int) and 0 <= at < len(swipes) else None
+        if chosen is not None:
+            for number, text in enumerate(swipes):
+                if number != chosen:
+                    yield self._message(line, text, values.record(facts[number] if number < len(facts) else None))
+        yield self._message(line, line["mes"] if "mes" in line else swipes[chosen or 0] if swipes else "", line)
+
+    def _message(self, line: Record, text: object, facts: Record) -> ForeignMessage:
+        """Return a version of a message with its own time and model; a version without a time has the message's."""
+        is_user = line.get("is_user") is True
+        name = values.line(line.get("name"))
+        content = values.text(text)
+        written = facts.get("send_date") or line.get("send_date")
+        key = self._keys.of(name, values.identifier(written), content)
+        extra = values.record(facts.get("extra"))
+        if not is_user:
+            content = _CHARACTER_MACRO.sub(lambda _: name or self.character, content)
+            content = _USER_MACRO.sub(lambda _: self._user or "you", content)
+            content = f"{name}: {content}" if name not in self._unnamed and content else content
+        return ForeignMessage(
+            key,
+            None,
+            Role.USER if is_user else Role.ASSISTANT,
+            content,
+            self._time(written),
+            None if is_user else values.line(extra.get("model")) or None,
+            reasoning=None if is_user else values.text(extra.get("reasoning")) or None,
+            files=tuple(_files(extra)),
+        )
+
+    def _time(self, written: object) -> datetime | None:
+        found = moment(written, self._zone)
+        self.is_zone_guessed = self.is_zone_guessed or moment(written, UTC) != moment(written, _ANOTHER_ZONE)
+        return found
+
+
+def _is_of_character(line: Record) -> bool:
+    """Return whether a line is a character's: neither the user's, nor hidden from the model, nor a narrator's."""
+    is_narrator = values.record(line.get("extra")).get("type") == "narrator"
+    return line.get("is_user") is not True and line.get("is_system") is not True and not is_narrator
+
+
+def _named(written: object, names: Counter[str]) -> str:
+    """Return the name in the header, or the most frequent one of the messages: newer headers have none."""
+    name = values.line(written)
+    found = (each for each, _ in names.most_common() if each not in _UNNAMED)
+    return name if name.lower() not in _UNNAMED else next(found, "")
+
+
+def _files(extra: Record) -> Iterator[ForeignFile]:
+    listed = [extra, *values.records([extra.get("file")]), *values.records(extra.get("files"))]
+    for file in listed:
+        address = values.line(file.get("image")) or values.line(file.get("url"))
+        name = values.line(file.get("name")) or address.rpartition("/")[2]
+        if address and name:
+            yield ForeignFile(name)

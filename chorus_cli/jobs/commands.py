@@ -1,0 +1,116 @@
+"""``/run`` and ``/jobs``: commands of the shell in the background, their output and their end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated
+
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Output, Table, Text
+from chorus_cli.jobs.rules.wording import elapsed, started_line
+from chorus_cli.jobs.service.job import Job
+from chorus_cli.services import Services
+
+GROUP: CommandGroup[Services] = CommandGroup("jobs", "Commands of your shell; !CMD runs one in the foreground.")
+
+_ALL = "all"
+_LONGEST_LINE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenJobs:
+    """The number of a job, ``None`` for all that run."""
+
+    number: int | None
+
+
+def _every(services: Services, _text: str) -> Sequence[Candidate]:
+    return _candidates(services.jobs.all)
+
+
+def _running(services: Services, _text: str) -> Sequence[Candidate]:
+    running = [job for job in services.jobs.all if job.ending is None]
+    return [*_candidates(running), Candidate(_ALL, "all that run")]
+
+
+def _candidates(jobs: Sequence[Job]) -> list[Candidate]:
+    return [Candidate(str(job.number), f"{job.state}: {shortened(job.command)}") for job in reversed(jobs)]
+
+
+def _chosen(text: str, now: datetime) -> ChosenJobs:
+    return ChosenJobs(None if text.casefold() == _ALL else NUMBER.parse(text, now))
+
+
+COMMAND_LINE = replace(TEXT, name="command", help="a command of your shell, as typed")
+JOB = replace(NUMBER, name="job", help="a job's number, such as 1 or #1", complete=_every)
+CHOSEN_JOBS = Parameter("job", _chosen, "a job's number, such as 1 or #1, or all", _running)
+
+
+@GROUP.command("run", aliases=("run",))
+async def run(services: Services, command: Annotated[str, COMMAND_LINE]) -> Text:
+    """Run a command of your shell in the background.
+
+    It gets no input, no terminal and none of your keys. A line says when it ends, and its last 50 lines go with your
+    next message. It ends with Chorus.
+
+    Examples:
+        /run pytest -q
+        /run python3 -m http.server
+    """
+    job = services.jobs.run(services.focus.target(), command)
+    return Text(started_line(job.number, job.command))
+
+
+@GROUP.command("", "list")
+async def listing(services: Services) -> Table | Text:
+    """List the jobs of this run: those of ! and of /run, of all personas.
+
+    Examples:
+        /jobs
+    """
+    found = services.jobs.all
+    if not found:
+        return Text("No job has run yet. !CMD runs a command of your shell, /run CMD runs one in the background.")
+    has_several = len({job.target.persona.slug for job in found}) > 1
+    columns = ("Job", *(["Persona"] if has_several else []), "State", "Time", "Last line", "Command")
+    rows = tuple(_row(job, job.target.persona.name if has_several else "") for job in found)
+    return Table("", columns, rows, frozenset({"Last line", "Command"}))
+
+
+def _row(job: Job, name: str) -> tuple[str, ...]:
+    """Return the cells of a job; an empty name is left out."""
+    last_line = job.output.last_line(_LONGEST_LINE)
+    return (f"#{job.number}", *([name] if name else []), job.state, elapsed(job.seconds), last_line, job.command)
+
+
+@GROUP.command("kill", guesses=("kill",))
+async def kill(services: Services, job: Annotated[ChosenJobs, CHOSEN_JOBS]) -> Text:
+    """Stop a job with all its processes, or all jobs that run, of all personas.
+
+    A job that does not end within two seconds is killed.
+
+    Examples:
+        /jobs kill 1
+        /jobs kill all
+    """
+    jobs = services.jobs.all if job.number is None else (services.jobs.find(job.number),)
+    lines = await services.jobs.stop([each for each in jobs if each.ending is None or each.has_leftovers])
+    if lines:
+        return Text("\n".join(lines))
+    return Text("No job runs." if job.number is None else f"Job #{job.number} has ended already: {jobs[0].state}.")
+
+
+@GROUP.command("log", guesses=("tail",))
+async def log(services: Services, job: Annotated[int, JOB]) -> Output | Text:
+    """Show the output of a job, of which the first and the last half megabyte are kept.
+
+    Examples:
+        /jobs log 1
+    """
+    found = services.jobs.find(job)
+    text = found.output.text()
+    return Output(text.removesuffix("\n")) if text else Text(f"Job #{found.number} has printed nothing so far.")

@@ -1,0 +1,54 @@
+"""Input history of the prompt, for Up, Down and Ctrl-R: as private as the log, and per persona."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import limits
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage import meta_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from datetime import datetime
+
+MOST_ROWS = limits.INPUT_LINES.most
+"""Number of inputs that are kept for each persona."""
+
+
+def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
+    """Return the input history of a persona, newest first."""
+    found = connection.execute(
+        "SELECT content FROM input_history WHERE persona = ? ORDER BY id DESC LIMIT ?", (persona, MOST_ROWS)
+    ).fetchall()
+    return [content for (content,) in found]
+
+
+def marked(connection: sqlite3.Connection, persona: str) -> tuple[list[str], str]:
+    """Return the input history of a persona, newest first, and the mark of the newest purge."""
+    return newest(connection, persona), purge_mark(connection)
+
+
+def purge_mark(connection: sqlite3.Connection) -> str:
+    """Return a mark that changes with every purge, which may have deleted inputs."""
+    return meta_rows.value(connection, meta_rows.NEWEST_PURGE) or ""
+
+
+def add(connection: sqlite3.Connection, persona: str, content: str, now: datetime) -> None:
+    """Add an input, unless it is very long or repeats the last one, and delete the oldest beyond the limit."""
+    if len(content) > limits.INPUT_LINE.most:
+        return
+    last = connection.execute(
+        "SELECT content FROM input_history WHERE persona = ? ORDER BY id DESC LIMIT 1", (persona,)
+    ).fetchone()
+    if last is not None and last[0] == content:
+        return
+    connection.execute(
+        "INSERT INTO input_history(persona, content, created_at) VALUES (?, ?, ?)",
+        (persona, content, timestamps.to_text(now)),
+    )
+    connection.execute(
+        "DELETE FROM input_history WHERE persona = :persona AND id <= "
+        "(SELECT id FROM input_history WHERE persona = :persona ORDER BY id DESC LIMIT 1 OFFSET :most)",
+        {"persona": persona, "most": MOST_ROWS},
+    )

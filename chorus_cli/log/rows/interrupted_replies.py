@@ -1,0 +1,131 @@
+"""Remains of killed processes and failed writes: replies in progress, and retries without a word of a reply."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.acts import Subject, Undo
+from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.storage import meta_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Sequence
+    from datetime import datetime
+
+
+class Mended(NamedTuple):
+    """Ids of the replies and calls that are ``interrupted`` now, and of those that live processes are writing."""
+
+    interrupted: tuple[int, ...]
+    in_progress: tuple[int, ...]
+
+
+def mend(
+    connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
+) -> Mended:
+    """Mark replies and calls as interrupted whose process is gone, and take their empty retries back.
+
+    Their threads are kept for `take_broken_off`. ``given_up`` are rows of a live process that could not be written when
+    they ended. Without replies in progress it costs one look at an empty index.
+    """
+    found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming'").fetchall()
+    owners = {run: run is not None and is_alive(run) for run in {run for _, run in found}}
+    ended = tuple(id_ for id_, run in found if not owners[run] or id_ in given_up)
+    for id_ in ended:
+        connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = ?", (id_,))
+        take_back_if_empty(connection, id_, now)
+    if dead := [id_ for id_, run in found if not owners[run]]:
+        _remember_threads(connection, dead)
+    return Mended(ended, tuple(id_ for id_, _ in found if id_ not in ended))
+
+
+class BrokenOff(NamedTuple):
+    """A reply that ended with its process, by its persona and the number of its thread, and the question."""
+
+    persona: str
+    thread_number: int
+    question: str
+
+
+def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[BrokenOff, ...]:
+    """Return the last replies of open threads that ended with their process after ``since``, each only once."""
+    kept = meta_rows.taken(connection, meta_rows.BROKEN_OFF_THREADS)
+    if kept is None:
+        return ()
+    found = connection.execute(
+        "SELECT id, persona, number FROM threads "
+        "WHERE closed_at IS NULL AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (kept,),
+    ).fetchall()
+    questions = [
+        (persona, number, interrupted_question(connection, persona, thread_id, since))
+        for thread_id, persona, number in found
+    ]
+    return tuple(BrokenOff(persona, number, asked) for persona, number, asked in questions if asked is not None)
+
+
+def in_progress(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, str | None]]:
+    """Return the id of each row in progress in a thread, with the run that writes it."""
+    return connection.execute(
+        "SELECT id, run FROM messages WHERE status = 'streaming' AND thread_id = ?", (thread_id,)
+    ).fetchall()
+
+
+def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
+    """Return the question that /retry would have answered again because the last reply in a thread was interrupted.
+
+    ``None`` if the reply is whole, older than ``since``, or left the context by an operation after it.
+    """
+    row = connection.execute(
+        "SELECT reply.id, asked.content FROM messages AS reply JOIN messages AS asked ON asked.id = reply.turn_id "
+        "WHERE reply.thread_id = :thread AND reply.timestamp > :since AND reply.status = 'interrupted' "
+        "AND reply.id = (SELECT MAX(id) FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = :thread AND timestamp > :since) "
+        "AND asked.timestamp > :since",
+        {"thread": thread_id, "since": timestamps.to_text(since)},
+    ).fetchone()
+    if row is None:
+        return None
+    reply_id, question = row
+    later = (each for each in operation_rows.all_of(connection, persona, thread_id) if each.act.changes_messages)
+    return None if any(each.after_message_id >= reply_id for each in later) else str(question)
+
+
+def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
+    """Undo the retry that a row belongs to, if it brought no word of a reply, even if tools were called."""
+    persona, thread_id, retry_id = connection.execute(
+        "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)
+    ).fetchone()
+    if retry_id is None or _has_words(connection, retry_id):
+        return
+    if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
+        new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)
+        operation_rows.introduce(connection, new)
+
+
+def _remember_threads(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None:
+    """Keep the threads of replies that ended with their process until a chat names them."""
+    found = connection.execute(
+        "SELECT thread_id FROM messages WHERE id IN (SELECT value FROM json_each(:rows)) "
+        "UNION SELECT value FROM json_each(:kept)",
+        {
+            "rows": json.dumps(row_ids),
+            "kept": meta_rows.value(connection, meta_rows.BROKEN_OFF_THREADS) or "[]",
+        },
+    )
+    meta_rows.store(connection, meta_rows.BROKEN_OFF_THREADS, json.dumps([id_ for (id_,) in found]))
+
+
+def _has_words(connection: sqlite3.Connection, retry_id: int) -> bool:
+    """Return whether a retry brought a reply with words."""
+    replies = connection.execute(
+        "SELECT content FROM messages WHERE introduced_by = :retry AND role = 'assistant' "
+        "AND id > (SELECT after_message_id FROM operations WHERE id = :retry)",
+        {"retry": retry_id},
+    )
+    return any(content.strip() for (content,) in replies)

@@ -1,0 +1,293 @@
+"""The log: every message of every persona, appended and never deleted; a purge leaves an empty row.
+
+A turn comes in through ``open_turn`` and, where the model calls tools, ``tool_rows``; the messages of an operation
+through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing count is
+filled in.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows.message_columns import COLUMNS, messages
+from chorus_cli.log.rules import attachments
+from chorus_cli.log.rules.messages import UNMEASURED, Message, MessageContent, Role, Status
+from chorus_cli.storage import meta_rows
+from chorus_cli.storage.finished_rows import FinishedRows
+from chorus_cli.storage.store import Connection
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from chorus_cli.log.rules.messages import Thoughts
+    from chorus_cli.log.rules.operations import NewOperation, Operation
+
+PAGE_ROWS = 500
+THERE = "purged_by IS NULL"
+"""The condition for messages that were not purged: only those are read."""
+_OF_SMALL_THREAD = (
+    "id IN (SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND id > :after)"
+)
+_LATEST = "9999-12-31T23:59:59.999999Z"
+
+
+def open_turn(
+    connection: sqlite3.Connection, persona: str, question: MessageContent, model: str, run: str, *, aside: bool = False
+) -> tuple[Message, Message]:
+    """Store a question and the empty reply that process ``run`` is going to write; return both rows.
+
+    The next run goes on with this persona, in this thread, unless that is ``aside``.
+    """
+    asked = insert_row(connection, persona, question)
+    connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
+    answered = insert_row(
+        connection, persona, empty_reply(question.thread_id, asked, question.timestamp, model), run=run
+    )
+    stored = rows(connection, [asked, answered])
+    if not aside:
+        meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
+        meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
+    return stored[0], stored[1]
+
+
+def open_retry(connection: sqlite3.Connection, question: Message, retry: Operation, model: str, run: str) -> Message:
+    """Store the empty reply that process ``run`` is going to write, once more, in the turn of ``question``."""
+    thread_id = question.thread_id if retry.thread_id is None else retry.thread_id
+    empty = empty_reply(thread_id, question.turn_id, retry.created_at, model)
+    return rows(connection, [insert_row(connection, question.persona, empty, introduced_by=retry.id, run=run)])[0]
+
+
+def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOperation) -> list[int]:
+    """Store the members of an operation that are new, and return the ids of all in their order."""
+    known = turns_of(connection, [member for member in new.members if isinstance(member, int)])
+    turn_of_thread: dict[int, int] = {}
+    ids: list[int] = []
+    for member in new.members:
+        if isinstance(member, int):
+            # One that is not in the log is refused by the database itself.
+            id_, (thread_id, turn_id) = member, known.get(member, (0, member))
+        else:
+            previous = None if member.role is Role.USER else turn_of_thread.get(member.thread_id)
+            thread_id, chosen = member.thread_id, member.turn_id or previous
+            id_ = insert_row(connection, new.persona, replace(member, turn_id=chosen), introduced_by=operation_id)
+            turn_id = chosen or id_
+        # The context of a fork has messages of another thread, which new ones may answer.
+        turn_of_thread[new.thread_id or thread_id] = turn_id
+        ids.append(id_)
+    return ids
+
+
+def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoughts | None = None) -> None:
+    """Write a reply as far as it has come; nothing happens if it is complete already or of another process."""
+    timestamp = timestamps.to_text(reply.timestamp)
+    connection.execute(
+        "UPDATE messages SET content = ?, timestamp = ?, status = ?, token_count = ?, usage = ?, checksum = ?, "
+        "reasoning = ?, thought_parts = ?, thought_seconds = ?, thought_tokens = ? "
+        "WHERE id = ? AND run IS ? AND status <> 'complete'",
+        (
+            reply.content,
+            timestamp,
+            reply.status,
+            reply.token_count,
+            json.dumps(dict(reply.usage)) if reply.usage else None,
+            checksum(reply.role, reply.thread_id, reply.persona, timestamp, reply.content),
+            (thoughts and thoughts.text) or None,
+            (thoughts and thoughts.parts) or None,
+            *(reply.thought or UNMEASURED),
+            reply.id,
+            reply.run,
+        ),
+    )
+
+
+def store_token_counts(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
+    """Remember the counts of messages that were put in without one."""
+    connection.executemany("UPDATE messages SET token_count = ? WHERE id = ?", [(n, id_) for id_, n in counts.items()])
+
+
+def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Return the thread and the turn of each message of these ids."""
+    found = connection.execute(
+        "SELECT id, thread_id, COALESCE(turn_id, id) FROM messages WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    ).fetchall()
+    return {id_: (thread_id, turn_id) for id_, thread_id, turn_id in found}
+
+
+def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
+    """Return the messages of these ids, in the order of the log; unknown and purged ones are passed over."""
+    cursor = connection.execute(
+        f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {THERE} ORDER BY id",
+        (json.dumps(list(ids)),),
+    )
+    return messages(cursor)
+
+
+def first_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Message]:
+    """Return the first message of a turn, empty if it was purged; none if it is not in the log."""
+    return messages(connection.execute(f"SELECT {COLUMNS} FROM messages WHERE id = ?", (turn_id,)))
+
+
+def rows_since(
+    connection: sqlite3.Connection, thread_id: int, after: int, since: datetime, until: datetime | None = None
+) -> list[Message]:
+    """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``, and up to ``until``.
+
+    The index decides by text, which may let a row of the same second through; the exact rule is the caller's. It is
+    named because SQLite, once it has statistics, may prefer to read the whole log by id. Messages that the connection
+    knows are not read again.
+    """
+    cursor = connection.execute(
+        "SELECT id FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
+        (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
+    )
+    finished = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
+    return finished.read(connection, [id_ for (id_,) in cursor], lambda ids: rows(connection, ids))
+
+
+def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
+    """Return the other rows of the turn that ``question`` opened."""
+    before = question.timestamp - timedelta(seconds=1)
+    return [
+        row for row in rows_since(connection, question.thread_id, question.id, before) if row.turn_id == question.id
+    ]
+
+
+def history(
+    connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
+) -> list[Message]:
+    """Return the next page of all messages of a persona and the user, in the order of the log; empty at the end.
+
+    Of a thread that is a small part of the log, as after an import, only its own rows are looked at.
+    """
+    is_small = thread_id is not None and _is_small(connection, thread_id)
+    cursor = connection.execute(
+        f"SELECT {COLUMNS} FROM messages NOT INDEXED WHERE {_OF_SMALL_THREAD if is_small else 'id > :after'} "
+        f"AND persona = :persona AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since AND {THERE} "
+        "ORDER BY id LIMIT :rows",
+        {
+            "after": after,
+            "persona": persona,
+            "thread_id": thread_id,
+            "since": timestamps.to_text(since) if since else "",
+            "rows": PAGE_ROWS,
+        },
+    )
+    return messages(cursor)
+
+
+def id_before_newest(
+    connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, number: int
+) -> int:
+    """Return the id of the message before the newest ``number`` of a persona; 0 if there are no more."""
+    row = connection.execute(
+        "SELECT id FROM messages NOT INDEXED WHERE persona = :persona "
+        f"AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since AND {THERE} "
+        "ORDER BY id DESC LIMIT 1 OFFSET :number",
+        {
+            "persona": persona,
+            "thread_id": thread_id,
+            "since": timestamps.to_text(since) if since else "",
+            "number": number,
+        },
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def newest_id(connection: sqlite3.Connection) -> int:
+    """Return the id of the newest message of all, 0 when there is none."""
+    (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
+    return int(newest)
+
+
+def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
+    """Return the newest turn of a thread, 0 when nothing was said in it."""
+    if _is_small(connection, thread_id):
+        query = "SELECT MAX(id) FROM messages WHERE thread_id = ? AND COALESCE(turn_id, id) = id"
+    else:
+        # The plus sign keeps SQLite from the index by time: reading back from the newest id ends after a few rows.
+        query = "SELECT id FROM messages WHERE +thread_id = ? AND COALESCE(turn_id, id) = id ORDER BY id DESC LIMIT 1"
+    row = connection.execute(query, (thread_id,)).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def _is_small(connection: sqlite3.Connection, thread_id: int) -> bool:
+    """Return whether a thread has less than a tenth of all messages."""
+    of_thread = "SELECT COUNT(*) FROM messages INDEXED BY messages_of_thread WHERE thread_id = ?"
+    (number,) = connection.execute(of_thread, (thread_id,)).fetchone()
+    return bool(number * 10 < newest_id(connection))
+
+
+def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
+    """Return the fingerprint that tells whether a row has changed since it was written (BLAKE2b, 8 bytes)."""
+    text = f"{role}|{thread_id}|{persona}|{timestamp}|{content}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def empty_reply(thread_id: int, turn_id: int, timestamp: datetime, model: str) -> MessageContent:
+    """Return the content of a reply that is going to be written."""
+    return MessageContent(
+        thread_id, Role.ASSISTANT, "", timestamp, turn_id, status=Status.STREAMING, model=model, token_count=0
+    )
+
+
+def insert_row(
+    connection: sqlite3.Connection,
+    persona: str,
+    content: MessageContent,
+    *,
+    introduced_by: int | None = None,
+    run: str | None = None,
+    origin: tuple[str, int] | None = None,
+) -> int:
+    """Store a message and return its id; only the modules of the log and the imports call this.
+
+    ``origin`` is the installation that it was made by, and its place there; ``None`` stands for this one.
+    """
+    columns, values = _columns_of(persona, content)
+    cursor = connection.execute(
+        f"INSERT INTO messages({columns}, introduced_by, run, origin, origin_seq) "
+        f"VALUES ({'?, ' * len(values)}?, ?, ?, ?)",
+        (*values, introduced_by, run, *(origin or (None, None))),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _columns_of(persona: str, content: MessageContent) -> tuple[str, tuple[object, ...]]:
+    """Return the names and the values of the columns that hold the content of a message."""
+    timestamp = timestamps.to_text(content.timestamp)
+    columns = (
+        "persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, timestamp, status, model, "
+        "token_count, revises, checksum, attachments, reasoning, thought_parts, thought_seconds, "
+        "thought_tokens, superseded, reply_id"
+    )
+    return columns, (
+        persona,
+        content.thread_id,
+        content.turn_id,
+        content.role,
+        content.content,
+        content.preamble,
+        content.tool_calls,
+        content.tool_call_id,
+        timestamp,
+        content.status,
+        content.model,
+        content.token_count,
+        content.revises,
+        checksum(content.role, content.thread_id, persona, timestamp, content.content),
+        attachments.to_text(content.attachments) if content.attachments else None,
+        content.reasoning,
+        content.thought_parts,
+        *(content.thought or UNMEASURED),
+        content.superseded,
+        content.reply_id,
+    )

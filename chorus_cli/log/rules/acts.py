@@ -1,0 +1,285 @@
+"""Acts: what an operation does to a context, one class for each kind.
+
+Which operations count is decided in ``journal``, and their effect on the context in the view. Acts on the memory are
+in ``memory_acts``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.log.rules.act import Act, Inclusion
+from chorus_cli.log.rules.id_ranges import Runs, expanded, runs
+from chorus_cli.log.rules.imports import Import
+from chorus_cli.log.rules.inclusions import Greeting, Pin
+from chorus_cli.log.rules.memory_acts import Flash, MemoryChange
+from chorus_cli.log.rules.purges import Purge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from chorus_cli.core.json.jsonc import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Clear(Act):
+    """A new conversation.
+
+    ``begins`` parts a persona from an earlier one of the same folder; no undo takes that back.
+    """
+
+    kind = "clear"
+    is_boundary = True
+    begins: bool = False
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Clear:
+        """Read the mark of a beginning."""
+        return cls(bool(detail.get("begins")))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the mark of a beginning."""
+        return {"begins": True} if self.begins else {}
+
+    def describe(self) -> str:
+        """Name the act."""
+        return "this persona was made" if self.begins else "new conversation"
+
+    @property
+    def start(self) -> str:
+        """The words for a context that starts here."""
+        return "the creation of this persona on" if self.begins else "your /new of"
+
+
+class Edit(Inclusion):
+    """An edit of the context."""
+
+    __slots__ = ()
+    kind = "edit"
+    is_boundary = True
+
+    def describe(self) -> str:
+        """Name the act with the number of its members."""
+        return f"edit of the context, {counted(len(self.members), 'message')} kept"
+
+    @property
+    def start(self) -> str:
+        """The words for a context that starts here."""
+        return "your edit of"
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(Inclusion):
+    """A session put in place of the context of every thread.
+
+    ``threads`` says for each run of neighbouring members the thread that they are put into, and their number; a member
+    may be put into several. It is empty where each member is put into the thread that it was said in.
+    """
+
+    kind = "restore"
+    is_boundary = True
+    threads: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], members: tuple[int, ...]) -> Restore:
+        """Read the threads."""
+        return cls(members, tuple((int(thread), int(number)) for thread, number in detail.get("threads", ())))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the threads."""
+        return {"threads": [[thread, number] for thread, number in self.threads]} if self.threads else {}
+
+    def members_by_thread(self) -> Mapping[int, tuple[int, ...]] | None:
+        """Return the members that are put into each thread, if ``threads`` says it."""
+        found: dict[int, tuple[int, ...]] = {}
+        first = 0
+        for thread, number in self.threads:
+            found[thread] = found.get(thread, ()) + self.members[first : first + number]
+            first += number
+        return found if self.threads else None
+
+    def describe(self) -> str:
+        """Name the act with the number of its members."""
+        return f"restored session, {counted(len(self.members), 'message')}"
+
+    @property
+    def start(self) -> str:
+        """The words for a context that starts here."""
+        return "the session restored on"
+
+
+@dataclass(frozen=True, slots=True)
+class Fork(Inclusion):
+    """The beginning of a thread whose context is that of another, ``origin``, whose number is ``origin_number``.
+
+    The members stay rows of the other thread. A summary stands for the first ``summarised`` of them.
+    """
+
+    kind = "fork"
+    is_boundary = True
+    origin: int = 0
+    origin_number: int = 0
+    summarised: int = 0
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], members: tuple[int, ...]) -> Fork:
+        """Read the thread that was forked, and the extent of the summary."""
+        return cls(members, int(detail["thread"]), int(detail["number"]), int(detail.get("summarised", 0)))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the thread that was forked, and the extent of the summary."""
+        forked: dict[str, JsonValue] = {"thread": self.origin, "number": self.origin_number}
+        return forked | ({"summarised": self.summarised} if self.summarised else {})
+
+    @property
+    def folded(self) -> Runs:
+        """The members that the summary stands for."""
+        return runs(self.members[: self.summarised])
+
+    def describe(self) -> str:
+        """Name the thread that was forked, and the number of members."""
+        return f"fork of thread #{self.origin_number}, {counted(len(self.members), 'message')}"
+
+    @property
+    def start(self) -> str:
+        """The words for a context that starts here."""
+        return f"the fork of thread #{self.origin_number} on"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry(Act):
+    """Another reply to the last message; ``replaced`` are the ids of the messages that it takes out."""
+
+    kind = "retry"
+    replaced: frozenset[int] = frozenset()
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Retry:
+        """Read the replaced ids."""
+        return cls(frozenset(detail.get("replaced", ())))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the replaced ids."""
+        return {"replaced": [*sorted(self.replaced)]} if self.replaced else {}
+
+    def describe(self) -> str:
+        """Name the act."""
+        return "another reply to the last message"
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Act):
+    """A change of ``context_hours`` in the persona's file; ``None`` stands for an absent key."""
+
+    kind = "window"
+    changes_messages = False
+    before: JsonValue
+    after: JsonValue
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Window:
+        """Read both values."""
+        return cls(detail["context_hours"]["before"], detail["context_hours"]["after"])
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write both values."""
+        return {"context_hours": {"before": self.before, "after": self.after}}
+
+    def describe(self) -> str:
+        """Name both values."""
+        return f"window {_hours(self.before)} → {_hours(self.after)}"
+
+    @property
+    def inverse(self) -> Window:
+        """The change that takes this one back."""
+        return Window(self.after, self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold(Act):
+    """The oldest messages, by their ids, put into the summary; one that ``rewords`` only changes its text."""
+
+    kind = "compact"
+    changes_messages = False
+    breaks_prefix = False
+    folded: Runs = ()
+    rewords: bool = False
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Fold:
+        """Read the ids and the mark of a rewording."""
+        ids = tuple((int(first), int(last)) for first, last in detail.get("folds", ()))
+        return cls(ids, bool(detail.get("rewords")))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the ids and the mark of a rewording."""
+        folds: dict[str, JsonValue] = {"folds": [[first, last] for first, last in self.folded]}
+        return (folds if self.folded else {}) | ({"rewords": True} if self.rewords else {})
+
+    def describe(self) -> str:
+        """Name the act with the number of messages."""
+        if self.rewords:
+            return "another wording of the summary"
+        return f"{counted(len(expanded(self.folded)), 'message')} summarised"
+
+
+class Subject(NamedTuple):
+    """The object of an undo or a redo: an operation, or a turn by the id of its user message."""
+
+    operation_id: int | None = None
+    turn_id: int | None = None
+
+    def as_json(self) -> JsonValue:
+        """Write it as it stands in the row of an undo."""
+        return {"turn": self.turn_id} if self.operation_id is None else {"operation": self.operation_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal(Act):
+    """An undo or a redo of its ``subject``."""
+
+    subject: Subject
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Self:
+        """Read the subject."""
+        found = detail[f"{cls.kind}es"]
+        return cls(Subject(found.get("operation"), found.get("turn")))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the subject."""
+        return {f"{self.kind}es": self.subject.as_json()}
+
+    def describe(self, said: str = "", number: int | None = None) -> str:
+        """Name the subject; ``said`` is the user message of its turn, ``number`` that of its operation."""
+        if self.subject.operation_id is not None:
+            return f"{self.kind} of operation {number or self.subject.operation_id}"
+        return f'{self.kind} of "{shortened(said)}"' if said else f"{self.kind} of a message"
+
+
+class Undo(Reversal):
+    """An operation or a turn taken back."""
+
+    __slots__ = ()
+    kind = "undo"
+
+
+class Redo(Reversal):
+    """An operation or a turn put back after an undo."""
+
+    __slots__ = ()
+    kind = "redo"
+
+
+_CONTEXT = (Clear, Edit, Pin, Restore, Fork, Greeting, Retry, Window, Fold, Import)
+_EVERY = (*_CONTEXT, Flash, MemoryChange, Purge, Undo, Redo)
+ACTS: Mapping[str, type[Act]] = {act.kind: act for act in _EVERY}
+"""The classes of acts by their ``kind``."""
+
+
+def _hours(value: JsonValue) -> str:
+    """Write a value of the window, which may be anything that was put into the file by hand."""
+    return "default" if value is None else f"{value}h" if isinstance(value, int) else shortened(str(value))

@@ -1,0 +1,286 @@
+"""The rules of the journal: which operations count, where the context begins, what can be undone and redone.
+
+An operation is a row and so is taking it back, so nothing is ever one-way: of the undos and redos of an operation or a
+turn the newest decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import JournalError
+from chorus_cli.log.rules.acts import Clear, Fold, Fork, Redo, Retry, Reversal, Subject, Undo, Window
+from chorus_cli.log.rules.id_ranges import expanded
+from chorus_cli.log.rules.imports import Import
+from chorus_cli.log.rules.inclusions import Pin
+from chorus_cli.log.rules.memory_acts import MemoryAct
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.operations import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadJournal:
+    """The operations that concern a thread, from its boundary on, and their effect on its context.
+
+    ``later`` are those in effect since the ``boundary``, oldest first. They keep the messages ``kept`` in context at
+    any age, the ``pinned`` ones word for word; those ``brought`` may have been said in another thread. Retries took
+    out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether imports moved
+    them off the live branch or back to it (``False``); of those off it, another program had hidden the ``hidden`` ones
+    from the model. ``newest_id`` is the newest operation that breaks the prefix
+    of requests, on the context or a forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the
+    newest fold was taken back.
+    """
+
+    thread_id: int
+    operations: Sequence[Operation] = ()
+    boundary: Operation | None = None
+    later: Sequence[Operation] = ()
+    kept: frozenset[int] = frozenset()
+    pinned: frozenset[int] = frozenset()
+    brought: frozenset[int] = frozenset()
+    replaced: frozenset[int] = frozenset()
+    undone_turns: frozenset[int] = frozenset()
+    moved_off: Mapping[int, bool] = field(default_factory=dict)
+    hidden: frozenset[int] = frozenset()
+    newest_id: int = 0
+    fold_is_undone: bool = False
+
+
+def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: int = 0) -> ThreadJournal:
+    """Read the effect of the operations that concern a thread; they must reach back to its boundary.
+
+    ``forgetting`` is the newest operation that hides a memory item now, 0 if there is none.
+    """
+    if not operations:
+        return ThreadJournal(thread_id, newest_id=forgetting)
+    undos = {subject: each.id for subject, each in latest_reversals(operations).items() if isinstance(each.act, Undo)}
+    counting = _counting(operations, undos)
+    start = next((each for each in reversed(counting) if each.act.is_boundary), None)
+    after = start.id if start else 0
+    later = [each for each in counting if each.id > after]
+    included = [(each, each.members_in(thread_id)) for each in later if each.members]
+    return ThreadJournal(
+        thread_id,
+        operations,
+        start,
+        later,
+        kept=frozenset(member for _, members in included for member in members),
+        pinned=frozenset(member for each, members in included if isinstance(each.act, Pin) for member in members),
+        brought=frozenset(id_ for each in counting if each.id >= after for id_ in each.brought_into(thread_id)),
+        replaced=frozenset(replaced(later)),
+        undone_turns=frozenset(turn for (_, turn), undo in undos.items() if turn is not None and undo > after),
+        moved_off=_moved_off_by(later),
+        hidden=hidden_by(later),
+        newest_id=max(forgetting, *(each.id for each in operations if each.act.breaks_prefix), 0),
+        fold_is_undone=fold_is_undone(operations),
+    )
+
+
+def own(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations of this persona, oldest first, without those of an earlier one of the same folder."""
+    beginnings = [each.id for each in operations if isinstance(each.act, Clear) and each.act.begins]
+    return [each for each in operations if each.id > max(beginnings, default=0)]
+
+
+def latest_reversals(operations: Iterable[Operation]) -> dict[Subject, Operation]:
+    """Return, for each operation or turn that was ever taken back, the newest undo or redo of it."""
+    newest: dict[Subject, Operation] = {}
+    for operation in operations:
+        if isinstance(operation.act, Reversal):
+            known = newest.get(operation.act.subject)
+            if known is None or operation.id > known.id:
+                newest[operation.act.subject] = operation
+    return newest
+
+
+def is_undo(operation: Operation) -> bool:
+    """Return whether an operation takes something back."""
+    return isinstance(operation.act, Undo)
+
+
+def undone(operations: Iterable[Operation]) -> set[Subject]:
+    """Return the operations and turns that are taken back now."""
+    return {subject for subject, newest in latest_reversals(operations).items() if is_undo(newest)}
+
+
+def effective(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations that count, oldest first: those never taken back, or put back since."""
+    return _counting(operations, undone(operations))
+
+
+def _counting(operations: Iterable[Operation], out: Container[Subject]) -> list[Operation]:
+    """Return the operations that count while the subjects ``out`` are taken back, oldest first."""
+    acts = (each for each in operations if not isinstance(each.act, Reversal))
+    return sorted((each for each in acts if Subject(operation_id=each.id) not in out), key=lambda each: each.id)
+
+
+def replaced(operations: Iterable[Operation]) -> set[int]:
+    """Return the messages that retries among ``operations`` take out of the context."""
+    return {message_id for each in operations if isinstance(each.act, Retry) for message_id in each.act.replaced}
+
+
+def moved_off(operations: Sequence[Operation]) -> dict[int, bool]:
+    """Return the messages that imports which count moved off the live branch, or back to it (``False``), by id."""
+    return _moved_off_by(effective(operations))
+
+
+def _moved_off_by(counting: Iterable[Operation]) -> dict[int, bool]:
+    moved: dict[int, bool] = {}
+    for each in counting:
+        if isinstance(each.act, Import):
+            moved |= dict.fromkeys(expanded(each.act.supersedes), True)
+            moved |= dict.fromkeys(expanded(each.act.revives), False)
+    return moved
+
+
+def hidden_by(counting: Iterable[Operation]) -> frozenset[int]:
+    """Return the messages that imports moved off the live branch last because another program had hidden them.
+
+    ``counting`` are operations, oldest first.
+    """
+    hidden: set[int] = set()
+    for each in counting:
+        if isinstance(each.act, Import):
+            hidden.difference_update(expanded(each.act.supersedes), expanded(each.act.revives))
+            hidden.update(expanded(each.act.hidden))
+    return frozenset(hidden)
+
+
+def boundary(operations: Sequence[Operation]) -> Operation | None:
+    """Return the newest effective boundary, at which the view begins."""
+    boundaries = [operation for operation in effective(operations) if operation.act.is_boundary]
+    return boundaries[-1] if boundaries else None
+
+
+def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> bool:
+    """Return whether an operation changes the memory, as an undo or redo of such a one does."""
+    return isinstance(_act_concerned(operation, by_id), MemoryAct)
+
+
+def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act | None:
+    """Return the act of an operation, or that of the subject of an undo or redo; ``None`` if it is not known."""
+    if operation.subject is None:
+        return operation.act
+    subject = by_id.get(operation.subject.operation_id or 0)
+    return subject.act if subject else None
+
+
+def fold_is_undone(operations: Sequence[Operation]) -> bool:
+    """Return whether the newest fold was taken back: then the user wants the words, not another summary of them.
+
+    Another wording of the same summary, taken back, leaves the fold in force.
+    """
+    folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
+    if not folds:
+        return False
+    newest = folds[max(folds)]
+    counting = (each.act for each in effective(operations) if isinstance(each.act, Fold | Fork))
+    return not any(act.folded == newest.folded for act in counting)
+
+
+def undoable(operations: Sequence[Operation]) -> Operation | None:
+    """Return the newest effective operation of the user, which an undo without a number takes back."""
+    by_hand = [each for each in effective(operations) if not each.automatic and not each.act.is_final]
+    return by_hand[-1] if by_hand else None
+
+
+def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
+    """Return the newest undo that nothing but undos and redos has followed and no redo has answered.
+
+    A message sent since, ``newest_turn_id``, is something that has followed: putting an older state back under it
+    would change what it answered to.
+    """
+    open_undos: list[Operation] = []
+    vain = {each.subject.operation_id for each in operations if each.automatic and each.subject}
+    counting = [each for each in operations if not each.automatic and each.id not in vain]
+    for operation in sorted(counting, key=lambda each: each.id):
+        if is_undo(operation):
+            open_undos.append(operation)
+        elif operation.subject is not None:
+            open_undos = [undo for undo in open_undos if undo.subject != operation.subject]
+        else:
+            open_undos.clear()
+    still_open = [undo for undo in open_undos if undo.after_message_id >= newest_turn_id]
+    return still_open[-1] if still_open else None
+
+
+def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
+    """Return operation ``number``, or without a number the newest one that an undo takes back.
+
+    Raises:
+        JournalError: there is nothing to undo, or the operation cannot be undone.
+    """
+    if number is None:
+        newest = undoable(operations)
+        if newest is None:
+            raise JournalError("There is nothing to undo here.")
+        return newest
+    chosen = _numbered(operations, number)
+    if chosen.subject is not None:
+        raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
+    if chosen.act.is_final:
+        raise JournalError(f"Operation {number} has overwritten what it names; no undo brings that back.")
+    if chosen not in effective(operations):
+        raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
+    return chosen
+
+
+def to_redo(operations: Sequence[Operation], number: int) -> Subject:
+    """Return the subject of operation ``number`` if that is an undo, or else the operation itself, if it is undone.
+
+    Raises:
+        JournalError: there is no such operation, or nothing to put back.
+    """
+    chosen = _numbered(operations, number)
+    if isinstance(chosen.act, Redo):
+        raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
+    subject = chosen.subject or Subject(operation_id=chosen.id)
+    newest = latest_reversals(operations).get(subject)
+    if newest is None or not is_undo(newest):
+        state = f"Operation {number} is not undone" if chosen.subject is None else f"Undo {number} is redone already"
+        raise JournalError(f"{state}, so there is nothing to put back.")
+    if newest.automatic:
+        brought_nothing = next((each.number for each in operations if each.id == subject.operation_id), number)
+        raise JournalError(f"Operation {brought_nothing} brought no reply, so there is nothing to put back.")
+    return subject
+
+
+def _numbered(operations: Sequence[Operation], number: int) -> Operation:
+    found = next((known for known in operations if known.number == number), None)
+    if found is None:
+        raise JournalError(f"There is no operation {number} here. /context ops lists them.")
+    return found
+
+
+def operations_at(operations: Sequence[Operation], moment: datetime) -> list[Operation]:
+    """Return the operations that had been made by then, undos and redos among them."""
+    return [operation for operation in operations if operation.created_at <= moment]
+
+
+def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
+    """Return the value of ``context_hours`` in the persona's file at a moment, as the first change since then found it.
+
+    ``now`` is the value in force at present. A value that the setting does not take may have stood there. A change made
+    by hand in the file is no operation and counts from the next one on.
+    """
+    by_id = {operation.id: operation for operation in operations}
+    for operation in sorted(operations, key=lambda each: each.id):
+        change = _window_change(operation, by_id)
+        if operation.created_at > moment and change is not None:
+            return change.before
+    return now
+
+
+def _window_change(operation: Operation, by_id: dict[int, Operation]) -> Window | None:
+    """Return the change that an operation made to the window, an undo or redo of such a change included."""
+    act = _act_concerned(operation, by_id)
+    if not isinstance(act, Window):
+        return None
+    return act.inverse if is_undo(operation) else act

@@ -1,0 +1,216 @@
+"""Acts on the memory of a persona: changes of its items, and flash saves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.log.rules.act import Act
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.core.json.jsonc import JsonValue
+
+_DONE = {
+    "add": "remembered",
+    "capture": "captured",
+    "edit": "edited",
+    "forget": "forgot",
+    "import": "imported",
+    "pin": "pinned",
+    "restore": "restored",
+    "unpin": "unpinned",
+}
+
+
+class ItemUse(NamedTuple):
+    """The age and use of an item: UTC texts of its times, and its number of accesses."""
+
+    created_at: str
+    last_accessed: str
+    access_count: int
+
+    def changed(self, before: ItemUse, after: ItemUse) -> ItemUse:
+        """Return the use after a change; a time that was set again since stays, and so do accesses since."""
+        return ItemUse(
+            after.created_at if self.created_at == before.created_at else self.created_at,
+            after.last_accessed if self.last_accessed == before.last_accessed else self.last_accessed,
+            max(0, self.access_count + after.access_count - before.access_count),
+        )
+
+
+class ItemState(NamedTuple):
+    """The state of an item as far as an act concerns it; ``None`` leaves a part alone.
+
+    ``use`` does not count when states are compared: an item that was used since is not a changed one.
+    """
+
+    visible: bool | None = None
+    archived: bool | None = None
+    pinned: bool | None = None
+    item_type: str | None = None
+    content: str | None = None
+    use: ItemUse | None = None
+
+    @classmethod
+    def from_json(cls, parts: Mapping[str, Any]) -> ItemState:
+        """Read the parts that are concerned."""
+        state = cls(*(parts.get(name) for name in cls._fields))
+        return state if state.use is None else state._replace(use=ItemUse(*state.use))
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Write the parts that are concerned."""
+        return {name: part for name, part in self._asdict().items() if part is not None}
+
+    def agrees_with(self, present: ItemState) -> bool:
+        """Return whether ``present`` has every part that is concerned."""
+        return all(part in {None, now} for part, now in zip(self._replace(use=None), present, strict=True))
+
+    def over(self, present: ItemState) -> ItemState:
+        """Return ``present`` with the parts that are concerned in place of its own."""
+        concerned: dict[str, Any] = {name: part for name, part in self._asdict().items() if part is not None}
+        return present._replace(**concerned)
+
+    def differing(self, other: ItemState) -> ItemState:
+        """Return only those parts that ``other`` has otherwise."""
+        others = other._asdict()
+        equal: dict[str, Any] = {name: None for name, part in self._asdict().items() if part == others[name]}
+        return self._replace(**equal)
+
+
+class ItemChange(NamedTuple):
+    """An item by its id, and its state before and after an act."""
+
+    item_id: int
+    before: ItemState
+    after: ItemState
+
+    def over(self, present: ItemState) -> ItemState:
+        """Return the state of an item that had ``present`` before the change."""
+        state = self.after.over(present)
+        if present.use and self.before.use and self.after.use:
+            return state._replace(use=present.use.changed(self.before.use, self.after.use))
+        return state
+
+    @property
+    def inverse(self) -> ItemChange:
+        """The change that takes this one back."""
+        return ItemChange(self.item_id, self.after, self.before)
+
+
+class MemoryAct(Act):
+    """An act on the items of a memory; an undo of it changes them back.
+
+    It does not break the prefix of requests: a hidden item does, which its row tells.
+    """
+
+    __slots__ = ()
+    changes_messages = False
+    breaks_prefix = False
+
+    @property
+    @abstractmethod
+    def changes(self) -> tuple[ItemChange, ...]:
+        """The items with their states before and after the act."""
+
+    @property
+    @abstractmethod
+    def inverse(self) -> MemoryAct:
+        """The act that takes this one back."""
+
+    @property
+    def passes_over(self) -> bool:
+        """Whether items that were changed again are passed over by an undo or redo, which is refused otherwise."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChange(MemoryAct):
+    """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
+
+    ``title`` holds the first words of a single item, or else the place that several come from.
+    """
+
+    kind = "memory"
+    change: str
+    changes: tuple[ItemChange, ...] = ()
+    title: str = ""
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> MemoryChange:
+        """Read the change and its items."""
+        changes = tuple(
+            ItemChange(int(each["id"]), ItemState.from_json(each["before"]), ItemState.from_json(each["after"]))
+            for each in detail["items"]
+        )
+        return cls(str(detail["change"]), changes, str(detail.get("title", "")))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the change and its items."""
+        items: list[JsonValue] = [
+            {"id": each.item_id, "before": each.before.as_json(), "after": each.after.as_json()}
+            for each in self.changes
+        ]
+        return {"change": self.change, "title": self.title, "items": items}
+
+    @property
+    def inverse(self) -> MemoryChange:
+        """The change that takes this one back."""
+        return replace(self, changes=tuple(change.inverse for change in self.changes))
+
+    def describe(self) -> str:
+        """Name the change with its item, or with the number of items."""
+        done = _DONE.get(self.change, self.change)
+        if len(self.changes) == 1:
+            # A purge empties the title; no item was ever remembered without words.
+            title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged item)"
+            return f"{done} #{self.changes[0].item_id} {title}"
+        source = f" from {shortened(self.title)}" if self.title else ""
+        return f"{done} {counted(len(self.changes), 'memory item')}{source}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flash(MemoryAct):
+    """A flash save of the memory: its checkpoint, and the ids of the items that it archived.
+
+    The ids are kept here, so that an undo outlives the checkpoint. ``archives`` is false for the inverse.
+    """
+
+    kind = "flash"
+    checkpoint_id: int = 0
+    archived: tuple[int, ...] = ()
+    archives: bool = True
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Flash:
+        """Read the checkpoint and the ids."""
+        return cls(int(detail.get("checkpoint", 0)), tuple(map(int, detail.get("archived", ()))))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the checkpoint and the ids."""
+        return {"checkpoint": self.checkpoint_id, "archived": [*self.archived]} if self.checkpoint_id else {}
+
+    @property
+    def changes(self) -> tuple[ItemChange, ...]:
+        """The archived items; one that was pinned since is not archived by a redo."""
+        before, after = ItemState(archived=False, pinned=False), ItemState(archived=True)
+        if not self.archives:
+            before, after = after, ItemState(archived=False)
+        return tuple(ItemChange(item_id, before, after) for item_id in self.archived)
+
+    @property
+    def inverse(self) -> Flash:
+        """The act that brings the items back."""
+        return replace(self, archives=not self.archives)
+
+    @property
+    def passes_over(self) -> bool:
+        """Yes: an item that is in use again, or was archived again, does not keep the others back."""
+        return True
+
+    def describe(self) -> str:
+        """Name the act with the number of items that it archived."""
+        return f"flash save, {counted(len(self.archived), 'memory item')} archived" if self.archived else "flash save"

@@ -1,0 +1,212 @@
+"""A message of the log, and the turns that messages form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from chorus_cli.core.errors import JournalError
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.time.timeline import duration
+from chorus_cli.log.rules.attachments import with_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from chorus_cli.log.rules.attachments import Attachment
+
+
+_NO_USAGE: Mapping[str, int] = MappingProxyType({})
+
+
+class Role(StrEnum):
+    """The speaker of a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL_USE = "tool_use"
+    TOOL_RESULT = "tool_result"
+
+
+class Status(StrEnum):
+    """The state of a message: only a reply is ever anything but complete."""
+
+    COMPLETE = "complete"
+    STREAMING = "streaming"
+    INTERRUPTED = "interrupted"
+    TRUNCATED = "truncated"
+    FAILED = "failed"
+
+    # An attribute and no property: every message of every request is asked.
+    broke_off: bool
+    """Whether the reply ended before its author meant it to."""
+
+    def __new__(cls, value: str) -> Self:
+        """Make a member; only two of them do not break off."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.broke_off = value not in {"complete", "streaming"}
+        return member
+
+
+class Thought(NamedTuple):
+    """How long a model thought before a reply, and in how many tokens; ``None`` where that is not known."""
+
+    seconds: float | None = None
+    tokens: int | None = None
+
+    @property
+    def words(self) -> str:
+        """One line about it: ``thought for 12 s, 640 tokens``."""
+        tokens = "" if self.tokens is None else counted(self.tokens, "token")
+        if self.seconds is None:
+            return f"thought in {tokens}" if tokens else "with thoughts"
+        time = duration(timedelta(seconds=max(self.seconds, 0.1)), 1)
+        return f"thought for {time}, {tokens}" if tokens else f"thought for {time}"
+
+
+UNMEASURED = Thought()
+
+
+class Thoughts(NamedTuple):
+    """The thoughts of one reply.
+
+    ``text`` can be read. ``parts`` is JSON of the provider's own parts, word for word, as the protocol that received
+    them writes it; empty if there are none.
+    """
+
+    text: str = ""
+    parts: str = ""
+
+
+class Message(NamedTuple):
+    """One row of the log: a tuple, because a request makes a thousand of them and those are made seven times as fast.
+
+    ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is the text for the model before the
+    content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
+    the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
+    ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
+    row that a rewording stands for. An imported message that is ``superseded`` is not on the branch that its
+    conversation ended with. ``reply_id`` is the reply that ended with this call of a tool, ``None`` if that is unknown.
+    ``thought`` is ``None`` for a reply without thoughts.
+    """
+
+    id: int
+    persona: str
+    thread_id: int
+    turn_id: int
+    role: Role
+    content: str
+    timestamp: datetime
+    preamble: str = ""
+    tool_calls: str | None = None
+    tool_call_id: str | None = None
+    status: Status = Status.COMPLETE
+    run: str | None = None
+    model: str | None = None
+    token_count: int | None = None
+    introduced_by: int | None = None
+    revises: int | None = None
+    usage: Mapping[str, int] = _NO_USAGE
+    attachments: tuple[Attachment, ...] = ()
+    superseded: bool = False
+    reply_id: int | None = None
+    thought: Thought | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContent:
+    """A message apart from its row: as it is written to the log, and as a session holds it.
+
+    ``turn_id`` is ``None`` for a message that opens a turn or, unless a user says it, joins that of the member before
+    it. ``revises`` is the row that a rewording stands for. Without ``token_count`` it is counted on the first read.
+    ``reasoning`` and ``thought_parts`` are the thoughts of an imported reply, which are never sent. ``reply_id`` is the
+    reply that ended with this call of a tool.
+    """
+
+    thread_id: int
+    role: Role
+    content: str
+    timestamp: datetime
+    turn_id: int | None = None
+    revises: int | None = None
+    preamble: str = ""
+    tool_calls: str | None = None
+    tool_call_id: str | None = None
+    status: Status = Status.COMPLETE
+    model: str | None = None
+    token_count: int | None = None
+    attachments: tuple[Attachment, ...] = ()
+    reasoning: str | None = None
+    thought_parts: str | None = None
+    thought: Thought | None = None
+    superseded: bool = False
+    reply_id: int | None = None
+
+
+def content_of(message: Message) -> MessageContent:
+    """Return the content of a row, to be counted anew wherever it is written."""
+    return MessageContent(
+        thread_id=message.thread_id,
+        role=message.role,
+        content=message.content,
+        timestamp=message.timestamp,
+        turn_id=message.turn_id,
+        preamble=message.preamble,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
+        status=message.status,
+        model=message.model,
+        attachments=message.attachments,
+    )
+
+
+def is_filled(message: Message | MessageContent) -> bool:
+    """Return whether a message has words or attachments."""
+    return bool(message.content.strip() or message.attachments)
+
+
+def is_written(message: Message) -> bool:
+    """Return whether a row has anything in it: the empty row of a reply that never came has nothing."""
+    return bool(message.content or message.tool_calls or message.attachments)
+
+
+def words_of(message: Message | MessageContent) -> str:
+    """Return the content of a message, followed by a line for each of its attachments."""
+    return with_lines(message.content, message.attachments)
+
+
+def is_reply_of_calls(message: Message) -> bool:
+    """Return whether a reply is nothing but calls of tools, which have rows of their own.
+
+    It is empty, whole and without a thought.
+    """
+    is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message) and message.thought is None
+    return is_empty_reply and message.status is Status.COMPLETE
+
+
+def turns(messages: Iterable[Message]) -> list[list[Message]]:
+    """Group neighbouring messages of one turn, in their order."""
+    grouped: list[list[Message]] = []
+    for message in messages:
+        if grouped and grouped[-1][-1].turn_id == message.turn_id:
+            grouped[-1].append(message)
+        else:
+            grouped.append([message])
+    return grouped
+
+
+def last_question(seen: tuple[Message, ...]) -> int:
+    """Return the position of the last question in a context.
+
+    Raises:
+        JournalError: there is none.
+    """
+    asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
+    if asked is None:
+        raise JournalError("There is nothing in context to be answered again.")
+    return asked

@@ -1,0 +1,113 @@
+"""Operations: the rows of the journal, each with its act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.log.rules.acts import Reversal, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.messages import MessageContent
+
+
+_NOTHING_SAID: Mapping[int, str] = MappingProxyType({})
+_NO_NUMBERS: Mapping[int, int] = MappingProxyType({})
+
+
+class Numbers(NamedTuple):
+    """The numbers by which the user knows a persona's threads and operations, by their ids."""
+
+    threads: Mapping[int, int] = _NO_NUMBERS
+    operations: Mapping[int, int] = _NO_NUMBERS
+
+    def thread(self, thread_id: int) -> int:
+        """Return the number of a thread, or its id if a row put in with plain SQL names a thread of another persona."""
+        return self.threads.get(thread_id, thread_id)
+
+    def operation(self, operation_id: int) -> int:
+        """Return the number of an operation, or its id if there is no such row."""
+        return self.operations.get(operation_id, operation_id)
+
+
+NO_NUMBERS = Numbers()
+
+
+@dataclass(frozen=True, slots=True)
+class NewOperation:
+    """An operation about to be stored; ``thread_id`` is ``None`` for one on every thread of the persona.
+
+    Without ``after_message_id`` it lies after the newest message at the moment of storing. ``members`` are rows of the
+    log, or messages that the operation puts there; they become those of its act.
+    """
+
+    persona: str
+    act: Act
+    created_at: datetime
+    thread_id: int | None = None
+    after_message_id: int | None = None
+    members: tuple[int | MessageContent, ...] = ()
+    automatic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One row of the journal; ``number`` is its name for the user, counted per persona.
+
+    ``thread_id`` is ``None`` for an operation on every thread of the persona. ``after_message_id`` is the newest
+    message that lies before the operation. ``automatic`` marks an operation that the user did not ask for: a fold, or
+    the undo by which a retry without a reply takes itself back.
+    """
+
+    id: int
+    act: Act
+    thread_id: int | None
+    after_message_id: int
+    created_at: datetime
+    automatic: bool = False
+    newest_message_id: int | None = None
+    # The id tells operations apart.
+    number: int = field(default=0, compare=False)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The messages that the act puts into the context, by their ids."""
+        return self.act.members
+
+    def members_in(self, thread_id: int) -> tuple[int, ...]:
+        """Return the messages that the act puts into the context of a thread.
+
+        Where the act does not say which members are for which thread, those said in other threads are among them.
+        """
+        by_thread = self.act.members_by_thread()
+        return self.members if by_thread is None else by_thread.get(thread_id, ())
+
+    def brought_into(self, thread_id: int) -> tuple[int, ...]:
+        """Return the messages that the act puts into the context of a thread whichever thread they were said in."""
+        is_for_thread = self.thread_id is not None or self.act.members_by_thread() is not None
+        return self.members_in(thread_id) if is_for_thread else ()
+
+    @property
+    def subject(self) -> Subject | None:
+        """The object of an undo or redo, ``None`` for any other act."""
+        return self.act.subject if isinstance(self.act, Reversal) else None
+
+    @property
+    def made_after(self) -> int:
+        """The newest message of all when it was stored, which for an edit may lie behind ``after_message_id``."""
+        return self.after_message_id if self.newest_message_id is None else self.newest_message_id
+
+    def describe(self, said: Mapping[int, str] = _NOTHING_SAID, numbers: Mapping[int, int] = _NO_NUMBERS) -> str:
+        """Describe the operation to the user.
+
+        ``said`` holds the user messages of undone turns, ``numbers`` the numbers of operations, both by their ids.
+        """
+        if isinstance(self.act, Reversal):
+            subject = self.act.subject
+            return self.act.describe(said.get(subject.turn_id or 0, ""), numbers.get(subject.operation_id or 0))
+        return self.act.describe()

@@ -1,0 +1,139 @@
+"""Threads of a persona: their states, their titles, and finding one by number or title."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+_NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
+
+
+class ThreadState(StrEnum):
+    """The state of a thread, derived from its rows and from the messages that wait for it."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    INTERRUPTED = "interrupted"
+    IDLE = "idle"
+    EMPTY = "empty"
+    CLOSED = "closed"
+
+
+class Thread(NamedTuple):
+    """One conversation with a persona, which the user knows by ``number``.
+
+    ``title`` is the one that the user gave, ``first_words`` the beginning of the first message; both may be empty.
+    ``messages`` counts all rows, whether in view or not.
+    """
+
+    id: int
+    number: int
+    title: str
+    first_words: str
+    created_at: datetime
+    closed_at: datetime | None
+    messages: int
+    last_spoken: datetime | None
+
+    @property
+    def name(self) -> str:
+        """The title or else the first words, in one short line."""
+        return shortened(self.title) or shortened(self.first_words)
+
+    @property
+    def label(self) -> str:
+        """The number, and the name if there is one: ``#3: The trip to Rome``."""
+        return f"#{self.number}: {self.name}" if self.name else f"#{self.number}"
+
+    @property
+    def last_active(self) -> datetime:
+        """The time of the newest message, or else of the opening."""
+        return self.last_spoken or self.created_at
+
+
+class Exchange(NamedTuple):
+    """The last turn of a thread that still counts.
+
+    ``question`` is empty if an operation put in a reply alone. ``status`` is the reply's, ``None`` if there is none.
+    """
+
+    at: datetime
+    question: str
+    reply: str
+    status: Status | None
+
+
+def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: Status | None) -> ThreadState:
+    """Return the state of a thread.
+
+    ``is_running`` if a live process writes a reply in it; ``waiting`` messages of this process wait for it.
+    ``newest_reply`` is the status of the newest reply that still counts, ``None`` if there is none.
+    """
+    if thread.closed_at is not None:
+        return ThreadState.CLOSED
+    if is_running:
+        return ThreadState.RUNNING
+    if waiting:
+        return ThreadState.WAITING
+    # A reply in progress whose process is gone broke off, too.
+    broke_off = newest_reply is not None and newest_reply is not Status.COMPLETE
+    if broke_off:
+        return ThreadState.INTERRUPTED
+    return ThreadState.IDLE if thread.messages else ThreadState.EMPTY
+
+
+def newest_reply(messages: Iterable[Message]) -> Message | None:
+    """Return the last message that is not the user's: a reply, or a call of a tool on the way to one."""
+    return next((row for row in reversed([*messages]) if row.role is not Role.USER), None)
+
+
+def last_exchange(messages: Sequence[Message]) -> Exchange | None:
+    """Return the last turn of the messages in context, without the calls of tools in it; ``None`` if there is none."""
+    if not messages:
+        return None
+    turn = [row for row in messages if row.turn_id == messages[-1].turn_id]
+    question = "\n\n".join(words_of(row) for row in turn if row.role is Role.USER)
+    reply = "\n\n".join(words_of(row) for row in turn if row.role is Role.ASSISTANT and is_filled(row))
+    newest = newest_reply(turn)
+    return Exchange(turn[0].timestamp, question, reply, newest.status if newest else None)
+
+
+def with_newest_closed(threads: Sequence[Thread], most: int) -> list[Thread]:
+    """Return the open threads and the ``most`` closed ones that were active last, in their order."""
+    closed = sorted((each for each in threads if each.closed_at is not None), key=lambda each: each.last_active)
+    listed = {each.id for each in closed[-most:]}
+    return [each for each in threads if each.closed_at is None or each.id in listed]
+
+
+def number_in(typed: str) -> int | None:
+    """Return the number that a text such as ``3`` or ``#3`` consists of, else ``None``."""
+    match = _NUMBER.fullmatch(typed.strip())
+    return int(match[1]) if match else None
+
+
+def named(threads: Iterable[Thread], typed: str) -> list[Thread]:
+    """Return the threads whose title is ``typed``, or else those whose title begins with it; open ones first.
+
+    Case and the number of blanks do not matter; closed threads count only if no open one fits.
+    """
+    wanted = _folded(typed)
+    known = [(_folded(thread.title or thread.first_words), thread) for thread in threads]
+    for is_closed in (False, True):
+        group = [(title, thread) for title, thread in known if (thread.closed_at is not None) is is_closed]
+        found = [thread for title, thread in group if title == wanted]
+        found = found or [thread for title, thread in group if wanted and title.startswith(wanted)]
+        if found:
+            return found
+    return []
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()

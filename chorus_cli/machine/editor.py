@@ -1,0 +1,249 @@
+"""The user's editor, in the foreground of the terminal that Chorus runs in.
+
+It belongs to the same group of processes, so that Ctrl-Z in it stops both and the shell's ``fg`` brings both back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import termios
+import threading
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import EditorError
+from chorus_cli.machine.environment import umask_of, without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+_INPUT, _OUTPUT = 0, 1
+_FALLBACKS = ("editor", "nano", "vi")
+_ADVICE = "Set EDITOR to an editor that is installed, for example: export EDITOR=nano"
+
+# Options to open a file at a line, by editor; vi is separate because BusyBox's vi does not know +LINE.
+_PLUS_LINE = frozenset(
+    {"vim", "gvim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "ne", "mg"}
+)
+_GO_TO = frozenset({"code", "codium", "cursor"})
+_FILE_AND_LINE = frozenset({"subl", "zed", "hx"})
+
+_VIMS = frozenset({"vim", "gvim", "nvim", "view"})
+# No swap file, no viminfo or shada, and after the user's own settings neither undo nor backup files.
+_WITHOUT_TRACES = ["-n", "-i", "NONE", "-c", "set noundofile nobackup nowritebackup"]
+
+# What Ctrl-C and Ctrl-\ send to every process in the foreground.
+_KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
+# And Ctrl-Z, which stops this process too: no handler may touch the terminal then.
+_WHILE_LENT = {**dict.fromkeys(_KEY_SIGNALS, signal.SIG_IGN), signal.SIGTSTP: signal.SIG_DFL}
+# Python ignores the other two.
+_IGNORED_HERE = (*_KEY_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
+
+# Time for an editor that is asked to end to rescue unsaved text.
+_GRACE_SECONDS = 3.0
+
+_PASTES_UNMARKED = b"\x1b[?2004l"
+_SCREEN_GIVEN_BACK = (
+    b"\x1b[?1049l"  # the other screen
+    b"\x1b[?2004l"  # marks around pastes
+    b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l"  # reports of the mouse, and of the window's focus
+    b"\x1b[?1l\x1b>\x1b[>4m"  # other codes for arrows, digits and modified keys
+    b"\x1b[?25h\x1b[0m\r"  # a hidden cursor, colours; what follows begins in the first column
+)
+
+
+_IN_TERMINAL = frozenset(
+    {"vi", "vim", "nvim", "view", "nano", "pico", "ed", "micro", "kak", "joe", "ne", "mg", "hx", "helix"}
+)
+
+
+@dataclass(slots=True)
+class UserEditor:
+    """The editor that ``environment`` names, one at a time; it is started with that environment without its secrets.
+
+    ``alone`` is entered while the editor has the terminal: nothing else may write to it then. Vim is told to keep
+    nothing of a text that ``is_private``; other editors are not known to keep anything outside the text's folder.
+    """
+
+    environment: Mapping[str, str]
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext
+    is_private: bool = False
+    _process_id: int | None = field(default=None, init=False)
+
+    async def open(self, path: Path, line: int | None = None) -> str:
+        """Wait until the user has left the editor; return a sentence if it failed, else an empty text.
+
+        Without a terminal an editor is started all the same, unless it is known to need one: it may have a window of
+        its own, or be a script.
+        An editor that is known to take a line number opens the file at ``line``, counted from 1. The wait must not be
+        cancelled, for the terminal is lent out until it ends.
+
+        Raises:
+            EditorError: no editor can be started, or it needs a terminal and there is none.
+        """
+        command = _command(self.environment)
+        name = Path(command[0]).name
+        has_terminal = os.isatty(_INPUT) and os.isatty(_OUTPUT)
+        if not has_terminal and self.stays_in_terminal():
+            raise EditorError(f"The editor {name} needs a terminal. Open the chat in one (run: chorus) and edit there.")
+        if self.is_private and _names(command[0]) & _VIMS:
+            command += _WITHOUT_TRACES
+        with self.alone(), _terminal_lent() if has_terminal else nullcontext(), _keys_left_to_the_editor():
+            self._process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
+            status = await asyncio.to_thread(self._wait, self._process_id)
+        return _complaint(name, os.waitstatus_to_exitcode(status))
+
+    def end(self) -> None:
+        """Ask the open editor to end, even if it is stopped, and kill it if it does not."""
+        if self._process_id is not None:
+            self._send(self._process_id, signal.SIGTERM, signal.SIGCONT)
+            asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._send, self._process_id, signal.SIGKILL)
+
+    def stays_in_terminal(self) -> bool:
+        """Return whether the editor is known to have no window of its own."""
+        return bool(_names(_command(self.environment)[0]) & _IN_TERMINAL)
+
+    def _wait(self, process_id: int) -> int:
+        _, status = os.waitpid(process_id, 0)
+        # From here on the number may be another process's.
+        self._process_id = None
+        return status
+
+    def _send(self, process_id: int, *signals: signal.Signals) -> None:
+        for each in signals:
+            # It may have ended and been waited for in this moment.
+            with suppress(ProcessLookupError):
+                if process_id == self._process_id:
+                    os.kill(process_id, each)
+
+
+def _command(environment: Mapping[str, str]) -> list[str]:
+    """Return the user's editor with its arguments, or the first usual editor that is installed."""
+    names = ("EDITOR",) if environment.get("TERM") == "dumb" else ("VISUAL", "EDITOR")
+    variable = next((name for name in names if environment.get(name, "").strip()), None)
+    if variable is not None:
+        return _chosen(variable, environment)
+    for name in _FALLBACKS:
+        program = _found(name, environment)
+        if program is not None:
+            return [program]
+    raise EditorError(f"There is no editor: EDITOR is not set, and none of {', '.join(_FALLBACKS)} is found. {_ADVICE}")
+
+
+def _chosen(variable: str, environment: Mapping[str, str]) -> list[str]:
+    value = environment[variable]
+    try:
+        name, *arguments = shlex.split(value)
+    except ValueError as error:
+        raise EditorError(
+            f"{variable} cannot be read: {value} ends within a quote or after a backslash. {_ADVICE}"
+        ) from error
+    program = _found(name, environment)
+    if program is None:
+        raise EditorError(f"{variable} is {value}, but there is no program {name}. {_ADVICE}")
+    return [program, *arguments]
+
+
+def _found(name: str, environment: Mapping[str, str]) -> str | None:
+    return shutil.which(name, path=environment.get("PATH", os.defpath))
+
+
+def _file_at(program: str, path: str, line: int | None) -> list[str]:
+    """Return the arguments that open a file, at a line if the editor is known to take one."""
+    if line is None:
+        return [path]
+    names = _names(program)
+    if "vi" in names:
+        return ["-c", str(line), path]
+    if names & _PLUS_LINE:
+        return [f"+{line}", path]
+    if names & _GO_TO:
+        return ["--goto", f"{path}:{line}"]
+    return [f"{path}:{line}"] if names & _FILE_AND_LINE else [path]
+
+
+def _names(program: str) -> set[str]:
+    """Return the names of a program: its own and its link target's, as editor may lead to vim.basic."""
+    return {Path(program).name, Path(program).resolve().name.partition(".")[0]}
+
+
+def _started(command: list[str], environment: Mapping[str, str]) -> int:
+    """Start the editor, with the signals ignored here set back to default, and return its process id."""
+    try:
+        with _masked(umask_of(environment)):
+            return os.posix_spawn(command[0], command, without_secrets(environment), setsigdef=_IGNORED_HERE)
+    except OSError as error:
+        raise EditorError(f"{command[0]} cannot be started: {error.strerror}. {_ADVICE}") from error
+
+
+@contextmanager
+def _masked(umask: int) -> Iterator[None]:
+    """Set the mask of permissions for a moment: a child has that of its parent. No file of Chorus depends on it."""
+    if umask < 0:
+        yield
+        return
+    before = os.umask(umask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def _terminal_lent() -> Iterator[None]:
+    """Lend the terminal to a child as a shell does, and restore it exactly."""
+    before = termios.tcgetattr(_INPUT)
+    plain = [*before]
+    plain[0] = before[0] | termios.ICRNL
+    plain[1] = before[1] | termios.OPOST
+    plain[3] = before[3] | termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN
+    termios.tcsetattr(_INPUT, termios.TCSANOW, plain)
+    try:
+        os.write(_OUTPUT, _PASTES_UNMARKED)
+        yield
+    finally:
+        # A window that was closed meanwhile needs no restoring.
+        with suppress(termios.error, OSError):
+            _take_back(before)
+
+
+def _take_back(before: list[int | list[bytes | int]]) -> None:
+    """Restore the terminal, and its screen too if a full-screen program died and could not do so itself.
+
+    Such a program reads single keys. One that reads lines has not touched the screen, and restoring it would send the
+    cursor somewhere else.
+    """
+    _, _, _, local_modes, *_ = termios.tcgetattr(_INPUT)
+    if not local_modes & termios.ICANON:
+        os.write(_OUTPUT, _SCREEN_GIVEN_BACK)
+    termios.tcsetattr(_INPUT, termios.TCSANOW, before)
+
+
+@contextmanager
+def _keys_left_to_the_editor() -> Iterator[None]:
+    """Ignore the keys that send signals while an editor may read them as commands.
+
+    The handlers that were set before, such as the event loop's, are restored. Only the main thread can set them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number, handler in _WHILE_LENT.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _complaint(name: str, status: int) -> str:
+    if status < 0:
+        return f"{name} was ended by signal {-status} ({signal.strsignal(-status)})."
+    return f"{name} ended with status {status}." if status else ""

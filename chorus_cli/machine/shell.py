@@ -1,0 +1,165 @@
+"""Commands of the user's shell, each in a session of its own: a group of processes without a terminal.
+
+A watcher in the group waits on a pipe that only this process can write to. When the pipe closes, even because this
+process was killed, the watcher kills the group. It also keeps the number of the group from being used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import JobError
+from chorus_cli.machine.environment import umask_of, withheld_names, without_secrets
+from chorus_cli.machine.processes import marked_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from signal import Signals
+
+    from chorus_cli.machine.states import Leftover
+
+_PLAIN_SHELL = "/bin/sh"
+_READ_BYTES = 65_536
+_MARK, _COMMAND = "CHORUS_JOB", "CHORUS_JOB_COMMAND"
+
+# The watcher is a grandchild that the command does not know, so that no command waits for it as for a child of its own.
+_SCRIPT = f"""
+exec 3<&0 </dev/null
+( ( trap '' HUP INT QUIT TERM; exec >/dev/null 2>&1; read -r line <&3; kill -KILL 0 ) & )
+set -- "${_COMMAND}"; unset {_COMMAND}
+exec "$0" -c "$1" 3<&-
+"""
+
+
+class UserShell:
+    """The user's shell: ``SHELL`` of ``environment``, or the plain one of the system."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = without_secrets(environment)
+        self._umask = umask_of(environment)
+        self._shell = shutil.which(environment.get("SHELL", "")) or _PLAIN_SHELL
+        self._run = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._started = 0
+        self.withheld = withheld_names(environment)
+
+    def start(self, command: str) -> ShellProcess:
+        """Start a command, without input and without a terminal.
+
+        Raises:
+            JobError: it cannot be started.
+        """
+        if "\0" in command:
+            raise JobError("The command contains a NUL character, so no shell can take it.")
+        self._started += 1
+        mark = f"{self._run}-{self._started}"
+        environment = {**self._environment, _MARK: mark, _COMMAND: command}
+        watched, held = os.pipe()
+        try:
+            process = _started(self._shell, environment, watched, self._umask)
+        except (OSError, ValueError) as error:
+            os.close(held)
+            raise JobError(f"The command cannot be started: {error}.") from error
+        finally:
+            os.close(watched)
+        return ShellProcess(process, held, mark)
+
+
+def _started(shell: str, environment: Mapping[str, str], watched: int, umask: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - to run the user's commands is its purpose
+        [_PLAIN_SHELL, "-c", _SCRIPT, shell],
+        stdin=watched,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=dict(environment),
+        start_new_session=True,
+        umask=umask,
+        bufsize=0,
+    )
+
+
+class ShellProcess:
+    """A command that was started.
+
+    Its watcher waits on the pipe ``held``; ``mark`` stands in the environment of all its processes.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], held: int, mark: str) -> None:
+        if process.stdout is None:
+            raise ValueError("The output of the command must be a pipe.")
+        self._process = process
+        self._held: int | None = held
+        self._mark = mark
+        self._output = process.stdout
+        self._loop = asyncio.get_running_loop()
+        self._exit_code: asyncio.Future[int] = self._loop.create_future()
+        self._readability: asyncio.Future[None] | None = None
+        os.set_blocking(self._output.fileno(), False)
+        threading.Thread(target=self._reap, name="job", daemon=True).start()
+
+    async def read(self) -> bytes:
+        """Wait for the next output; empty at its end. Without a reader the command waits too."""
+        while not self._output.closed:
+            try:
+                return os.read(self._output.fileno(), _READ_BYTES)
+            except BlockingIOError:
+                await self._readable()
+        return b""
+
+    async def wait(self) -> int:
+        """Wait until the command ends, and return its exit code, negative for the signal that killed it."""
+        return await asyncio.shield(self._exit_code)
+
+    def send(self, number: Signals) -> None:
+        """Send a signal to the whole group, even if it is suspended."""
+        if self._held is None:
+            return
+        for each in (number, signal.SIGCONT):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, each)
+
+    async def leftovers(self) -> tuple[Leftover, ...]:
+        """Return the processes that the command began and that still run; none where there is no ``/proc``."""
+        return await asyncio.to_thread(marked_processes, f"{_MARK}={self._mark}", f"{_COMMAND}=", self._process.pid)
+
+    def close(self) -> None:
+        """Kill what is left of the group, and read no more output; a second call does nothing."""
+        if self._held is None:
+            return
+        self.send(signal.SIGKILL)
+        os.close(self._held)
+        self._held = None
+        self._loop.remove_reader(self._output.fileno())
+        self._output.close()
+        if self._readability is not None:
+            _fulfil(self._readability)
+
+    async def _readable(self) -> None:
+        self._readability = self._loop.create_future()
+        self._loop.add_reader(self._output.fileno(), _fulfil, self._readability)
+        try:
+            await self._readability
+        finally:
+            if not self._output.closed:
+                self._loop.remove_reader(self._output.fileno())
+
+    def _reap(self) -> None:
+        code = self._process.wait()
+        with suppress(RuntimeError):
+            # After the end of the loop nobody waits.
+            self._loop.call_soon_threadsafe(self._set_exit_code, code)
+
+    def _set_exit_code(self, code: int) -> None:
+        if not self._exit_code.done():
+            self._exit_code.set_result(code)
+
+
+def _fulfil(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,120 @@
+"""The memory as tables: its tiers with bars, and its items with their scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.time.timeline import age, bar, gap
+from chorus_cli.framework.replies import Report, Table, Text
+from chorus_cli.log.rules.wording import local
+from chorus_cli.memory.rules.importance import importance
+from chorus_cli.memory.rules.items import Item, Tier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.memory.rules.checkpoint import FlashReport, MemoryStatistics
+
+_BAR_WIDTH = 20
+_LONGEST_CONTENT = 200
+_ORIGINS = {"capture": "output", "import": "document"}
+_LONG_ORIGINS = {"capture": "the output of a command", "import": "a document"}
+
+
+def drawn_memory(memory: MemoryStatistics, name: str) -> Report:
+    """Draw items and tokens by tier, with ARCHIVED apart."""
+    tiers = (
+        ("HOT", memory.hot_count, memory.hot_tokens),
+        ("WARM", memory.warm_count, memory.warm_tokens),
+        ("COLD", memory.cold_count, memory.cold_tokens),
+    )
+    rows = [
+        (tier, f"{items:,}", _share(items, memory.total_items), f"{tokens:,}", _share(tokens, memory.total_tokens))
+        for tier, items, tokens in tiers
+    ]
+    rows.append(("total", f"{memory.total_items:,}", "", f"{memory.total_tokens:,}", ""))
+    archived = counted(memory.archived_count, "item")
+    lines = [
+        f"ARCHIVED: {archived}, {counted(memory.archived_tokens, 'token')}; /memory checkpoints lists the flash saves.",
+        f"Last update: {local(memory.last_updated)}",
+    ]
+    table = Table(f"Memory of {name}", ("Tier", "Items", "", "Tokens", " "), tuple(rows))
+    return Report((table, Text("\n".join(lines if memory.archived_count else lines[1:]))))
+
+
+def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:
+    """List items, each with its score, the parts of that for type, age and use, accesses, age and source.
+
+    ``origins`` are the changes that brought in those without a source message.
+    """
+    heads = ("Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content")
+    return Table("", heads, tuple(_row(item, now, origins) for item in items), cut=frozenset({"Content"}))
+
+
+def described(item: Item, now: datetime, origin: str) -> Report:
+    """Describe an item, which the change ``origin`` brought in, and show its content."""
+    facts = (
+        ("Item", f"#{item.id}"),
+        ("Type", item.item_type),
+        ("Tier", tier_name(item)),
+        ("Score", f"{score(item, now)} (type + age + use)"),
+        ("Used", f"{_times(item.access_count)}, last on {local(item.last_accessed)}"),
+        ("Remembered", f"{local(item.created_at)}, {gap(now - item.created_at)} ago"),
+        ("From", f"message #{item.source_message_id}" if item.source_message_id else _LONG_ORIGINS.get(origin, "you")),
+        ("Tokens", f"{item.token_count or 0:,}"),
+    )
+    return Report((Table("", ("", ""), facts), Text(item.content)))
+
+
+def flash_saved(report: FlashReport) -> str:
+    """Say what a flash save archived and how many tokens remain."""
+    before, after = f"{report.token_count_before:,} before", f"{report.token_count_after:,} after"
+    lines = [
+        f"Checkpoint {report.checkpoint_id}: {counted(report.items_count, 'item')}, {report.items_archived:,} archived",
+        f", {report.hot_items_retained:,} HOT kept.\n",
+        f"Tokens of active items: {before}, {after} ({report.reduction_percentage:g}% less).",
+    ]
+    if report.items_archived:
+        lines.append(f"\n/memory restore {report.checkpoint_id} brings the archived items back, and so does /undo.")
+    return "".join(lines)
+
+
+def score(item: Item, now: datetime) -> str:
+    """Write the score of an item with its three parts: ``0.81 = 0.40+0.40+0.01``."""
+    parts = importance(item.item_type, item.created_at, item.access_count, now)
+    return f"{parts.total:.2f} = {parts.type_part:.2f}+{parts.age_part:.2f}+{parts.access_part:.2f}"
+
+
+def tier_name(item: Item) -> str:
+    """Name the tier of an item, and say if that is by a pin."""
+    return f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)
+
+
+def capitalized(text: str) -> str:
+    """Return a description as the beginning of a sentence."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _row(item: Item, now: datetime, origins: Mapping[int, str]) -> tuple[str, ...]:
+    parts = importance(item.item_type, item.created_at, item.access_count, now)
+    return (
+        f"#{item.id}",
+        item.item_type,
+        "pinned" if item.pinned and item.tier is Tier.HOT else item.tier,
+        f"{parts.total:.2f}",
+        "+".join(f"{part:.2f}".removeprefix("0") for part in parts),
+        f"{item.access_count:,}",
+        age(now - item.created_at),
+        f"#{item.source_message_id}" if item.source_message_id else _ORIGINS.get(origins.get(item.id, ""), "you"),
+        shortened(item.content, _LONGEST_CONTENT),
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return bar(part / whole, _BAR_WIDTH) if whole else ""
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"

@@ -1,0 +1,266 @@
+"""Changes of memory items, each stored with its operation in one transaction."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import JournalError, MemoryItemError
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules.memory_acts import ItemChange, ItemState, ItemUse, MemoryAct, MemoryChange
+from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.memory.rows import item_rows, item_words
+from chorus_cli.memory.rules.importance import accessed, importance, renewed, tier_of
+from chorus_cli.memory.rules.items import Item, ItemType, Tier, content_hash
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+
+class NewItem(NamedTuple):
+    """An item about to be stored; ``token_count`` counts its content. One that is known is not ``pinned`` by it."""
+
+    item_type: ItemType
+    content: str
+    token_count: int | None = None
+    source_message_id: int | None = None
+    pinned: bool = False
+
+
+class Addition(NamedTuple):
+    """New items of a persona, and how they are added.
+
+    ``change`` is add, import or capture. Items ``by_hand`` are accessed and as young as new ones even if they are
+    known, and come back if they are forgotten or archived; of others the known ones stay as they are. ``title`` names
+    the place that several come from.
+    """
+
+    persona: str
+    items: Sequence[NewItem]
+    change: str
+    now: datetime
+    by_hand: bool = True
+    title: str = ""
+
+
+class Added(NamedTuple):
+    """Items after an addition, in its order, the ids of those that were known and visible, and the operation.
+
+    There is no operation if nothing but accesses was changed. Known items are left out where nothing was done to them.
+    """
+
+    items: tuple[Item, ...]
+    known_ids: frozenset[int]
+    operation: Operation | None
+
+
+class _Present(NamedTuple):
+    item: Item
+    state: ItemState
+
+
+def add(connection: sqlite3.Connection, addition: Addition) -> Added:
+    """Store new items, bring back those that are known but hidden, and store the operation.
+
+    Items of messages that were purged meanwhile are left out.
+
+    Raises:
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    item_rows.adopt(connection, addition.persona)
+    ids: list[int] = []
+    known: set[int] = set()
+    changes: list[ItemChange] = []
+    for new in addition.items:
+        if _is_purged(connection, new.source_message_id):
+            continue
+        present = _known(connection, addition.persona, new.content)
+        if present is None:
+            ids.append(_insert(connection, addition, new))
+            shown = ItemState(visible=True, pinned=True if new.pinned else None)
+            changes.append(ItemChange(ids[-1], ItemState(visible=False), shown))
+        elif addition.by_hand and present.item.id not in ids:
+            ids.append(present.item.id)
+            known |= {present.item.id} if present.state.visible else set()
+            changes += _brought_back(connection, addition, new, present)
+    operation = None
+    if changes:
+        act = MemoryChange(addition.change, tuple(changes), _title(addition, changes))
+        operation = change(connection, addition.persona, act, addition.now)
+    found = {item.id: item for item in item_rows.of_ids(connection, addition.persona, ids)}
+    return Added(tuple(found[id_] for id_ in ids), frozenset(known), operation)
+
+
+def _is_purged(connection: sqlite3.Connection, message_id: int | None) -> bool:
+    (found,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL)", (message_id,)
+    ).fetchone()
+    return bool(found)
+
+
+def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime) -> Operation:
+    """Store a change of items and its operation.
+
+    Raises:
+        JournalError: an item is not in the state before the change, or is gone or forgotten.
+        MemoryItemError: another item has the new content.
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    hidden = item_rows.forgotten_among(connection, [each.item_id for each in act.changes])
+    for each in act.changes:
+        if each.item_id in hidden and each.before.visible is None:
+            raise JournalError(f"Memory item #{each.item_id} was forgotten meanwhile, so nothing was changed.")
+    operation = operation_rows.introduce(connection, NewOperation(persona, act, now))
+    apply(connection, persona, act, operation.id, now)
+    return operation
+
+
+def origins(connection: sqlite3.Connection, persona: str, ids: Iterable[int]) -> dict[int, str]:
+    """Return the change that brought each of some items in, add, import or capture, by their ids."""
+    newest_first = connection.execute(
+        "SELECT json_extract(item.value, '$.id'), json_extract(detail, '$.change') "
+        "FROM operations, json_each(detail, '$.items') AS item WHERE persona = ? AND kind = 'memory' "
+        "AND json_extract(detail, '$.change') IN ('add', 'import', 'capture') "
+        "AND json_extract(item.value, '$.id') IN (SELECT value FROM json_each(?)) ORDER BY operations.id DESC",
+        (persona, json.dumps([*ids])),
+    )
+    return dict(newest_first.fetchall())
+
+
+def put_back(connection: sqlite3.Connection, act: MemoryAct, reversal: NewOperation) -> None:
+    """Change the items by ``act``, which takes another back or repeats it, and store the undo or redo.
+
+    Raises:
+        JournalError: an item was changed again since, or another program has done the same meanwhile.
+        MemoryItemError: another item has the content by now.
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    item_rows.adopt(connection, reversal.persona)
+    operation = operation_rows.introduce_reversal(connection, reversal)
+    apply(connection, reversal.persona, act, operation.id, reversal.created_at)
+
+
+def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operation_id: int, now: datetime) -> None:
+    """Bring the items of an act of the memory into the state after it.
+
+    Raises:
+        JournalError: an item is not in the state before it, or is gone.
+        MemoryItemError: another item has the new content.
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    for each in act.changes:
+        present = _present(connection, persona, each.item_id)
+        if present is not None and each.before.agrees_with(present.state):
+            _store(connection, present, each, operation_id, now)
+        elif not act.passes_over:
+            fate = "is no longer there" if present is None else "was changed again since"
+            raise JournalError(f"Memory item #{each.item_id} {fate}, so nothing was changed.")
+
+
+def _title(addition: Addition, changes: Sequence[ItemChange]) -> str:
+    """Return the first words of a single item, or else the place that the items come from."""
+    if len(changes) > 1:
+        return addition.title
+    return shortened(addition.items[0].content if len(addition.items) == 1 else addition.title)
+
+
+def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) -> int:
+    """Store an item, hidden until its operation is applied."""
+    count, stamp = int(addition.by_hand), timestamps.to_text(addition.now)
+    score = importance(new.item_type, addition.now, count, addition.now).total
+    cursor = connection.execute(
+        "INSERT INTO context_items(persona, item_type, content, importance_score, tier, access_count, created_at, "
+        "last_accessed, source_message_id, content_hash, token_count, forgotten_by) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        (
+            *(addition.persona, new.item_type, new.content, score, tier_of(score), count, stamp, stamp),
+            *(new.source_message_id, content_hash(new.content), new.token_count),
+        ),
+    )
+    item_id = int(cursor.lastrowid or 0)
+    item_words.store(connection, item_id, new.content)
+    return item_id
+
+
+def _brought_back(
+    connection: sqlite3.Connection, addition: Addition, new: NewItem, present: _Present
+) -> list[ItemChange]:
+    """Make a known item as young as a new one, and return its change if it has to come back or gets another type."""
+    item = accessed(present.item._replace(created_at=addition.now), addition.now)
+    wanted = ItemState(visible=True, archived=False, item_type=new.item_type).over(present.state)
+    if wanted == present.state:
+        item_rows.store_scores(connection, [item])
+        return []
+    wanted = wanted._replace(use=_use_of(item))
+    return [ItemChange(item.id, present.state.differing(wanted), wanted.differing(present.state))]
+
+
+def _known(connection: sqlite3.Connection, persona: str, content: str) -> _Present | None:
+    row = connection.execute(
+        "SELECT id FROM context_items WHERE persona = ? AND content_hash = ?", (persona, content_hash(content))
+    ).fetchone()
+    return None if row is None else _present(connection, persona, row[0])
+
+
+def _present(connection: sqlite3.Connection, persona: str, item_id: int) -> _Present | None:
+    row = connection.execute(
+        f"SELECT forgotten_by IS NULL, {item_rows.COLUMNS} FROM context_items WHERE id = ? AND persona = ? "
+        "AND purged_by IS NULL",
+        (item_id, persona),
+    ).fetchone()
+    if row is None:
+        return None
+    visible, *columns = row
+    item = item_rows.item_of(columns)
+    archived = item.tier is Tier.ARCHIVED
+    return _Present(item, ItemState(bool(visible), archived, item.pinned, item.item_type, item.content, _use_of(item)))
+
+
+def _use_of(item: Item) -> ItemUse:
+    return ItemUse(timestamps.to_text(item.created_at), timestamps.to_text(item.last_accessed), item.access_count)
+
+
+def _store(
+    connection: sqlite3.Connection, present: _Present, step: ItemChange, operation_id: int, now: datetime
+) -> None:
+    """Store the new state of an item, with the score and tier that follow from it."""
+    state = step.over(present.state)
+    use = state.use or _use_of(present.item)
+    item = present.item._replace(
+        item_type=ItemType(str(state.item_type)),
+        pinned=bool(state.pinned),
+        tier=Tier.WARM,
+        content=str(state.content),
+        created_at=timestamps.from_text(use.created_at),
+        last_accessed=timestamps.from_text(use.last_accessed),
+        access_count=use.access_count,
+    )
+    item = item._replace(tier=Tier.ARCHIVED) if state.archived else renewed(item, now)
+    item_rows.store_scores(connection, [item])
+    connection.execute(
+        "UPDATE context_items SET item_type = ?, pinned = ?, "
+        "forgotten_by = CASE WHEN ? THEN NULL ELSE COALESCE(forgotten_by, ?) END WHERE id = ?",
+        (item.item_type, item.pinned, state.visible, operation_id, item.id),
+    )
+    if item.content != present.item.content:
+        _reword(connection, item)
+
+
+def _reword(connection: sqlite3.Connection, item: Item) -> None:
+    hashed = content_hash(item.content)
+    other = connection.execute(
+        "SELECT id, forgotten_by IS NOT NULL FROM context_items WHERE persona = ? AND content_hash = ? AND id <> ?",
+        (item.persona, hashed, item.id),
+    ).fetchone()
+    if other:
+        forgotten = "; it is forgotten, and adding the text again brings it back" if other[1] else ""
+        raise MemoryItemError(f"Memory item #{other[0]} has this content already{forgotten}.")
+    connection.execute(
+        "UPDATE context_items SET content = ?, content_hash = ?, token_count = NULL WHERE id = ?",
+        (item.content, hashed, item.id),
+    )
+    item_words.store(connection, item.id, item.content)

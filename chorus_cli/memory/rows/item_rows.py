@@ -1,0 +1,294 @@
+"""Rows of memory items: reading them, and renewing their scores and tiers.
+
+Only visible items are read: one that an operation hides, ``forgotten_by``, is in no list, prompt or count. The best
+come first: pinned ones, then by score, then the last accessed.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.time import timestamps
+from chorus_cli.memory.rows import item_words
+from chorus_cli.memory.rules.checkpoint import TierTotal
+from chorus_cli.memory.rules.importance import accessed, renewed
+from chorus_cli.memory.rules.items import Item, ItemType, Tier, content_hash
+from chorus_cli.storage import meta_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+RENEWED_EVERY = timedelta(minutes=5)
+COLUMNS = (
+    "id, persona, item_type, content, importance_score, tier, created_at, last_accessed, pinned, access_count, "
+    "source_message_id, token_count"
+)
+_VISIBLE = "persona = :persona AND forgotten_by IS NULL"
+_NOT_ADOPTED = f"FROM context_items WHERE {_VISIBLE} AND content_hash IS NULL"
+_BEST_FIRST = "ORDER BY pinned DESC, importance_score DESC, last_accessed DESC, id DESC"
+_AMONG = "id IN (SELECT value FROM json_each(:ids))"
+_SAME_SCORE = 1e-6
+
+
+class ItemHead(NamedTuple):
+    """An item for a completion: its id, its type, and the first 80 characters of its content."""
+
+    id: int
+    item_type: str
+    beginning: str
+
+
+def item_of(row: Sequence[object]) -> Item:
+    """Return the item of a row of ``COLUMNS``.
+
+    Raises:
+        DatabaseDamagedError: the row cannot be read.
+    """
+    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, source, tokens = row
+    try:
+        created, last = timestamps.from_text(str(created_at)), timestamps.from_text(str(last_accessed))
+    except ValueError as error:
+        raise DatabaseDamagedError(f"Memory item {id_} cannot be read ({error}).") from error
+    return Item(
+        int(str(id_)),
+        str(persona),
+        ItemType(str(item_type)),
+        str(content),
+        float(str(score)),
+        Tier(str(tier)),
+        created,
+        last,
+        bool(pinned),
+        int(str(count or 0)),
+        None if source is None else int(str(source)),
+        None if tokens is None else int(str(tokens)),
+    )
+
+
+def of_id(connection: sqlite3.Connection, persona: str, item_id: int) -> Item | None:
+    """Return an item of a persona, ``None`` if there is none or it is forgotten."""
+    return next(iter(of_ids(connection, persona, (item_id,))), None)
+
+
+def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int) -> bool:
+    """Return whether a persona had an item and forgot it; those of an earlier persona of the folder do not count."""
+    row = connection.execute(
+        "SELECT 1 FROM context_items WHERE id = ? AND persona = ? AND forgotten_by IS NOT NULL "
+        "AND content_hash IS NOT NULL",
+        (item_id, persona),
+    ).fetchone()
+    return row is not None
+
+
+def is_content_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> bool:
+    """Return whether a persona had an item of exactly this content and forgot it."""
+    row = connection.execute(
+        "SELECT 1 FROM context_items WHERE persona = ? AND content_hash = ? AND forgotten_by IS NOT NULL",
+        (persona, content_hash(content)),
+    ).fetchone()
+    return row is not None
+
+
+def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -> list[Item]:
+    """Return those of some items that a persona has, in order of id."""
+    return _items(connection, persona, f"AND {_AMONG} ORDER BY id", ids=json.dumps([*ids]))
+
+
+def listing(
+    connection: sqlite3.Connection, persona: str, tier: Tier | None = None, item_type: ItemType | None = None
+) -> list[Item]:
+    """Return the items of a persona, of one tier or type if that is given, best first."""
+    conditions = ("AND tier = :tier " if tier else "") + ("AND item_type = :item_type " if item_type else "")
+    return _items(connection, persona, f"{conditions}{_BEST_FIRST}", tier=tier, item_type=item_type)
+
+
+def hot(connection: sqlite3.Connection, persona: str, limit: int) -> list[Item]:
+    """Return the HOT items of a persona, best first."""
+    return _items(connection, persona, f"AND tier = 'HOT' {_BEST_FIRST} LIMIT :limit", limit=limit)
+
+
+def has_cold(connection: sqlite3.Connection, persona: str) -> bool:
+    """Return whether a persona has a COLD item, by its tier of the last renewal."""
+    found = connection.execute(
+        f"SELECT 1 FROM context_items WHERE {_VISIBLE} AND tier = 'COLD' LIMIT 1", {"persona": persona}
+    ).fetchone()
+    return found is not None
+
+
+def newest_heads(connection: sqlite3.Connection, persona: str) -> list[ItemHead]:
+    """Return the heads of the newest items of a persona, newest first, at most 300."""
+    found = connection.execute(
+        f"SELECT id, item_type, substr(content, 1, 80) FROM context_items WHERE {_VISIBLE} ORDER BY id DESC LIMIT 300",
+        {"persona": persona},
+    ).fetchall()
+    return [ItemHead(*row) for row in found]
+
+
+def matching(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items of a persona that an FTS5 expression finds, best match first.
+
+    Raises:
+        IndexDamagedError: the index of the words cannot be read.
+    """
+    ids = item_words.matching(connection, persona, expression, limit)
+    found = {item.id: item for item in of_ids(connection, persona, ids)}
+    return [found[id_] for id_ in ids if id_ in found]
+
+
+def number(connection: sqlite3.Connection, persona: str) -> int:
+    """Return the number of items of a persona."""
+    (found,) = connection.execute(
+        f"SELECT COUNT(*) FROM context_items WHERE {_VISIBLE}", {"persona": persona}
+    ).fetchone()
+    return int(found)
+
+
+def totals(connection: sqlite3.Connection, persona: str) -> Mapping[Tier, TierTotal]:
+    """Return items and tokens of a persona by tier; an item that is not counted yet has no tokens."""
+    found = connection.execute(
+        f"SELECT tier, COUNT(*), COALESCE(SUM(token_count), 0) FROM context_items WHERE {_VISIBLE} GROUP BY tier",
+        {"persona": persona},
+    ).fetchall()
+    return {Tier(tier): TierTotal(items, tokens) for tier, items, tokens in found}
+
+
+def updated_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+    """Return the time of the last access or renewal of a persona's items, ``None`` if there was none."""
+    (accessed_at,) = connection.execute(
+        f"SELECT MAX(last_accessed) FROM context_items WHERE {_VISIBLE}", {"persona": persona}
+    ).fetchone()
+    moments = [renewed_at(connection, persona), timestamps.from_text(accessed_at) if accessed_at else None]
+    return max((moment for moment in moments if moment), default=None)
+
+
+def forgotten_among(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
+    """Return those of some items that are forgotten."""
+    found = connection.execute(
+        f"SELECT id FROM context_items WHERE {_AMONG} AND forgotten_by IS NOT NULL", {"ids": json.dumps([*ids])}
+    ).fetchall()
+    return {id_ for (id_,) in found}
+
+
+def newest_forgetting(connection: sqlite3.Connection, persona: str) -> int:
+    """Return the newest operation that hides an item of a persona now, 0 if there is none."""
+    (newest,) = connection.execute(
+        "SELECT MAX(forgotten_by) FROM context_items WHERE persona = ? AND forgotten_by IS NOT NULL", (persona,)
+    ).fetchone()
+    return int(newest or 0)
+
+
+def uncounted(connection: sqlite3.Connection, persona: str) -> Mapping[int, str]:
+    """Return the contents whose tokens are not counted yet, by id."""
+    found = connection.execute(
+        f"SELECT id, content FROM context_items WHERE {_VISIBLE} AND token_count IS NULL", {"persona": persona}
+    ).fetchall()
+    return dict(found)
+
+
+def store_token_counts(connection: sqlite3.Connection, contents: Mapping[int, str], counts: Mapping[int, int]) -> None:
+    """Store the token counts of contents by id; a content that was changed meanwhile stays uncounted."""
+    connection.executemany(
+        "UPDATE context_items SET token_count = ? WHERE id = ? AND content = ?",
+        [(counts[id_], id_, content) for id_, content in contents.items()],
+    )
+
+
+def count_access(connection: sqlite3.Connection, persona: str, ids: Collection[int], now: datetime) -> None:
+    """Count one more access of some items at ``now``, and renew their scores and tiers."""
+    store_scores(connection, [accessed(item, now) for item in of_ids(connection, persona, ids)])
+
+
+def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) -> bool:
+    """Return whether five minutes have passed since the last renewal, or an item was put in with plain SQL since.
+
+    A clock that was set back behind the last renewal makes one due too. An empty memory needs none.
+    """
+    if not number(connection, persona):
+        return False
+    last = renewed_at(connection, persona)
+    if last is None or not timedelta() <= now - last < RENEWED_EVERY:
+        return True
+    return connection.execute(f"SELECT 1 {_NOT_ADOPTED} LIMIT 1", {"persona": persona}).fetchone() is not None
+
+
+def renewed_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+    """Return the time of the last renewal, ``None`` if there was none."""
+    text = meta_rows.value(connection, meta_rows.memory_renewed_key(persona))
+    return timestamps.from_text(text) if text else None
+
+
+def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
+    """Give every active item the score and tier of ``now``; return the number of rows that changed.
+
+    Items that were put in with plain SQL get their hash and are indexed.
+
+    Raises:
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    adopt(connection, persona)
+    items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
+    changed = [new for old in items if _differ(old, new := renewed(old, now))]
+    store_scores(connection, changed)
+    meta_rows.store(connection, meta_rows.memory_renewed_key(persona), timestamps.to_text(now))
+    return len(changed)
+
+
+def adopt(connection: sqlite3.Connection, persona: str) -> None:
+    """Fill in the hashes of items that were put in or changed with plain SQL, and index them.
+
+    One whose content another item has gets a mark in place of the hash, which no content has.
+
+    Raises:
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    found = connection.execute(f"SELECT id, content {_NOT_ADOPTED}", {"persona": persona}).fetchall()
+    for id_, content in found:
+        for mark in (f"copy {id_}", content_hash(content)):
+            connection.execute("UPDATE OR IGNORE context_items SET content_hash = ? WHERE id = ?", (mark, id_))
+        item_words.store(connection, id_, content)
+
+
+def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
+    """Store scores, tiers and accesses."""
+    connection.executemany(
+        "UPDATE context_items SET importance_score = ?, tier = ?, access_count = ?, last_accessed = ?, created_at = ? "
+        "WHERE id = ?",
+        [
+            (
+                item.importance_score,
+                item.tier,
+                item.access_count,
+                timestamps.to_text(item.last_accessed),
+                timestamps.to_text(item.created_at),
+                item.id,
+            )
+            for item in items
+        ],
+    )
+
+
+def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) -> None:
+    """Hide the items of an earlier persona of the same name for good.
+
+    Without their hashes, equal contents of the new one are new items.
+    """
+    connection.execute(
+        "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), content_hash = NULL WHERE persona = ?",
+        (operation_id, persona),
+    )
+
+
+def _items(connection: sqlite3.Connection, persona: str, rest: str, **values: object) -> list[Item]:
+    found = connection.execute(
+        f"SELECT {COLUMNS} FROM context_items WHERE {_VISIBLE} {rest}", {"persona": persona, **values}
+    ).fetchall()
+    return [item_of(row) for row in found]
+
+
+def _differ(old: Item, new: Item) -> bool:
+    return old.tier is not new.tier or abs(old.importance_score - new.importance_score) > _SAME_SCORE

@@ -1,0 +1,202 @@
+"""Which memory items a user's message refers to: by number, or by words that are rare among the items.
+
+Words are folded as SQLite's tokenizer ``unicode61 remove_diacritics 2`` folds them, so that their frequencies can be
+looked up among the terms of the full-text index. Characters of scripts without blanks are terms of their own there
+(``set_apart``); of these, each two neighbours in Chinese, Korean or Katakana make a word.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.log.rules.search_query import APART, set_apart
+from chorus_cli.memory.rules.prompt import tokens_in_request
+from chorus_cli.memory.rules.sections import fences, outside_fences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from chorus_cli.memory.rules.items import Item
+
+MOST_WORDS = 32
+_FEWEST_LETTERS, _FEWEST_WITH_DIGIT = 3, 2
+_ALWAYS_RARE, _RARE_SHARE = 3, 0.05
+
+# Grammar, and the small change of requests to an assistant
+_ENGLISH = """
+    about above across add after again against all almost along already also although always among and another any
+    anyone anything are aren around ask away back because been before behind being below between both but came can
+    cannot change come could couldn did didn does doesn doing don done down during each either else enough even ever
+    every everything explain few find first for from further get gets getting give given gives goes going gone good
+    got great had hadn has hasn have haven having hello help her here hers herself hey him himself his how however
+    idea into isn its itself just keep know last least less let like look made make makes many may maybe mean might
+    mine more most much must mustn myself need needs neither never new next nor not nothing now off often okay once
+    one only onto other others our ours ourselves out over own per perhaps please problem put question quite rather
+    read really right said same say says see seem seems shall she should shouldn show since some someone something
+    sorry still such sure take tell than thank thanks that the their theirs them themselves then there these they
+    thing things think this those though through thus till time today too toward try trying two under understand
+    until upon use used using very via want wanted wants was wasn way well went were weren what whatever when where
+    whether which while who whole whom whose why will with within without won work works would wouldn write wrong
+    yes yet you your yours yourself yourselves
+"""
+_GERMAN = """
+    aber alle als andere auch auf aus bei bekommen bevor bin bis bist bitte dafur danke dann daruber das dass davon
+    dein dem den denke denken denkst denn der des dich die dies diese diesem diesen dieser dieses dir doch dort
+    durch ein eine einem einen einer eines euch fur gegen geht gibt habe haben hast hat hatte hier ich ihm ihn ihr
+    ihre immer ins ist jetzt kann kannst kein keine konnen mach machen macht mal man mein meine mich mir mit muss
+    nach nicht nichts noch nun nur oder ohne sag sage sagen schon sehr sein seine sich sie sind soll uber und uns
+    unser unter viel vom von vor waren warum weil wenn wer werden wie wieder wir wird wissen wurde zum zur zwischen
+"""
+_FRENCH = """
+    ainsi alors apres aussi autre aux avec avoir avons bien bonjour ceci cela celle ces cet cette chez chose choses
+    comme dans depuis dire dis dites donc elle elles encore entre est etait ete etre faire fait faites faut ici ils
+    leur leurs lui mais merci mes moi moins mon nos notre nous ont par parce pas peut peux plait plus pour pourquoi
+    pouvez pouvoir quand que quel quelle qui quoi sans ses son sont sous suis sur tes toi tous tout toute tres une
+    vers veut veux voici vos votre vous
+"""
+# Spanish, Portuguese and Italian
+_SOUTHERN = """
+    ahora algo alla anche ancora antes aqui asi cada che chi com como con cosa cosas cual cuando dal dalla dar del
+    della delle desde despues dio dois donde dos ela ele ella ellos entao eran eres esa ese eso essa esse esta estan
+    estas este esto estoy fare favor foi fue gli gracias grazie hacer hasta hay isso isto las loro los mas meu mia
+    mio mis muito muy nada nao nel nella noi nosso nuestro obrigado otra otro para pela pelo perche pero poi porque
+    puede puedes qual quando questa questo quien quiero sao sei sem ser seu sia sin sobre solo sono sua sul suo sus
+    tambem tambien tanto tem tengo tiempo tiene tudo tutti tutto uma una uno unos usted voce
+"""
+# Dutch, Swedish, Danish and Norwegian
+_NORTHERN = """
+    aan alleen andra att bij blev dat denna dese det detta deze dig dit doen door dus een efter eller ett fra geen
+    gij haar heb hebben heeft het hij hoe hvad hvis hvor hvordan ikke inte jag jeg jij jou jouw kan kunnen maar mag
+    mee meer mig mijn moet naar niet niets nog nogle och ons onze ook skal som tack takk tegen til toch tot uit van
+    var vart veel vid vil voor vore waar waarom wat weg werd wij worden zal zei zich zij zijn zou
+"""
+FUNCTION_WORDS = frozenset(f"{_ENGLISH} {_GERMAN} {_FRENCH} {_SOUTHERN} {_NORTHERN}".split())
+"""Words that carry grammar and not subject, folded, of languages in which much is written to models.
+
+They are those of three letters or more, since shorter words are never looked for, among the most frequent of each
+language, with the verbs and greetings of a request. A language that is not here loses little: the frequencies of
+``rare_words`` rule common words out as soon as there are items in that language.
+"""
+
+
+def references(text: str) -> set[int]:
+    """Return the item numbers that a message names as ``#12``, outside fences, addresses and words such as ``C#12``."""
+    lines = text.replace("\r\n", "\n")
+    pattern = _patterns().reference
+    return {
+        int(match[1])
+        for start, end in outside_fences(lines, fences(lines))
+        for word in lines[start:end].split()
+        if "#" in word
+        for match in pattern.finditer(word.partition("://")[0])
+    }
+
+
+def meaningful_words(text: str) -> list[str]:
+    """Return the first 32 words of a message that may name a subject, folded, each once.
+
+    They have three letters or more, or two characters with a digit among them, and are neither function words nor the
+    numbers of references.
+    """
+    found: dict[str, None] = {}
+    for word in _words(text):
+        found[word] = None
+        if len(found) == MOST_WORDS:
+            break
+    return list(found)
+
+
+def index_terms(words: Iterable[str]) -> list[str]:
+    """Return the terms of the index that make up words, each once: those whose frequency ``rare_words`` asks for."""
+    return list(dict.fromkeys(term for word in words for term in _terms(word)))
+
+
+def rare_words(words: Iterable[str], frequency: Mapping[str, int], items: int) -> list[str]:
+    """Return the words that some item has, but at most three of ``items`` or 5 % of them, whichever is more.
+
+    ``frequency`` is the number of items that have a term. A word of several terms is as frequent as the rarest.
+    """
+    most = max(_ALWAYS_RARE, _RARE_SHARE * items)
+    return [word for word in words if 0 < min(frequency.get(term, 0) for term in _terms(word)) <= most]
+
+
+def match_query(words: Iterable[str]) -> str:
+    """Return an FTS5 expression that finds any of the words, in which nothing is syntax; empty if there is no word."""
+    quoted = (set_apart(word).strip(APART).replace('"', '""') for word in words)
+    return " OR ".join(f'"{word}"' for word in quoted)
+
+
+def best_within(items: Sequence[Item], token_room: int, most: int) -> list[Item]:
+    """Return at most ``most`` items that fit into ``token_room``, in order of id.
+
+    Pinned items come first, then those with the best score; of equal ones the last accessed. An item that has no room
+    is left out, and a smaller one after it may still fit.
+    """
+    ranked = sorted(items, key=lambda item: (item.pinned, item.importance_score, item.last_accessed, item.id))
+    chosen: list[Item] = []
+    for item in reversed(ranked):
+        if len(chosen) == most:
+            break
+        tokens = tokens_in_request(item)
+        if tokens <= token_room:
+            chosen.append(item)
+            token_room -= tokens
+    return sorted(chosen, key=lambda item: item.id)
+
+
+def _words(text: str) -> Iterator[str]:
+    for run in _patterns().run.finditer(text):
+        if run[0].isdecimal() and text[max(run.start() - 1, 0)] == "#":
+            continue
+        pieces = [piece for piece in set_apart(run[0]).split(APART) if piece]
+        yield from (word for word in map(_folded, pieces) if _is_meaningful(word))
+        yield from (first + second for first, second in pairwise(pieces) if _make_a_word(first, second))
+
+
+def _make_a_word(*pieces: str) -> bool:
+    return all(_patterns().ideograph.fullmatch(piece) for piece in pieces)
+
+
+def _is_meaningful(word: str) -> bool:
+    has_digit = any(character.isdecimal() for character in word)
+    return len(word) >= (_FEWEST_WITH_DIGIT if has_digit else _FEWEST_LETTERS) and word not in FUNCTION_WORDS
+
+
+def _folded(word: str) -> str:
+    return word.lower() if word.isascii() else "".join(map(_folded_character, _patterns().mark.sub("", word)))
+
+
+@cache
+def _folded_character(character: str) -> str:
+    """Return a character without case, and without marks if it is a letter from A to Z with marks."""
+    parts = unicodedata.normalize("NFD", character)
+    if len(parts) > 1 and parts[0].isascii() and parts[0].isalpha():
+        return parts[0].lower()
+    folded = character.casefold()
+    return folded if len(folded) == 1 else character.lower()
+
+
+def _terms(word: str) -> list[str]:
+    return set_apart(word).replace(APART, " ").split()
+
+
+class _Patterns(NamedTuple):
+    reference: re.Pattern[str]
+    run: re.Pattern[str]
+    mark: re.Pattern[str]
+    ideograph: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    marks = r"\u0300-\u0331"
+    return _Patterns(
+        reference=re.compile(r"(?<![\w&/#])#([1-9][0-9]{0,17})(?![\w#]|\.[0-9])"),
+        run=re.compile(rf"(?:[^\W_][{marks}]*)+"),
+        mark=re.compile(f"[{marks}]"),
+        ideograph=re.compile(r"[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]"),
+    )

@@ -1,0 +1,253 @@
+"""The memory of a persona: items that are remembered, corrected, pinned, forgotten and recalled."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import MemoryItemError
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.log.rules.memory_acts import ItemChange, ItemState, MemoryChange
+from chorus_cli.memory.rows import item_changes, item_rows
+from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
+from chorus_cli.memory.rules.capture import Captured, captured
+from chorus_cli.memory.rules.checkpoint import MemoryStatistics, statistics_of
+from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_content
+from chorus_cli.memory.rules.sections import sections
+from chorus_cli.memory.service.finding import found
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.log.rules.memory_acts import MemoryAct
+    from chorus_cli.log.rules.operations import NewOperation, Operation
+    from chorus_cli.memory.rows.item_rows import ItemHead
+    from chorus_cli.memory.service.access import MemoryAccess
+    from chorus_cli.memory.service.flash import FlashSaves
+    from chorus_cli.personas.rules.persona import Persona
+
+MOST_RECALLED = 20
+_LONGEST_INLINE = 20_000
+"""A text of more characters takes longer than a frame of the screen, so that it is looked through in a thread."""
+
+
+class Remembered(NamedTuple):
+    """An item that was added by hand; without an operation it was known, and was only accessed."""
+
+    item: Item
+    operation: Operation | None
+    was_known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memories of all personas, each by the persona's slug."""
+
+    access: MemoryAccess
+    flashes: FlashSaves
+
+    async def remember(
+        self,
+        slug: str,
+        item_type: ItemType,
+        content: str,
+        source_message_id: int | None = None,
+        *,
+        revives: bool = True,
+    ) -> Remembered:
+        """Add an item by hand, which is its first access; equal content is stored once.
+
+        A known item is accessed and made as young as a new one; a forgotten or archived one comes back. Without
+        ``revives``, as for a model, a forgotten one stays so.
+
+        Raises:
+            MemoryItemError: the content is blank or too long, or forgotten and must not be revived.
+        """
+        new = NewItem(item_type, checked_content(content), None, source_message_id)
+        if not revives and await self.access.read(item_rows.is_content_forgotten, slug, new.content):
+            raise MemoryItemError("The user has asked to forget this.")
+        added = await self._add(Addition(slug, [new], "add", self._now))
+        (item,) = added.items
+        return Remembered(item, added.operation, item.id in added.known_ids)
+
+    async def import_sections(self, slug: str, markdown: str, source: str) -> Added:
+        """Add the sections of a document as PRD_SECTION items; ``source`` names the document to the user.
+
+        Raises:
+            MemoryItemError: there are no sections.
+        """
+        contents = await asyncio.to_thread(sections, markdown)
+        if not contents:
+            raise MemoryItemError(f"{source} holds no text, so nothing was imported.")
+        items = [NewItem(ItemType.PRD_SECTION, checked_content(content)) for content in contents]
+        return await self._add(Addition(slug, items, "import", self._now, title=source))
+
+    async def capture(
+        self, persona: Persona, text: str, source_message_id: int | None, *, is_output: bool = False, title: str = ""
+    ) -> Added:
+        """Add the code, errors and test results in a message or in the output of a command, if the setting allows it.
+
+        ``title`` names the source to the user if it is no message. Known items stay as they are, forgotten ones too.
+        The result is empty if there is nothing new.
+        """
+        found: Sequence[Captured] = ()
+        if persona.settings.auto_memory and len(text) <= _LONGEST_INLINE:
+            found = captured(text, is_output=is_output)
+        elif persona.settings.auto_memory:
+            found = await asyncio.to_thread(captured, text, is_output=is_output)
+        if not found:
+            return Added((), frozenset(), None)
+        items = [NewItem(each.item_type, each.content, None, source_message_id) for each in found]
+        source = title or f"message #{source_message_id}"
+        return await self._add(Addition(persona.slug, items, "capture", self._now, by_hand=False, title=source))
+
+    async def listing(self, slug: str, tier: Tier | None = None, item_type: ItemType | None = None) -> Sequence[Item]:
+        """Return the items of a persona, of one tier or type if that is given, best first."""
+        await self.renew_if_due(slug)
+        await self.access.count_missing(slug)
+        await self.access.read_heads(slug)
+        return await self.access.read(item_rows.listing, slug, tier, item_type)
+
+    async def statistics(self, slug: str) -> MemoryStatistics:
+        """Return items and tokens by tier; the last update is the newest access or renewal."""
+        await self.renew_if_due(slug)
+        await self.access.count_missing(slug)
+        await self.access.read_heads(slug)
+        totals = await self.access.read(item_rows.totals, slug)
+        updated = await self.access.read(item_rows.updated_at, slug)
+        return statistics_of(slug, totals, updated or self._now)
+
+    async def item(self, slug: str, item_id: int) -> Item:
+        """Return an item without counting an access.
+
+        Raises:
+            MemoryItemError: there is none, or it is forgotten.
+        """
+        found = await self.access.read(item_rows.of_id, slug, item_id)
+        if found is not None:
+            return found
+        if await self.access.read(item_rows.is_forgotten, slug, item_id):
+            raise MemoryItemError(
+                f"Memory item #{item_id} is forgotten. /context ops lists the operation, and undoing it brings it back."
+            )
+        raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows those there are.")
+
+    async def show(self, slug: str, item_id: int) -> Item:
+        """Return an item and count an access.
+
+        Raises:
+            MemoryItemError: there is none, or it is forgotten.
+        """
+        await self.item(slug, item_id)
+        await self.count_access(slug, (item_id,))
+        await self.access.count_missing(slug)
+        return await self.item(slug, item_id)
+
+    async def origins(self, slug: str, items: Iterable[Item]) -> Mapping[int, str]:
+        """Return the change that brought in each item without a source message: add, import or capture, by its id."""
+        without_message = [item.id for item in items if item.source_message_id is None]
+        return await self.access.read(item_changes.origins, slug, without_message) if without_message else {}
+
+    async def edit(self, item: Item, content: str) -> Operation | None:
+        """Replace the content of an item as it was read, and count an access; ``None`` if the content is the same.
+
+        Raises:
+            MemoryItemError: the content is blank or too long, or another item has it.
+            JournalError: the item was changed since it was read.
+        """
+        checked = checked_content(content)
+        if checked == item.content:
+            return None
+        state = ItemChange(item.id, ItemState(content=item.content), ItemState(content=checked))
+        operation = await self._change(item.persona, MemoryChange("edit", (state,), shortened(checked)))
+        await self.count_access(item.persona, (item.id,))
+        await self.access.count_missing(item.persona)
+        return operation
+
+    async def pin(self, slug: str, item_id: int) -> Operation:
+        """Keep an item HOT whatever its score; an archived one comes back.
+
+        Raises:
+            MemoryItemError: there is none, or it is pinned already.
+        """
+        item = await self.item(slug, item_id)
+        if item.pinned:
+            raise MemoryItemError(f"Memory item #{item_id} is pinned already.")
+        archived = True if item.tier is Tier.ARCHIVED else None
+        before = ItemState(archived=archived, pinned=False)
+        after = ItemState(archived=False if archived else None, pinned=True)
+        return await self._change(slug, _of_one("pin", item, before, after))
+
+    async def unpin(self, slug: str, item_id: int) -> Operation:
+        """Let an item have the tier of its score again.
+
+        Raises:
+            MemoryItemError: there is none, or it is not pinned.
+        """
+        item = await self.item(slug, item_id)
+        if not item.pinned:
+            raise MemoryItemError(f"Memory item #{item_id} is not pinned.")
+        return await self._change(slug, _of_one("unpin", item, ItemState(pinned=True), ItemState(pinned=False)))
+
+    async def forget(self, slug: str, item_id: int) -> Operation:
+        """Hide an item from every prompt, list and restore; an undo brings it back.
+
+        Raises:
+            MemoryItemError: there is none, or it is forgotten already.
+        """
+        item = await self.item(slug, item_id)
+        return await self._change(slug, _of_one("forget", item, ItemState(visible=True), ItemState(visible=False)))
+
+    async def put_back(self, act: MemoryAct, reversal: NewOperation) -> None:
+        """Change items by ``act``, the inverse of an undone one or the repeated one, and store the undo or redo.
+
+        Raises:
+            JournalError: an item was changed again since, or another program has done the same meanwhile.
+            MemoryItemError: another item has the content by now.
+        """
+        await self.access.write(item_changes.put_back, act, reversal)
+        await self.access.read_heads(reversal.persona)
+
+    async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
+        """Return the HOT and WARM items that a query names or has words of, best match first."""
+        await self.renew_if_due(slug)
+        items = await self.access.read(found, slug, text, limit)
+        if not items:
+            await self.access.check_index()
+            items = await self.access.read(found, slug, text, limit)
+        return items
+
+    async def count_access(self, slug: str, ids: Collection[int]) -> None:
+        """Count one more access of some items, and renew their scores and tiers."""
+        if ids:
+            await self.access.write(item_rows.count_access, slug, ids, self._now)
+
+    async def renew_if_due(self, slug: str) -> None:
+        """Renew the scores and tiers of a persona's items, at most every five minutes."""
+        await self.access.renew_if_due(slug)
+
+    def offers(self, slug: str) -> Sequence[ItemHead]:
+        """Return the newest items for completion, as they were read last; they are read in the background."""
+        return self.access.heads(slug)
+
+    async def _add(self, addition: Addition) -> Added:
+        tokens = await self.access.count(item.content for item in addition.items)
+        items = [item._replace(token_count=tokens[item.content]) for item in addition.items]
+        added = await self.access.write(item_changes.add, addition._replace(items=items))
+        await self.access.read_heads(addition.persona)
+        return added
+
+    async def _change(self, slug: str, change: MemoryChange) -> Operation:
+        operation = await self.access.write(item_changes.change, slug, change, self._now)
+        await self.access.read_heads(slug)
+        return operation
+
+    @property
+    def _now(self) -> datetime:
+        return self.access.clock.now()
+
+
+def _of_one(change: str, item: Item, before: ItemState, after: ItemState) -> MemoryChange:
+    return MemoryChange(change, (ItemChange(item.id, before, after),), shortened(item.content))

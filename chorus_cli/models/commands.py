@@ -1,0 +1,117 @@
+"""``/cost``: the costs of replies and summaries, and the spending of today beside its budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.time import timespan
+from chorus_cli.framework.arguments import Candidate, Parameter
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Report, Table, Text
+from chorus_cli.log.rules.wording import local
+from chorus_cli.models.rules.costs import CostLine, DaySpending, without_price
+from chorus_cli.models.service.costs import CostReport, Grouping
+from chorus_cli.services import Services
+
+GROUP: CommandGroup[Services] = CommandGroup("")
+
+_BY = re.compile(rf"(?:(?P<time>.*\S)\s+|)by\s+(?P<grouping>{'|'.join(Grouping)})", re.DOTALL | re.IGNORECASE)
+_BY_SOMETHING = re.compile(r"(?:.*\s|)by\s+\S+", re.DOTALL | re.IGNORECASE)
+_SINCE = re.compile(r"since\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCost:
+    """The time from which on costs are summed, ``None`` for all, and their grouping."""
+
+    since: datetime | None = None
+    grouping: Grouping = Grouping.MODEL
+
+
+def _asked_cost(text: str, now: datetime) -> AskedCost:
+    match = _BY.fullmatch(text.strip())
+    if match is None and _BY_SOMETHING.fullmatch(text.strip()):
+        raise CommandError(f"Cannot read {quoted(text.strip())}: after by comes {enumerated([*Grouping], 'or')}.")
+    grouping = Grouping(match["grouping"].casefold()) if match else Grouping.MODEL
+    time = _SINCE.sub("", (match["time"] or "") if match else text.strip(), count=1)
+    return AskedCost(timespan.parse(time, now, after_since=True).before(now) if time else None, grouping)
+
+
+def _offered(_services: object, text: str) -> Sequence[Candidate]:
+    before = text.removesuffix(text.rpartition("by")[2]).removesuffix("by")
+    return [Candidate(f"{before}by {grouping}", f"a line for each {grouping}") for grouping in Grouping]
+
+
+WANTED = Parameter(
+    f"time] [by {'|'.join(Grouping)}",
+    _asked_cost,
+    "since when, such as 7d or since monday; at the end by and the kind of lines",
+    _offered,
+)
+
+
+@GROUP.command("cost")
+async def cost(services: Services, wanted: Annotated[AskedCost | None, WANTED] = None) -> Report:
+    """Show the cost of replies and summaries, as far as it is known, and how much of the prompts came from a cache.
+
+    It is computed from the tokens that providers reported and litellm's prices. Thoughts are part of the completion.
+
+    Examples:
+        /cost
+        /cost 7d by day
+        /cost by persona
+    """
+    asked = wanted or AskedCost()
+    report = await services.log.costs.report(asked.grouping, asked.since)
+    return Report((*cost_report(report).parts, Text(await _today(services))))
+
+
+def cost_report(report: CostReport) -> Report:
+    """Return a report as a table with the total in its last row."""
+    since = f" since {local(report.since)}" if report.since else ""
+    if not report.lines:
+        return Report((Text(f"No reply with a known number of tokens{since}."),))
+    has_thoughts = report.total.tokens.thought > 0
+    thoughts = ("Thoughts",) if has_thoughts else ()
+    heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Completion", *thoughts, "Cost")
+    lines = [*report.lines, *([report.total] if len(report.lines) > 1 else [])]
+    priced = "replies and summaries" if report.summaries.summaries else "replies"
+    rows = tuple(_row(line, has_thoughts=has_thoughts) for line in lines)
+    table = Table(f"Cost of {priced}{since}, in tokens and USD", heads, rows)
+    notes = (_of_summaries(report.summaries), without_price(report.total))
+    return Report((table, *(Text(note) for note in notes if note)))
+
+
+def _of_summaries(line: CostLine) -> str:
+    """Say how much of a report is summaries; empty if there are none."""
+    if not line.summaries:
+        return ""
+    asked, tokens = counted(line.summaries, "request"), line.tokens
+    return (
+        f"This includes {asked} for summaries ({tokens.prompt:,} prompt and {tokens.completion:,} completion tokens, "
+        f"cost {line.cost_text})."
+    )
+
+
+def _row(line: CostLine, *, has_thoughts: bool) -> tuple[str, ...]:
+    tokens = line.tokens
+    thoughts = (tokens.thought,) if has_thoughts else ()
+    figures = (line.replies, tokens.prompt, tokens.cached, tokens.completion, *thoughts)
+    return (line.key, *(f"{figure:,}" for figure in figures), line.cost_text)
+
+
+async def _today(services: Services) -> str:
+    costs, target = services.log.costs, services.focus.target()
+    today, budget = await costs.today(), target.persona.settings.budget
+    if budget is not None:
+        return DaySpending.of(today, budget).sentence
+    if today.cost or await costs.is_priced(target.choice.model):
+        return f"Today: {today.cost_text}. /settings set budget 5 warns you when a day has cost that much."
+    return f"Today: {today.cost_text}. A budget counts only models whose price is known."

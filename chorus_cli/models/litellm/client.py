@@ -1,0 +1,328 @@
+"""The model client for all providers that litellm knows; it streams their replies."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.text.redaction import redact, secrets_in
+from chorus_cli.core.text.surrogates import PairJoiner
+from chorus_cli.log.rules.calls import CallAssembly
+from chorus_cli.machine.clock import Patience, Pauses
+from chorus_cli.models.litellm import library
+from chorus_cli.models.litellm.errors import litellm_error
+from chorus_cli.models.litellm.thoughts import ThinkingBlocks, effort_arguments, rule_of, with_own_thoughts
+from chorus_cli.models.providers import providers
+from chorus_cli.models.providers.attached import not_stored
+from chorus_cli.models.providers.chat_messages import (
+    accepted_messages,
+    chat_message,
+    marked_messages,
+    reply_limit,
+    wants_markers,
+)
+from chorus_cli.models.providers.error_bodies import cut_text
+from chorus_cli.models.providers.failures import Asked, silence_error
+from chorus_cli.models.providers.providers import named
+from chorus_cli.models.providers.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
+from chorus_cli.models.providers.tool_calling import call_pieces, refuses_choice, tool_arguments
+from chorus_cli.models.rules.costs import CACHED, THOUGHT, WRITTEN
+from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence, Sequence
+
+    from chorus_cli.models.providers.attached import Load
+    from chorus_cli.models.providers.model_map import ModelMap
+    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.request import ModelRequest
+    from chorus_cli.models.rules.thoughts import Echo
+
+_Answer = TypeVar("_Answer")
+
+# litellm's own limit on a silent socket; the timeouts here are always shorter.
+_SOCKET_TIMEOUT_SECONDS = 600
+_CLOSING_SECONDS = 1.0
+_MOST_CHUNKS = 32
+_VERTEX = ("vertex_ai", "vertex_ai_beta")
+_CACHE_NAMES = {CACHED: "cached_tokens", WRITTEN: "cache_creation_tokens"}
+_USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+
+class _Delta(Protocol):
+    """The text in a chunk; reasoning models also have ``reasoning_content``."""
+
+    content: str | None
+
+
+class _Choice(Protocol):
+    delta: _Delta
+    finish_reason: str | None
+
+
+class _Chunk(Protocol):
+    """One piece of a stream; the last may have usage and no choice."""
+
+    choices: Sequence[_Choice]
+
+
+class _Stream(Protocol):
+    """litellm's stream, with the chunks as the provider sent them.
+
+    If the provider sent no finish reason, the chunks have an invented ``stop``; only ``received_finish_reason`` is
+    reliable. For Gemini it is always ``None``: there ``intermittent_finish_reason``
+    has the reason of the newest chunk, with ``stop`` invented for one that had none.
+    """
+
+    received_finish_reason: str | None
+    intermittent_finish_reason: str | None
+    chunks: MutableSequence[_Chunk]
+
+    async def __anext__(self) -> _Chunk: ...
+
+    async def aclose(self) -> None: ...
+
+
+class _UnprocessableError(Exception):
+    """A 422: litellm drops the parameters that the provider rejects, retries, and returns nothing if that fails."""
+
+    status_code = 422
+
+
+class LiteLLMClient:
+    """A ``ModelClient`` for every model but the embedded one.
+
+    litellm reads keys from the process's own environment; ``environment`` holds the servers' addresses and the secrets
+    that must not be shown, ``model_map`` tells which models cache prompts. The first token may take
+    ``first_token_seconds``, and no later chunk more than ``gap_seconds``. ``load`` returns the bytes of attachments.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        model_map: ModelMap,
+        *,
+        first_token_seconds: float = 300,
+        gap_seconds: float = 60,
+        load: Load = not_stored,
+    ) -> None:
+        self._load = load
+        self._environment = environment
+        self._model_map = model_map
+        self._first_token_seconds = first_token_seconds
+        self._gap_seconds = gap_seconds
+        self._pauses = Pauses()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the reply as it arrives, and ``ReplyEnd`` last.
+
+        Closing the generator, or cancelling its reader, closes the connection.
+
+        Raises:
+            ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
+        """
+        problem = request_problem(request.model, self._environment)
+        if problem:
+            raise ModelError(redact(problem, secrets_in(self._environment)))
+        begun = False
+        patience = Patience(self._first_token_seconds)
+        stream = await self._in_time(self._ask(request), request, patience, begun=begun)
+        reply = _Reply(is_gemini=_is_gemini(request.model))
+        try:
+            while True:
+                if begun:
+                    patience = Patience(self._gap_seconds)
+                chunk = await self._in_time(_next_chunk(stream), request, patience, begun=begun)
+                if chunk is None:
+                    break
+                _forget_texts(stream)
+                for event in reply.events(chunk):
+                    begun = True
+                    yield event
+                await self._pauses.after_chunk()
+            for event in reply.end(stream):
+                yield event
+        finally:
+            await _close(stream)
+
+    def echo(self, model: str) -> Echo:
+        """Return which of its thoughts ``model`` is sent again."""
+        return rule_of(model, self._environment).echo
+
+    def warm(self, _model: str) -> None:
+        """Import all that the first request needs, which takes seconds; any thread may do so.
+
+        Raises:
+            ModelError: litellm is not installed.
+        """
+        library.warm()
+
+    async def _ask(self, request: ModelRequest) -> _Stream:
+        litellm = library.loaded()
+        if litellm is None:
+            # The import takes two seconds and may be in progress already.
+            litellm = await library.load_beside()
+        arguments = self._arguments(request)
+        try:
+            stream: _Stream | None = await litellm.acompletion(**arguments)
+        except Exception as error:
+            text = cut_text(str(error))
+            if "tool_choice" not in arguments or not refuses_choice(getattr(error, "status_code", None), text):
+                raise
+            # A server that knows no tool_choice may take tools all the same.
+            del arguments["tool_choice"]
+            stream = await litellm.acompletion(**arguments)
+        if stream is None:
+            raise _UnprocessableError
+        return stream
+
+    def _arguments(self, request: ModelRequest) -> dict[str, object]:
+        """Return the arguments for litellm; its own retries are off, because they would be invisible."""
+        arguments: dict[str, object] = {
+            "model": request.model,
+            "messages": self._messages(request),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_retries": 0,
+            "num_retries": 0,
+            "timeout": _SOCKET_TIMEOUT_SECONDS,
+        }
+        if request.temperature is not None:
+            arguments["temperature"] = request.temperature
+        most = reply_limit(request, self._model_map)
+        if most is not None:
+            arguments["max_tokens"] = most
+        if is_ollama(request.model) and request.context_tokens is not None:
+            # Without num_ctx Ollama reserves a few thousand tokens and silently cuts longer prompts.
+            arguments["num_ctx"] = request.context_tokens
+        arguments |= effort_arguments(request, self._environment)
+        return arguments | tool_arguments(request) | self._server_arguments(request.model)
+
+    def _messages(self, request: ModelRequest) -> list[dict[str, object]]:
+        rule = rule_of(request.model, self._environment)
+        with_markers = wants_markers(request.model, self._model_map)
+        return [
+            with_own_thoughts(marked.message, chat_message(marked, self._load), rule)
+            for marked in marked_messages(accepted_messages(request), with_markers=with_markers)
+        ]
+
+    def _server_arguments(self, model: str) -> dict[str, object]:
+        """Return the address and the key that litellm would not find by itself.
+
+        Without an address it sends requests for LM Studio or vLLM to OpenAI; and it requires a key for every
+        OpenAI-compatible server, even a local one that needs none.
+        """
+        address = request_address(model, self._environment)
+        if not address:
+            return {}
+        if (
+            named(model).provider == "openai"
+            and is_on_this_machine(address)
+            and not self._environment.get("OPENAI_API_KEY")
+        ):
+            return {"api_base": address, "api_key": "none-needed"}
+        return {"api_base": address}
+
+    async def _in_time(
+        self, awaitable: Awaitable[_Answer], request: ModelRequest, patience: Patience, *, begun: bool
+    ) -> _Answer:
+        """Await one answer of litellm with ``patience``, and turn its errors into ``ModelError``."""
+        try:
+            return await patience.wait_for(awaitable)
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - litellm raises what its many libraries raise
+            if patience.is_over:
+                seconds = self._gap_seconds if begun else self._first_token_seconds
+                raise silence_error(request.model, seconds, begun=begun) from None
+            # Its chain may hold a key, and chains are printed to log files.
+            raise litellm_error(error, self._asked(request.model)) from None
+
+    def _asked(self, model: str) -> Asked:
+        address = request_address(model, self._environment)
+        key_variable = providers.key_variable(model, self._environment)
+        return Asked(model, address, secrets_in(self._environment), key_variable=key_variable)
+
+
+class _Reply:
+    """One reply being received: its chunks become events."""
+
+    def __init__(self, *, is_gemini: bool) -> None:
+        self._is_gemini = is_gemini
+        self._text = PairJoiner()
+        self._reasoning = PairJoiner()
+        self._calls = CallAssembly()
+        self._blocks = ThinkingBlocks()
+        self._finish_reason: str | None = None
+        self._usage: object = None
+
+    def events(self, chunk: _Chunk) -> Iterator[ModelEvent]:
+        """Yield the texts of ``chunk``, and keep its calls, its finish reason and its usage for the end."""
+        self._usage = getattr(chunk, "usage", None) or self._usage
+        for choice in chunk.choices[:1]:
+            self._finish_reason = choice.finish_reason or self._finish_reason
+            for piece in call_pieces(choice.delta):
+                self._calls.add(piece)
+            self._blocks.take(choice.delta)
+            if reasoning := self._reasoning.join(getattr(choice.delta, "reasoning_content", None) or ""):
+                yield ReasoningDelta(reasoning)
+            if text := self._text.join(choice.delta.content or ""):
+                yield self._said(text)
+
+    def end(self, stream: _Stream) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and the end as the provider reported it."""
+        if text := self._text.rest():
+            yield self._said(text)
+        received = stream.received_finish_reason
+        if self._is_gemini:
+            # A cleanly cut reply may pass as complete, but never a complete one as cut.
+            received = received or stream.intermittent_finish_reason
+        finish_reason = None if received is None else self._finish_reason or received
+        usage = _reported_usage(self._usage, stream.chunks)
+        yield ReplyEnd(finish_reason, usage, self._calls.calls(), self._blocks.written())
+
+    def _said(self, text: str) -> TextDelta:
+        self._blocks.said(text)
+        return TextDelta(text)
+
+
+def _is_gemini(model: str) -> bool:
+    """Return whether ``model`` speaks Google's own protocol; Vertex has also models that do not."""
+    provider, _, name = model.partition("/")
+    return provider == "gemini" or (provider in _VERTEX and "gemini" in name)
+
+
+async def _next_chunk(stream: _Stream) -> _Chunk | None:
+    try:
+        return await stream.__anext__()
+    except StopAsyncIteration:
+        return None
+
+
+def _forget_texts(stream: _Stream) -> None:
+    """Keep few of the chunks of litellm, which at the end would put them all together for a log that nobody reads.
+
+    It compares the last two, takes the names from the first, and the usage from those that have one.
+    """
+    if len(stream.chunks) > _MOST_CHUNKS:
+        stream.chunks[1:-2] = [chunk for chunk in stream.chunks[1:-2] if getattr(chunk, "usage", None)]
+
+
+async def _close(stream: _Stream) -> None:
+    """Close the connection; errors no longer matter."""
+    with suppress(Exception):
+        async with asyncio.timeout(_CLOSING_SECONDS):
+            await stream.aclose()
+
+
+def _reported_usage(total: object, chunks: Sequence[_Chunk]) -> dict[str, int]:
+    """Return the token counts that the provider reported; none if litellm only estimated them."""
+    if not any(getattr(chunk, "usage", None) for chunk in chunks):
+        return {}
+    details = getattr(total, "prompt_tokens_details", None)
+    figures = {name: getattr(total, name, None) for name in _USAGE_NAMES}
+    figures |= {name: getattr(details, theirs, None) or None for name, theirs in _CACHE_NAMES.items()}
+    figures[THOUGHT] = getattr(getattr(total, "completion_tokens_details", None), THOUGHT, None) or None
+    return {name: figure for name, figure in figures.items() if isinstance(figure, int)}

@@ -1,0 +1,176 @@
+"""How much a model thinks: the setting ``effort`` in the parameters of each provider.
+
+A level that a model lacks is its next one: ``none`` is the least of a model that cannot but think.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chorus_cli.models.providers.providers import ProtocolName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chorus_cli.models.providers.providers import Endpoint
+    from chorus_cli.models.rules.request import ModelRequest
+
+# Parameters by effort, those of a request without one under the empty name.
+_Efforts = dict[str, dict[str, Any]]
+_UNSET, _LEVELS = "", ("low", "medium", "high")
+_RESPONSES, _GEMINIS = ProtocolName.RESPONSES.value, "thinkingConfig"
+
+
+class _Row(NamedTuple):
+    """The parameters of the ``models``, a pattern, of a provider, or of all models of a protocol."""
+
+    provider: str
+    models: str
+    efforts: _Efforts
+
+
+def _named(none: str = "none", low: str = "low", medium: str = "medium", high: str = "high") -> dict[str, str]:
+    return {"none": none, "low": low, "medium": medium, "high": high}
+
+
+def _effort(*names: str) -> _Efforts:
+    return {effort: {"reasoning_effort": name} for effort, name in _named(*names).items()}
+
+
+def _switch(*, on: dict[str, Any], off: dict[str, Any]) -> _Efforts:
+    return {"none": off} | dict.fromkeys(_LEVELS, on)
+
+
+def _claude(*, by_itself: bool, off: dict[str, Any] | None) -> _Efforts:
+    """Return what a Claude takes that chooses how much to think, maybe without being asked, and maybe never not."""
+    seen = {"thinking": {"type": "adaptive", "display": "summarized"}}
+    levels = {level: seen | {"output_config": {"effort": level}} for level in _LEVELS}
+    return {_UNSET: seen if by_itself else {}, "none": levels["low"] if off is None else off, **levels}
+
+
+def _claude_budget(tokens: int) -> dict[str, Any]:
+    return {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+
+
+def _responses(*names: str) -> _Efforts:
+    seen: _Efforts = {_UNSET: {"reasoning": {"summary": "auto"}}}
+    return seen | {
+        effort: {"reasoning": {"effort": name, "summary": "auto"}} for effort, name in _named(*names).items()
+    }
+
+
+def _gemini(name: str, none: object, low: object, medium: object, high: object) -> _Efforts:
+    levels = {"none": none, "low": low, "medium": medium, "high": high}
+    seen = {"includeThoughts": True}
+    return {_UNSET: {_GEMINIS: seen}} | {effort: {_GEMINIS: seen | {name: level}} for effort, level in levels.items()}
+
+
+def _minimax(efforts: _Efforts) -> _Efforts:
+    split = {"reasoning_split": True}
+    return {effort: split | efforts.get(effort, {}) for effort in (_UNSET, "none", *_LEVELS)}
+
+
+_DISABLED: dict[str, Any] = {"thinking": {"type": "disabled"}}
+_ENABLED: dict[str, Any] = {"thinking": {"type": "enabled"}}
+_BUDGET, _LEVEL = "thinkingBudget", "thinkingLevel"
+
+_ROWS: tuple[_Row, ...] = (
+    # platform.claude.com/docs/en/build-with-claude: adaptive-thinking, effort, extended-thinking
+    _Row("anthropic", r"claude-(?:fable|mythos|opus-5-5)", _claude(by_itself=True, off=None)),
+    _Row("anthropic", r"claude-sonnet-5-5", _claude(by_itself=True, off={"thinking": {"type": "between_tools"}})),
+    _Row("anthropic", r"claude-(?:opus|sonnet|haiku)-[5-9]", _claude(by_itself=True, off=_DISABLED)),
+    _Row("anthropic", r"claude-(?:opus|sonnet|haiku)-4-[6-9](?:\D|$)", _claude(by_itself=False, off={})),
+    _Row(
+        "anthropic",
+        r"claude-(?:3-7|(?:opus|sonnet|haiku)-4)",
+        {"low": _claude_budget(2_048), "medium": _claude_budget(8_192), "high": _claude_budget(16_384)},
+    ),
+    _Row("anthropic", "", {}),
+    # developers.openai.com/api/docs/guides/reasoning
+    _Row(_RESPONSES, r"gpt-5-pro", _responses("high", "high", "high")),
+    _Row(_RESPONSES, r"gpt-.*-pro", _responses("medium", "medium")),
+    _Row(_RESPONSES, r"o\d|gpt-5\.1-codex|gpt-6-astra|gpt-6\.1-sol", _responses("low")),
+    _Row(_RESPONSES, r"gpt-5(?:-mini|-nano|-codex)?(?:-20|$)", _responses("minimal")),
+    _Row(_RESPONSES, "", _responses()),
+    _Row("openai", r"o\d", _effort("low")),
+    # ai.google.dev/gemini-api/docs/thinking
+    _Row("gemini", r"gemini-2\.5-pro", _gemini(_BUDGET, 128, 1_024, 8_192, 24_576)),
+    _Row("gemini", r"gemini-2\.5", _gemini(_BUDGET, 0, 1_024, 8_192, 24_576)),
+    _Row("gemini", r"gemma", _gemini(_LEVEL, "minimal", "high", "high", "high")),
+    _Row("gemini", r"gemini-3-pro", _gemini(_LEVEL, "low", "low", "high", "high")),
+    _Row("gemini", r"gemini-(?:3\.[178]|[4-9])", _gemini(_LEVEL, "low", "low", "medium", "high")),
+    _Row("gemini", "", _gemini(_LEVEL, "minimal", "low", "medium", "high")),
+    # api-docs.deepseek.com/guides/thinking_mode
+    _Row("deepseek", "", {"none": _DISABLED} | {level: _ENABLED | {"reasoning_effort": level} for level in _LEVELS}),
+    # platform.kimi.ai/docs: guide/use-kimi-k2-thinking-model, guide/use-reasoning-effort
+    _Row("moonshot", r"kimi-k2\.[56]", _switch(on=_ENABLED, off=_DISABLED)),
+    _Row("moonshot", r"kimi-k2", {}),
+    _Row("moonshot", r"kimi-k", _effort("low", "low", "high")),
+    # docs.z.ai/guides/capabilities/thinking-mode
+    _Row("zai", r"glm-(?:5\.[3-9]|[6-9])", _effort("low", "low", "high")),
+    _Row("zai", r"glm-5\.2", _effort()),
+    _Row("zai", "", _switch(on=_ENABLED, off=_DISABLED)),
+    # platform.minimax.io/docs/api-reference/text-openai-api
+    _Row("minimax", r"(?i)minimax-m2", _minimax({})),
+    _Row("minimax", "", _minimax(_switch(on={"thinking": {"type": "adaptive"}}, off=_DISABLED))),
+    # help.aliyun.com/zh/model-studio/deep-thinking
+    _Row("dashscope", "", _switch(on={"enable_thinking": True}, off={"enable_thinking": False})),
+    # docs.x.ai/docs/guides/reasoning
+    _Row("xai", r"grok-3-mini", _effort("none", "low", "high")),
+    _Row("xai", r"grok-4\.3", _effort()),
+    _Row("xai", r"grok-4\.[4-9](?!\d)", _effort("low")),
+    _Row("xai", "", {}),
+    # docs.mistral.ai/capabilities/reasoning
+    _Row("mistral", r"mistral-large-4", _effort("low")),
+    _Row("mistral", r"magistral-.*-\d", {}),
+    _Row("mistral", "", _effort("none", "high", "high")),
+    # console.groq.com/docs/reasoning and inference-docs.cerebras.ai/capabilities/reasoning
+    _Row("groq", r"qwen", _effort("none", "default", "default", "default")),
+    _Row("groq", "", _effort("low")),
+    _Row("cerebras", r"gpt-oss", _effort("low")),
+    _Row("cerebras", r"kimi-k3|zai-glm-5", _effort("low", "low", "high")),
+    _Row("cerebras", "", {"none": {"reasoning_effort": "none"}}),
+    # docs.together.ai/docs/reasoning-overview
+    _Row("together_ai", "", _effort() | {"none": {"reasoning": {"enabled": False}}}),
+    # openrouter.ai/docs/use-cases/reasoning-tokens
+    _Row("openrouter", "", {effort: {"reasoning": {"effort": effort}} for effort in ("none", *_LEVELS)}),
+    _Row("perplexity", "", {}),
+    _Row("", "", _effort()),
+)
+"""The first row that matches counts; above the rows of each provider is where it publishes its parameters."""
+
+
+class ChosenEffort(NamedTuple):
+    """The parameters of a request that say how much to think.
+
+    ``optional`` has the names by which an error may refuse them, and what is left out then.
+    """
+
+    parameters: dict[str, Any]
+    optional: dict[str, str]
+
+
+NO_EFFORT = ChosenEffort({}, {})
+
+
+def chosen_effort(request: ModelRequest, endpoint: Endpoint) -> ChosenEffort:
+    """Return the parameters for the effort of a request, but for those that the server has refused."""
+    provider = _RESPONSES if endpoint.protocol is ProtocolName.RESPONSES else endpoint.provider
+    told = f"effort {request.effort}" if request.effort else ""
+    told = "" if told in endpoint.refused else told
+    rows = (row for row in _ROWS if row.provider in {provider, ""} and re.match(row.models, endpoint.model))
+    found = next(rows).efforts.get(request.effort if request.effort and told else _UNSET, {})
+    parameters = {name: value for name, value in found.items() if name not in endpoint.refused}
+    names = ((each, told or name) for name, value in parameters.items() for each in _error_names(name, value))
+    return ChosenEffort(parameters, dict(names))
+
+
+def _error_names(name: str, value: object) -> Iterator[str]:
+    """Yield the names that errors have for a parameter and for what it is made of."""
+    yield name
+    if name == _GEMINIS:
+        yield "thinking"
+    for inner in value if isinstance(value, dict) else ():
+        yield f"{name}.{inner}"
+        yield re.sub(r"(?=[A-Z])", "_", inner).lower()

@@ -1,0 +1,271 @@
+"""Failures of requests to models: as their clients find them, and the sentences that tell them to the user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from chorus_cli.core.errors import ModelError, RequestRejectedError, ToolsRefusedError
+from chorus_cli.core.text.redaction import redact
+from chorus_cli.models.providers.error_bodies import (
+    cut,
+    cut_text,
+    is_out_of_credit,
+    is_overflow,
+    is_wrong_key,
+    message_in,
+    retry_delay,
+    status_in,
+)
+from chorus_cli.models.providers.tool_calling import refuses_tools
+from chorus_cli.models.rules.choice import PROVIDERS
+from chorus_cli.models.rules.events import ARRIVED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LONGEST_SENTENCE = 300
+
+_LONGEST_WORDS = 160
+_LONGEST_NAME = 60
+_LONGEST_ADVICE = 130
+
+# Providers whose key is not called after them; of all others it is PROVIDER_API_KEY.
+_KEY_VARIABLES = {
+    **{provider.prefix.removesuffix("/"): provider.key_variable for provider in PROVIDERS},
+    "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "bedrock_converse": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "ollama_chat": "OLLAMA_API_KEY",
+    "vertex_ai": "GOOGLE_APPLICATION_CREDENTIALS",
+}
+
+
+class Trouble(Enum):
+    """A failure without an answer of the provider, or with one that makes no sense."""
+
+    UNKNOWN_MODEL = "unknown model"
+    NO_KEY = "no key"
+    UNREACHABLE = "unreachable"
+    NOT_HTTP = "not HTTP"
+    UNANSWERED = "unanswered"
+    BROKE_OFF = "broke off"
+    INVALID_RESPONSE = "invalid response"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed request.
+
+    ``trouble`` is ``None`` if the provider answered with an error: then ``status`` is its HTTP status (``None`` for an
+    error event in a stream, whose body may imply one), ``body`` its body, decoded if it was JSON, and ``headers`` its
+    headers, in lower case. ``words`` is the cause in a few words, as ``connection refused``; empty if unknown. Body and
+    words are cut at `limits.ERROR_WORDS`.
+    """
+
+    trouble: Trouble | None = None
+    status: int | None = None
+    body: object = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    words: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "body", cut(self.body))
+        object.__setattr__(self, "words", cut_text(self.words))
+
+
+class FailedError(Exception):
+    """A request has failed; ``failure`` tells how."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.words or str(failure.trouble or failure.status))
+        self.failure = failure
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The model of a failed request, its server's address, and the secrets that no sentence may show.
+
+    ``provider`` is the provider, by default the prefix of the model's name; ``key_variable`` the variable whose key was
+    sent, by default the usual one of the provider.
+    """
+
+    model: str
+    address: str = ""
+    secrets: Sequence[str] = field(default=(), repr=False)
+    provider: str = ""
+    key_variable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of failure: templates of its sentences, whether a provider answered, and whether a retry may succeed."""
+
+    problem: str
+    advice: str
+    answered: bool = True
+    retryable: bool = False
+
+
+_UNKNOWN_MODEL = _Kind(
+    "litellm does not know the model {model}",
+    "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
+    answered=False,
+)
+_NO_KEY = _Kind("There is no key for {model}", "Set {key}, or choose another model with /model", answered=False)
+_UNREACHABLE = _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True)
+_NOT_HTTP = _Kind("The server of {model}{place} does not speak HTTP", "Correct its address", answered=False)
+_UNANSWERED = _Kind("{model}{place} did not answer in time", "Try again", answered=False, retryable=True)
+_BROKE_OFF = _Kind("The reply of {model} broke off", ARRIVED.rstrip("."), answered=False)
+_INVALID_RESPONSE = _Kind(
+    "The provider of {model} sent an invalid response", "Try again later", answered=False, retryable=True
+)
+_OTHER = _Kind("The request to {model} failed", "Try another model with /model", answered=False)
+
+_NO_CREDIT = _Kind("The account for {model} is out of credit", "Check its plan, or choose another model with /model")
+_TOO_LONG = _Kind(
+    "The request is too long for {model}",
+    "Start over with /new, shrink the window with /context, or set context_token_limit to the model's limit",
+)
+_WRONG_KEY = _Kind("The provider of {model} rejected the key", "Check {key}")
+_REDIRECTED = _Kind("The server of {model}{place} redirects elsewhere, status {status}", "Correct its address")
+_REJECTED = _Kind(
+    "The provider of {model} rejected the request",
+    "Check the persona's settings, choose another model with /model, or begin anew with /new",
+)
+_TIMED_OUT = _Kind("The provider of {model} timed out with status {status}", "Try again", retryable=True)
+_FAILING = _Kind("The provider of {model} is failing or overloaded, status {status}", "Try again later", retryable=True)
+
+_BY_STATUS = {
+    HTTPStatus.UNAUTHORIZED: _WRONG_KEY,
+    HTTPStatus.PAYMENT_REQUIRED: _NO_CREDIT,
+    HTTPStatus.FORBIDDEN: _Kind("The provider of {model} denied access", "Check {key} and its permissions"),
+    HTTPStatus.NOT_FOUND: _Kind("There is no model {model}{place}", "{find}"),
+    HTTPStatus.REQUEST_TIMEOUT: _TIMED_OUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _TOO_LONG,
+    HTTPStatus.TOO_MANY_REQUESTS: _Kind("{model} is rate limited", "Try again {wait}", retryable=True),
+    HTTPStatus.GATEWAY_TIMEOUT: _TIMED_OUT,
+}
+_BY_TROUBLE = {
+    Trouble.UNKNOWN_MODEL: _UNKNOWN_MODEL,
+    Trouble.NO_KEY: _NO_KEY,
+    Trouble.UNREACHABLE: _UNREACHABLE,
+    Trouble.NOT_HTTP: _NOT_HTTP,
+    Trouble.UNANSWERED: _UNANSWERED,
+    Trouble.BROKE_OFF: _BROKE_OFF,
+    Trouble.INVALID_RESPONSE: _INVALID_RESPONSE,
+}
+_TRY_AGAIN = "Try again, or choose another model with /model."
+_WORDLESS = {_UNKNOWN_MODEL, _NO_KEY, _NOT_HTTP, _UNANSWERED}
+_OVERFLOWING = {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
+_WITHOUT_CREDIT = {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
+_CHECK_SERVER = "Check that its server is running and the network is up"
+
+
+def model_error(failure: Failure, asked: Asked) -> ModelError:
+    """Return the sentences for ``failure``.
+
+    They are one line of at most 300 characters without any of the secrets, with the provider's own words in
+    parentheses where they help.
+    """
+    status = failure.status if failure.body is None or failure.status else status_in(failure.body)
+    kind = _kind(failure, status)
+    wait = _retry_after_seconds(failure) if kind.retryable else None
+    facts = _facts(asked) | {"status": status, "wait": "later" if wait is None else f"in {wait:g} s"}
+    advice = _shortened(redact(kind.advice.format_map(facts), asked.secrets), _LONGEST_ADVICE) + "."
+    problem = redact(kind.problem.format_map(facts), asked.secrets)
+    words = "" if kind in _WORDLESS else redact(_words(failure), asked.secrets)
+    is_about_tools = refuses_tools(status, _words(failure))
+    error_class = ToolsRefusedError if is_about_tools else RequestRejectedError if kind is _REJECTED else ModelError
+    return error_class(
+        _with_words(problem, words, LONGEST_SENTENCE - len(advice) - 1),
+        advice=advice,
+        status_code=status if kind.answered else None,
+        retryable=kind.retryable,
+        retry_after_seconds=wait,
+    )
+
+
+def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
+    """Return the sentences for a model that has sent nothing for ``seconds``; such a request is not retried."""
+    again = f"{ARRIVED} /model chooses another model." if begun else _TRY_AGAIN
+    return ModelError(
+        f"{_shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.",
+        advice=again,
+    )
+
+
+def _kind(failure: Failure, status: int | None) -> _Kind:
+    """Classify a failure, by clear signs first: the same status may have several meanings."""
+    if failure.trouble is not None:
+        return _BY_TROUBLE[failure.trouble]
+    if status is None:
+        return _OTHER if failure.body is None else _INVALID_RESPONSE
+    found = (failure.body, failure.words)
+    if status in _OVERFLOWING and is_overflow(*found):
+        return _TOO_LONG
+    if status in _WITHOUT_CREDIT and is_out_of_credit(*found):
+        return _NO_CREDIT
+    if status == HTTPStatus.BAD_REQUEST and is_wrong_key(*found):
+        return _WRONG_KEY
+    if status in _BY_STATUS:
+        return _BY_STATUS[HTTPStatus(status)]
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _FAILING
+    return _REJECTED if status >= HTTPStatus.BAD_REQUEST else _REDIRECTED
+
+
+def _facts(asked: Asked) -> dict[str, object]:
+    """Return the facts for the sentences: names of the model, its server and its key, and advice about them."""
+    provider, _, name = asked.model.partition("/")
+    is_ollama = provider.startswith("ollama")
+    return {
+        "model": _shortened(redact(asked.model, asked.secrets), _LONGEST_NAME) or "without a name",
+        "key": asked.key_variable or key_variable(asked.provider or provider),
+        "place": _place(asked.address),
+        "start": "Start it with: ollama serve" if is_ollama else _CHECK_SERVER,
+        "find": f"Fetch it with: ollama pull {name}" if is_ollama else "Check its name and the address",
+    }
+
+
+def key_variable(provider: str) -> str:
+    """Return the environment variable that holds the key of a provider, by its name as litellm has it."""
+    return _KEY_VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
+
+
+def _place(address: str) -> str:
+    """Return `` at ADDRESS`` without a user name, password or query; empty if the address is unknown."""
+    if not address:
+        return ""
+    bare = urlsplit(address)
+    return " at " + bare._replace(netloc=bare.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _retry_after_seconds(failure: Failure) -> float | None:
+    """Return the seconds that the provider asks to wait; a date instead of a number is ignored."""
+    try:
+        seconds = float(failure.headers.get("retry-after", ""))
+    except ValueError:
+        return retry_delay(failure.body)
+    return seconds if 0 < seconds < float("inf") else None
+
+
+def _words(failure: Failure) -> str:
+    """Return the provider's message, or else the cause; empty if neither is known."""
+    return message_in(failure.words if failure.body is None else failure.body)
+
+
+def _with_words(sentence: str, words: str, length: int) -> str:
+    """Put ``words`` in parentheses at the end of ``sentence``, all on one line of at most ``length`` characters."""
+    sentence = _shortened(sentence, length - len("."))
+    room = min(_LONGEST_WORDS, length - len(sentence) - len(" ()."))
+    words = _shortened(words.strip().rstrip("."), room) if room > 0 else ""
+    return f"{sentence} ({words})." if words else f"{sentence}."
+
+
+def _shortened(text: str, length: int) -> str:
+    """Return ``text`` on one line, cut to ``length`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"

@@ -1,0 +1,364 @@
+"""Names, sizes and prices of models, and names of providers, from litellm's own files, without importing litellm."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from sys import intern
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.models.providers.families import family, relatives
+from chorus_cli.models.providers.installation import installation_folder
+from chorus_cli.models.rules.costs import Prices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+_MODELS = "model_prices_and_context_window_backup.json"
+# Providers are declared in two places: those with code of their own, and those that only need an address.
+_PROVIDERS_WITH_CODE = "types/utils.py"
+_PROVIDERS_BY_ADDRESS = "llms/openai_like/providers.json"
+_PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
+_PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
+
+# litellm uses the Responses API for the second kind, with the same results as a chat.
+_CHAT_MODES = ("chat", "responses")
+# Made for a single purpose, which the map does not tell.
+_FOR_ONE_WORK = re.compile(r"computer-use|robotics|-tts$")
+# The providers whose models litellm also finds by their bare names; of the others it wants the prefix.
+_FOUND_BY_BARE_NAME = frozenset(
+    {"openai", "anthropic", "bedrock", "bedrock_converse", "vertex_ai-language-models", "cohere_chat", "ai21"}
+)
+_LAID_OUT = b'{\n    "'
+"""The beginning of a map with lines of their own for each entry, indented by at most four blanks, as litellm's."""
+_INDENT = 4
+
+# Entries that price the fine-tuned variants of a model.
+_TUNED = "ft:"
+
+
+class _Entry(NamedTuple):
+    """One entry of litellm's map; ``input_cost`` is USD per token.
+
+    ``converses`` is false for models of speech, music or research, which the map lists as chat models.
+    """
+
+    provider: str
+    chats: bool
+    converses: bool
+    calls_functions: bool
+    caches_prompts: bool
+    limit_tokens: int | None
+    output_tokens: int | None
+    input_cost: float | None
+    prices: Prices | None
+    takes_temperature: bool
+    takes_system_messages: bool
+    sees_pictures: bool
+    reads_pdfs: bool
+    thinks: bool
+
+
+class _Knowledge(NamedTuple):
+    entries: dict[str, _Entry]
+    providers: frozenset[str]
+
+
+class ModelMap:
+    """litellm's map of models, read from its files when first needed; unreadable files count as empty.
+
+    Facts of single models are looked up in the text of the map, which is 30 times as fast as to read all of it.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Read below ``folder``, or where litellm is installed."""
+        self._folder = folder
+        self._knowledge: _Knowledge | None = None
+        self._text: bytes | None = None
+        self._looked_up: dict[str, _Entry | None] = {}
+        self._relatives: dict[str, str | None] = {}
+        self._reading = threading.Lock()
+
+    def relative(self, model: str) -> str | None:
+        """Return the listed model whose facts are taken for those of ``model``, for which the map has no limit.
+
+        It is the nearest of its family, as ``families.relatives`` has it; ``None`` if there is none, or the map lists
+        ``model`` with a limit. Prices are never taken.
+        """
+        if any(entry.limit_tokens for entry in self._entries_for(model)):
+            return None
+        if model not in self._relatives:
+            names = relatives(model, self._names_of_family(family(model)))
+            entries = ((name, self._entry(name)) for name in names)
+            self._relatives[model] = next((name for name, entry in entries if entry and _is_telling(entry)), None)
+        return self._relatives[model]
+
+    def limit_tokens(self, model: str) -> int | None:
+        """Return the context limit of ``model``, or of its relative, in input tokens; ``None`` if none is known."""
+        figures = (entry.limit_tokens for entry in (*self._entries_for(model), *self._entries_of_relative(model)))
+        return next((figure for figure in figures if figure is not None), None)
+
+    def input_cost(self, model: str) -> float | None:
+        """Return the price of one input token, in USD, or ``None`` if the map has none.
+
+        It is the standard price, without a discount for caching or a surcharge for very long requests.
+        """
+        prices = (entry.input_cost for entry in self._entries_for(model))
+        return next((price for price in prices if price is not None), None)
+
+    def prices(self, model: str) -> Prices | None:
+        """Return the prices of ``model``, or ``None`` if the map has none; they are standard prices, as above."""
+        found = (entry.prices for entry in self._entries_for(model))
+        return next((prices for prices in found if prices is not None), None)
+
+    def output_tokens(self, model: str) -> int | None:
+        """Return the longest reply of ``model``, or of its relative, in tokens; ``None`` if none is known."""
+        figures = (entry.output_tokens for entry in (*self._entries_for(model), *self._entries_of_relative(model)))
+        return next((figure for figure in figures if figure is not None), None)
+
+    def caches_prompts(self, model: str) -> bool:
+        """Return whether ``model``, or its relative, supports prompt caching, according to the map."""
+        return any(entry.caches_prompts for entry in self._described(model))
+
+    def takes_temperature(self, model: str) -> bool:
+        """Return whether ``model`` takes a temperature, unless the map denies that of it or its relative."""
+        return all(entry.takes_temperature for entry in self._described(model))
+
+    def calls_functions(self, model: str) -> bool | None:
+        """Return whether ``model`` supports function calling; ``None`` if neither it nor a relative is listed."""
+        return self._is_said(model, lambda entry: entry.calls_functions)
+
+    def takes_system_messages(self, model: str) -> bool | None:
+        """Return whether ``model`` takes a system message; ``None`` as above."""
+        return self._is_said(model, lambda entry: entry.takes_system_messages)
+
+    def sees_pictures(self, model: str) -> bool | None:
+        """Return whether ``model`` takes pictures; ``None`` as above."""
+        return self._is_said(model, lambda entry: entry.sees_pictures)
+
+    def reads_pdfs(self, model: str) -> bool | None:
+        """Return whether ``model`` takes PDF files; ``None`` as above."""
+        return self._is_said(model, lambda entry: entry.reads_pdfs)
+
+    def thinks(self, model: str) -> bool | None:
+        """Return whether ``model`` can reason before it answers; ``None`` as above."""
+        return self._is_said(model, lambda entry: entry.thinks)
+
+    def names(self) -> frozenset[str]:
+        """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
+        return self._names_of(lambda entry: entry.chats)
+
+    def conversation_names(self) -> frozenset[str]:
+        """Return the names of the models made for general conversation."""
+        names = self._names_of(lambda entry: entry.converses)
+        return frozenset(name for name in names if not _FOR_ONE_WORK.search(name))
+
+    def providers(self) -> frozenset[str]:
+        """Return the prefixes that litellm accepts as providers; none if its list cannot be read."""
+        return self._read().providers
+
+    def _entries_for(self, model: str) -> Iterator[_Entry]:
+        """Yield the map's entry for ``model``, and then that for its name without the provider.
+
+        Many entries lack the provider: ``anthropic/claude-x`` is found under ``claude-x`` if that
+        entry's provider is ``anthropic`` or one of its kinds, as ``vertex_ai-language-models`` is of ``vertex_ai``.
+        """
+        # The name of a protocol is no part of a model's.
+        model = model.replace("openai/responses/", "openai/", 1)
+        entry = self._entry(model)
+        if entry is not None:
+            yield entry
+        prefix, _, name = model.partition("/")
+        entry = self._entry(name) if name else None
+        if entry is not None and _is_kind_of(entry.provider, prefix):
+            yield entry
+
+    def _entries_of_relative(self, model: str) -> tuple[_Entry, ...]:
+        relative = self.relative(model)
+        entry = self._entry(relative) if relative else None
+        return () if entry is None else (entry,)
+
+    def _described(self, model: str) -> tuple[_Entry, ...]:
+        """Return the entries for ``model``, else that of its relative."""
+        return tuple(self._entries_for(model)) or self._entries_of_relative(model)
+
+    def _is_said(self, model: str, fact: Callable[[_Entry], bool]) -> bool | None:
+        entries = [entry for entry in self._described(model) if entry.chats]
+        return any(map(fact, entries)) if entries else None
+
+    def _entry(self, name: str) -> _Entry | None:
+        if name not in self._looked_up and (text := self._laid_out()):
+            self._looked_up[name] = _entry_in(text, name)
+        return self._looked_up[name] if name in self._looked_up else self._read().entries.get(name)
+
+    def _names_of_family(self, beginning: str) -> Iterable[str]:
+        """Return at least the names of a family that begin as the pattern ``beginning``; none if that is empty."""
+        if not beginning:
+            return ()
+        text = self._laid_out()
+        return _names_in(text, beginning) if text else self._read().entries
+
+    def _laid_out(self) -> bytes:
+        """Return the text of a map that single entries are found in; empty if all of it was read, or is to be."""
+        with self._reading:
+            if self._knowledge is not None:
+                return b""
+            self._text = _text_in(self._folder) if self._text is None else self._text
+            return self._text if self._text.startswith(_LAID_OUT) else b""
+
+    def _names_of(self, is_meant: Callable[[_Entry], bool]) -> frozenset[str]:
+        entries, providers = self._read()
+        typed = (_typed(name, entry, providers) for name, entry in entries.items() if is_meant(entry))
+        return frozenset(name for names in typed for name in names)
+
+    def _read(self) -> _Knowledge:
+        with self._reading:
+            if self._knowledge is None:
+                self._knowledge = _knowledge_in(self._folder)
+                self._text = None
+            return self._knowledge
+
+
+def _is_telling(entry: _Entry) -> bool:
+    """Return whether an entry tells of a model for general use: those without functions are for a single purpose."""
+    return entry.chats and entry.calls_functions and entry.limit_tokens is not None
+
+
+def _is_kind_of(provider: str, prefix: str) -> bool:
+    return provider == prefix or provider.startswith((f"{prefix}-", f"{prefix}_"))
+
+
+def _typed(name: str, entry: _Entry, providers: frozenset[str]) -> tuple[str, ...]:
+    """Return the forms of ``name`` that litellm accepts; none for price classes and models that it would not find."""
+    if "/" in name:
+        return (name,) if not providers or name.partition("/")[0] in providers else ()
+    with_provider = f"{entry.provider}/{name}"
+    if entry.provider in _FOUND_BY_BARE_NAME:
+        known = (name, with_provider) if entry.provider in providers else (name,)
+        return () if name.startswith(_TUNED) else known
+    # A bare name without a size is a class of models with one price.
+    return (with_provider,) if entry.limit_tokens else ()
+
+
+def _text_in(folder: Path | None) -> bytes:
+    """Return the text of the map; empty if it cannot be read."""
+    try:
+        return ((folder or installation_folder()) / _MODELS).read_bytes()
+    except (OSError, ModelError):
+        return b""
+
+
+def _entry_in(text: bytes, name: str) -> _Entry | None:
+    """Return one entry of a map that is laid out line by line; of two with the same name the last counts."""
+    key = f"{json.dumps(name)}: {{".encode()
+    start = text.rfind(key)
+    while start >= 0 and not _begins_entry(text, start):
+        start = text.rfind(key, 0, start)
+    if start < 0:
+        return None
+    begin = start + len(key) - 1
+    try:
+        return _entry_of(json.loads(text[begin : text.index(b"\n    }", begin) + len(b"\n    }")]))
+    except ValueError:
+        return None
+
+
+def _begins_entry(text: bytes, start: int) -> bool:
+    """Return whether an entry begins at ``start``: a few are not indented, and objects within entries are further."""
+    indent = text[text.rfind(b"\n", 0, start) + 1 : start]
+    return len(indent) <= _INDENT and not indent.strip()
+
+
+def _names_in(text: bytes, beginning: str) -> list[str]:
+    """Return the names of a map that is laid out line by line, with prefixes, in which a pattern is found."""
+    found = re.findall(rb'\n {0,%d}"([^"]*%s[^"]*)": \{' % (_INDENT, beginning.encode()), text)
+    return [name.decode("utf-8", "replace") for name in found]
+
+
+def _knowledge_in(folder: Path | None) -> _Knowledge:
+    try:
+        folder = folder or installation_folder()
+    except ModelError:
+        # The first request reports that litellm is missing.
+        return _Knowledge({}, frozenset())
+    return _Knowledge(_entries_in(folder), _providers_in(folder))
+
+
+def _entries_in(folder: Path) -> dict[str, _Entry]:
+    try:
+        document = json.loads((folder / _MODELS).read_bytes())
+    except (OSError, ValueError):
+        # The limit can be set by hand, and the first request reports the problem with litellm.
+        return {}
+    if not isinstance(document, dict):
+        return {}
+    found = ((name, _entry_of(value)) for name, value in document.items())
+    return {name: entry for name, entry in found if entry is not None}
+
+
+def _entry_of(value: object) -> _Entry | None:
+    """Read one entry; ``None`` if nothing in it is needed here."""
+    if not isinstance(value, dict):
+        return None
+    chats = value.get("mode") in _CHAT_MODES
+    limit_tokens = _tokens(value.get("max_input_tokens")) or _tokens(value.get("max_tokens"))
+    input_cost = _price(value.get("input_cost_per_token"))
+    if not chats and limit_tokens is None and input_cost is None:
+        return None
+    calls_functions = value.get("supports_function_calling") is True
+    caches_prompts = value.get("supports_prompt_caching") is True
+    return _Entry(
+        intern(str(value.get("litellm_provider", ""))),
+        chats,
+        value.get("mode") == "chat" and calls_functions,
+        calls_functions,
+        caches_prompts,
+        limit_tokens,
+        _tokens(value.get("max_output_tokens")),
+        input_cost,
+        _prices(value, input_cost),
+        value.get("supports_sampling_params") is not False,
+        value.get("supports_system_messages") is True,
+        value.get("supports_vision") is True,
+        value.get("supports_pdf_input") is True,
+        value.get("supports_reasoning") is True,
+    )
+
+
+def _tokens(value: object) -> int | None:
+    """Return a number of tokens; the map's sample entry has sentences instead of figures."""
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def _price(value: object) -> float | None:
+    """Return USD per token; a dollar or more per token is a mistake in the map."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1 else None
+
+
+def _prices(entry: Mapping[str, object], input_cost: float | None) -> Prices | None:
+    """Return the prices of an entry; one without a price for cached tokens has that of others."""
+    output_cost = _price(entry.get("output_cost_per_token"))
+    if input_cost is None or output_cost is None:
+        return None
+    cached = _price(entry.get("cache_read_input_token_cost"))
+    # Of some providers the map says that storing in the cache is free, where they mean that it costs nothing more.
+    written = _price(entry.get("cache_creation_input_token_cost")) or input_cost
+    return Prices(input_cost, output_cost, input_cost if cached is None else cached, written)
+
+
+def _providers_in(folder: Path) -> frozenset[str]:
+    """Return all providers or none: with half a list the other half would count as unknown."""
+    try:
+        source = (folder / _PROVIDERS_WITH_CODE).read_text(encoding="utf-8")
+        by_address = json.loads((folder / _PROVIDERS_BY_ADDRESS).read_bytes())
+    except (OSError, ValueError):
+        return frozenset()
+    declaration = _PROVIDER_CLASS.search(source)
+    if declaration is None or not isinstance(by_address, dict):
+        return frozenset()
+    return frozenset(_PROVIDER_NAME.findall(declaration.group())) | frozenset(by_address)

@@ -1,0 +1,105 @@
+"""One client for all models: ELIZA answers itself, the others are asked here, over the wire or through litellm."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rules.preamble import JOBS_HEADING, THREADS_HEADING
+from chorus_cli.core.errors import ModelError
+from chorus_cli.jobs.rules.wording import ENDED_HEADING
+from chorus_cli.memory.rules.prompt import RECALLED_HEADING
+from chorus_cli.models.rules.choice import ELIZA, LOCAL
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.thoughts import NO_ECHO
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from chorus_cli.machine.ports import Clock, ModelClient
+    from chorus_cli.models.litellm.client import LiteLLMClient
+    from chorus_cli.models.local.client import LocalClient
+    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.request import ModelRequest
+    from chorus_cli.models.rules.thoughts import Echo
+    from chorus_cli.models.wire.client import WireClient
+
+_EMBEDDED = "chorus/"
+_WORD = re.compile(r"\S+\s*")
+_HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{ENDED_HEADING}|{RECALLED_HEADING})"
+_PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\n(?:#|  )[^\n]*+)*)*\n\n")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRouter:
+    """Sends a request to the client that serves its model: ``litellm`` those that the wire does not reach."""
+
+    eliza: ModelClient
+    local: LocalClient
+    wire: WireClient
+    litellm: LiteLLMClient
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the reply of the client that serves the model.
+
+        Raises:
+            ModelError: no embedded model has that name, or the client's own errors.
+        """
+        if request.model == ELIZA:
+            return self.eliza.stream(request)
+        if request.model.startswith(_EMBEDDED):
+            raise ModelError(f"There is no embedded model {request.model!r}; the only one is {ELIZA}.")
+        return self._client(request.model).stream(request)
+
+    def warm(self, model: str) -> None:
+        """Import all that the first request to ``model`` needs, which may take seconds; any thread may do so.
+
+        Raises:
+            ModelError: a library is not installed.
+        """
+        if not model.startswith(_EMBEDDED):
+            self._client(model).warm(model)
+
+    async def preconnect(self, model: str) -> None:
+        """Open a connection to the server of ``model`` where its client can, so that the next request need not."""
+        if not model.startswith(_EMBEDDED) and self.wire.reaches(model):
+            await self.wire.preconnect(model)
+
+    def echo(self, model: str) -> Echo:
+        """Return which of its thoughts ``model`` is sent again."""
+        return NO_ECHO if model.startswith(_EMBEDDED) else self._client(model).echo(model)
+
+    async def aclose(self) -> None:
+        """Close all connections, and end the servers of local models."""
+        await self.local.aclose()
+        await self.wire.aclose()
+
+    def _client(self, model: str) -> LocalClient | WireClient | LiteLLMClient:
+        if model.startswith(LOCAL):
+            return self.local
+        return self.wire if self.wire.reaches(model) else self.litellm
+
+
+class ElizaClient:
+    """Answers by ELIZA, word by word, ``seconds_per_word`` apart by the given clock."""
+
+    def __init__(self, clock: Clock, seconds_per_word: float = 0.02) -> None:
+        self._clock = clock
+        self._seconds_per_word = seconds_per_word
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the answer to the user's messages, then its end, without usage: ELIZA knows no tokens."""
+        from chorus_cli.models.eliza.responder import reply  # noqa: PLC0415 - no other model needs the script
+
+        said = [spoken(message.content) for message in request.messages if message.role == "user"]
+        for position, word in enumerate(_WORD.findall(reply(said))):
+            if position:
+                await self._clock.sleep(self._seconds_per_word)
+            yield TextDelta(word)
+        yield ReplyEnd("stop")
+
+
+def spoken(content: str) -> str:
+    """Return a user's message without its preamble."""
+    return _PREAMBLE.sub("", content, count=1)

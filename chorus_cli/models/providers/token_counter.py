@@ -1,0 +1,105 @@
+"""Counts tokens by the vocabulary that litellm ships, without importing litellm and without the network."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.models.providers.installation import installation_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tiktoken import Encoding
+
+# tiktoken looks for a vocabulary under the SHA-1 of its address and checks its SHA-256.
+_VOCABULARY_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+_VOCABULARY_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+
+# A run of one letter or of spaces is one piece to tiktoken, and a piece costs more than its length: ten million
+# spaces take 9 s at once and 1.5 s in slices. A cut adds a token or two, which is one in some thousand.
+_SLICE_LENGTH = 8192
+
+
+def shipped_vocabularies() -> Path:
+    """Return the folder of the vocabularies inside the installed litellm.
+
+    Raises:
+        ModelError: litellm is not installed.
+    """
+    return installation_folder() / "litellm_core_utils" / "tokenizers"
+
+
+class VocabularyCounter:
+    """Counts by OpenAI's ``cl100k_base``, loaded at the first count; any thread may count."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Take the vocabulary from ``folder``, or from the one that litellm ships."""
+        self._folder = folder
+        self._encoding: Encoding | None = None
+        self._loading = threading.Lock()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the vocabulary is loaded."""
+        return self._encoding is not None
+
+    def load(self) -> None:
+        """Load the vocabulary, once.
+
+        Raises:
+            ModelError: it is missing or damaged.
+        """
+        self._loaded()
+
+    def at_most(self, text: str) -> int:
+        """Return the count if the vocabulary is loaded, otherwise the number of bytes: a token has at least one."""
+        return self.count(text) if self.is_ready else len(text.encode(errors="surrogatepass"))
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of ``text``, in time linear in its length for any text.
+
+        Raises:
+            ModelError: the vocabulary is missing or damaged.
+        """
+        if not text:
+            return 0
+        encoding = self._loaded()
+        whole = join_surrogates(text)
+        slices = (whole[start : start + _SLICE_LENGTH] for start in range(0, len(whole), _SLICE_LENGTH))
+        return sum(len(encoding.encode_ordinary(piece)) for piece in slices)
+
+    def _loaded(self) -> Encoding:
+        with self._loading:
+            if self._encoding is None:
+                self._encoding = _encoding_from(self._folder or shipped_vocabularies())
+            return self._encoding
+
+
+def _encoding_from(folder: Path) -> Encoding:
+    """Load the vocabulary; it is checked first, so that tiktoken does not download it.
+
+    A file that is missing or has another checksum is deleted by tiktoken and downloaded again.
+    """
+    _check(folder / _VOCABULARY_NAME)
+    # litellm sets this to the same folder, and only a variable tells tiktoken where to look.
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken  # noqa: PLC0415 - 40 ms, which a start without a count need not wait for
+
+    return tiktoken.get_encoding("cl100k_base")
+
+
+def _check(vocabulary: Path) -> None:
+    remedy = "Reinstall litellm, for example with: pip install --force-reinstall litellm."
+    try:
+        found = hashlib.sha256(vocabulary.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ModelError(
+            f"Tokens cannot be counted: {vocabulary} cannot be read ({error.strerror}). {remedy}"
+        ) from error
+    if found != _VOCABULARY_SHA256:
+        raise ModelError(f"Tokens cannot be counted: {vocabulary} is damaged. {remedy}")

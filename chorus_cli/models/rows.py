@@ -1,0 +1,81 @@
+"""Token usage of replies and other requests, as their providers reported it, summed without reading the replies."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.time import timestamps
+from chorus_cli.models.rules.costs import ModelUse, TokenUse
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from chorus_cli.models.rules.costs import OtherRequest
+
+_COUNTS = ", ".join(
+    f"CAST(COALESCE(SUM(json_extract(usage, '$.{name}')), 0) AS INTEGER)"
+    for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+)
+_HAS_USAGE = "usage IS NOT NULL AND json_valid(usage)"
+_MINUTE = "substr(timestamp, 1, 16)"
+_SECONDS = ":00.000000Z"
+_OF_SPAN = "(:persona IS NULL OR persona = :persona) AND timestamp > :since"
+
+
+def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> None:
+    """Store the usage of requests that are no message."""
+    connection.executemany(
+        "INSERT INTO other_requests(persona, thread_id, purpose, model, usage, timestamp) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (each.persona, each.thread_id, each.purpose, each.model, json.dumps(dict(each.usage)), _text(each.at))
+            for each in requests
+        ],
+    )
+
+
+def uses(connection: sqlite3.Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
+    """Return the usage of replies and other requests by persona, thread, model and minute, of all personas or of one.
+
+    With ``since`` the cost follows the time, never the log.
+    """
+    span = {"persona": persona, "since": _text(since) if since else ""}
+    index = "NOT INDEXED" if since is None else "INDEXED BY messages_of_persona"
+    groups = f"SELECT persona, thread_id, COALESCE(model, ''), {_MINUTE} AS minute, COUNT(*), {_COUNTS}"
+    grouped = "GROUP BY persona, thread_id, model, minute ORDER BY minute"
+    replies = connection.execute(
+        f"{groups} FROM messages {index} WHERE {_HAS_USAGE} AND persona IN (SELECT DISTINCT persona FROM threads) "
+        f"AND {_OF_SPAN} {grouped}",
+        span,
+    )
+    found = [
+        ModelUse(slug, thread_id, model, timestamps.from_text(minute + _SECONDS), number, TokenUse(*counts))
+        for slug, thread_id, model, minute, number, *counts in replies
+    ]
+    others = connection.execute(f"{groups} FROM other_requests WHERE {_HAS_USAGE} AND {_OF_SPAN} {grouped}", span)
+    found += [
+        ModelUse(slug, thread_id, model, timestamps.from_text(minute + _SECONDS), 0, TokenUse(*counts), number)
+        for slug, thread_id, model, minute, number, *counts in others
+    ]
+    return found
+
+
+def uses_of_last_turn(connection: sqlite3.Connection, thread_id: int) -> list[ModelUse]:
+    """Return the usage of the newest turn of a thread that has any, by model; a turn has a reply for each round."""
+    found = connection.execute(
+        f"SELECT persona, COALESCE(model, ''), {_MINUTE}, COUNT(*), {_COUNTS} FROM messages "
+        f"WHERE {_HAS_USAGE} AND thread_id = :thread AND turn_id = ("
+        f"SELECT turn_id FROM messages WHERE thread_id = :thread AND {_HAS_USAGE} ORDER BY timestamp DESC LIMIT 1"
+        ") GROUP BY persona, model",
+        {"thread": thread_id},
+    )
+    return [
+        ModelUse(slug, thread_id, model, timestamps.from_text(minute + _SECONDS), replies, TokenUse(*counts))
+        for slug, model, minute, replies, *counts in found
+    ]
+
+
+def _text(moment: datetime) -> str:
+    return timestamps.to_text(moment)

@@ -1,0 +1,143 @@
+"""Tokens: the cost of a message, the limit of a model, and the budget of a request."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from chorus_cli.attachments.rules.tokens import attachment_tokens
+from chorus_cli.log.rules.messages import Message, Role
+from chorus_cli.models.rules.calibration import Calibration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+TOKENS_PER_MESSAGE = 4
+_MARK_TOKENS = 8
+LEAD_TOKENS = _MARK_TOKENS + TOKENS_PER_MESSAGE
+"""Tokens of the lead-in line."""
+
+FULLEST_SHARE = 7 / 8
+"""The share of its budget that a request takes where the next one is to have room too."""
+
+_BACKGROUND_FOLD_SHARE = 0.7
+_UNDONE_SHARE = 0.95
+_SUMMARY_SHARE = 1 / 8
+_LONGEST_SUMMARY_TOKENS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The context length of a model in tokens, and the source of that number.
+
+    ``is_assumed`` says that neither litellm nor the model's server has told it; ``relative`` is the model that has it,
+    if it is taken from another one.
+    """
+
+    tokens: int
+    source: str
+    is_assumed: bool = field(default=False, compare=False)
+    relative: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The budget of a request in estimated tokens, and the ``half`` that it is brought to by a fold."""
+
+    budget: int
+    half: int
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The model's limit, the part of it that a request may use, and the correction of estimates."""
+
+    limit: Limit
+    tokens: int
+    calibration: Calibration = field(default_factory=Calibration)
+    room: Room = field(init=False)
+    """The budget, and the half that a fold aims at, in estimated tokens."""
+
+    def __post_init__(self) -> None:
+        factor = self.calibration.factor
+        room = Room(int(self.tokens / factor), int(min(self.limit.tokens // 2, self.tokens) / factor))
+        object.__setattr__(self, "room", room)
+
+    @property
+    def summary_room(self) -> int:
+        """The most tokens that a summary may have."""
+        return min(_LONGEST_SUMMARY_TOKENS, int(self.limit.tokens * _SUMMARY_SHARE))
+
+    @property
+    def background_fold_tokens(self) -> int:
+        """The tokens from which on a fold in the background begins."""
+        return int(min(_BACKGROUND_FOLD_SHARE * self.limit.tokens, FULLEST_SHARE * self.tokens))
+
+    def corrected(self, estimated_tokens: int) -> int:
+        """Return the tokens that the provider is expected to count."""
+        return math.ceil(estimated_tokens * self.calibration.factor)
+
+    def corrected_parts(self, estimated_tokens: Sequence[int]) -> Sequence[int]:
+        """Return the tokens that the provider is expected to count of each part; their sum is that of the whole."""
+        through = [self.corrected(tokens) for tokens in accumulate(estimated_tokens, initial=0)]
+        return [after - before for before, after in pairwise(through)]
+
+
+def budget(
+    limit: Limit,
+    usage_threshold: float,
+    max_output_tokens: int | None,
+    calibration: Calibration | None = None,
+    *,
+    fold_is_undone: bool = False,
+) -> Budget:
+    """Leave room for the reply: a request takes at most the threshold's share, and leaves the reply its maximum.
+
+    After an undone fold it may take nearly the whole limit, before there is another fold.
+    """
+    share = max(usage_threshold, _UNDONE_SHARE) if fold_is_undone else usage_threshold
+    tokens = max(0, min(int(share * limit.tokens), limit.tokens - (max_output_tokens or 0)))
+    return Budget(limit, tokens, calibration or Calibration())
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Tokens of the next request, the model's limit, and the most that a request may take of it."""
+
+    tokens: int
+    limit: int
+    budget: int
+
+    @property
+    def usage(self) -> float:
+        """The share of the limit that is taken."""
+        return self.tokens / self.limit
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the request takes its whole budget."""
+        return self.tokens >= self.budget
+
+
+def tokens_of(message: Message) -> int:
+    """Return the tokens of a stored message in a request; its own count must be known."""
+    mark = _MARK_TOKENS if message.status.broke_off else 0
+    return (message.token_count or 0) + TOKENS_PER_MESSAGE + mark
+
+
+def total_tokens(rows: Sequence[Message]) -> int:
+    """Return the tokens of messages together, with the lead-in line if the first is not the user's."""
+    return (LEAD_TOKENS if needs_lead(rows) else 0) + sum(map(tokens_of, rows))
+
+
+def own_tokens(message: Message, count: Callable[[str], int], model: str = "") -> int:
+    """Count the texts of a message (preamble, content, tool calls) and its attachments, as ``model`` counts those."""
+    texts = sum(map(count, filter(None, (message.preamble, message.content, message.tool_calls))))
+    return texts + attachment_tokens(message.attachments, model) if message.attachments else texts
+
+
+def needs_lead(rows: Sequence[Message]) -> bool:
+    """Return whether the first message is not the user's, which some models require."""
+    return bool(rows) and rows[0].role is not Role.USER

@@ -1,0 +1,189 @@
+"""Costs of replies and of summaries: tokens as providers report them, priced per token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.text.phrases import enumerated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
+
+    from chorus_cli.core.json.jsonc import JsonValue
+
+CACHED, WRITTEN, THOUGHT = "cached_tokens", "cache_write_tokens", "reasoning_tokens"
+"""Names in a usage for the part of the prompt that the provider's cache served, for the part that it stored, and for
+the part of the reply that the model thought."""
+
+_WARNING_SHARE = 0.8
+_SMALLEST_SHOWN = 0.01
+
+
+class Prices(NamedTuple):
+    """Prices of a model in USD per token: of prompt, reply, and prompt that the cache served or stored."""
+
+    prompt: float
+    completion: float
+    cached: float
+    written: float
+
+
+class TokenUse(NamedTuple):
+    """Numbers of tokens; ``cached`` and ``written`` are parts of the ``prompt``, ``thought`` of the ``completion``."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    written: int = 0
+    thought: int = 0
+
+    def plus(self, other: TokenUse) -> TokenUse:
+        """Return the sum of both."""
+        return TokenUse(*map(sum, zip(self, other, strict=True)))
+
+    def cost(self, prices: Prices) -> float:
+        """Return the price in USD."""
+        plain = max(0, self.prompt - self.cached - self.written)
+        return (
+            plain * prices.prompt
+            + self.cached * prices.cached
+            + self.written * prices.written
+            + self.completion * prices.completion
+        )
+
+
+_NO_TOKENS = TokenUse()
+
+
+class OtherRequest(NamedTuple):
+    """A request to a model whose answer is no message; ``at`` is the time of the answer.
+
+    ``usage`` holds token counts as the provider reported them.
+    """
+
+    persona: str
+    thread_id: int
+    purpose: str
+    model: str
+    at: datetime
+    usage: Mapping[str, int]
+
+
+class ModelUse(NamedTuple):
+    """The tokens of one model in one thread, in one minute; ``model`` is empty where no row names one.
+
+    They are those of ``replies``, or of so many requests for ``summaries``.
+    """
+
+    persona: str
+    thread_id: int
+    model: str
+    at: datetime
+    replies: int
+    tokens: TokenUse
+    summaries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """The cost in USD of the replies, and the requests for ``summaries``, with the same ``key``.
+
+    ``cost`` is ``None`` where no price of their models is known; ``unpriced`` names the models without one.
+    """
+
+    key: str
+    replies: int = 0
+    tokens: TokenUse = _NO_TOKENS
+    cost: float | None = None
+    unpriced: tuple[str, ...] = ()
+    summaries: int = 0
+
+    def with_use(self, use: ModelUse, prices: Prices | None) -> CostLine:
+        """Return the line with more replies or summaries."""
+        cost, unpriced = self.cost, self.unpriced
+        if prices is None:
+            unpriced = tuple(dict.fromkeys((*unpriced, use.model)))
+        else:
+            cost = (cost or 0.0) + use.tokens.cost(prices)
+        replies, summaries = self.replies + use.replies, self.summaries + use.summaries
+        return CostLine(self.key, replies, self.tokens.plus(use.tokens), cost, unpriced, summaries)
+
+    @property
+    def cost_text(self) -> str:
+        """The cost for people: a sum that lacks models without a price is marked by a plus sign."""
+        return "unknown" if self.cost is None else f"{dollars(self.cost)}{'+' if self.unpriced else ''}"
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return the line as a JSON object."""
+        return {
+            "key": self.key,
+            "replies": self.replies,
+            "summaries": self.summaries,
+            "prompt_tokens": self.tokens.prompt,
+            CACHED: self.tokens.cached,
+            WRITTEN: self.tokens.written,
+            "completion_tokens": self.tokens.completion,
+            THOUGHT: self.tokens.thought,
+            "cost_usd": self.cost,
+            "unpriced_models": list(self.unpriced),
+        }
+
+
+def cost_lines(
+    uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: Callable[[ModelUse], str]
+) -> list[CostLine]:
+    """Return a line for each key, in the order of the keys."""
+    lines: dict[str, CostLine] = {}
+    for use in uses:
+        named = key(use)
+        lines[named] = lines.get(named, CostLine(named)).with_use(use, prices(use.model))
+    return [lines[named] for named in sorted(lines)]
+
+
+def total(uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: str = "total") -> CostLine:
+    """Return one line of all replies and summaries."""
+    return next(iter(cost_lines(uses, prices, lambda _use: key)), CostLine(key, cost=0.0))
+
+
+def dollars(amount: float) -> str:
+    """Return an amount in USD with cents, or with three digits where it is less than a cent."""
+    return f"${amount:,.2f}" if amount >= _SMALLEST_SHOWN or not amount else f"${amount:.3g}"
+
+
+class DaySpending(NamedTuple):
+    """The cost of the replies, and of summaries if there are any, of a day and its budget, in USD."""
+
+    spent: float
+    budget: float
+    has_summaries: bool = False
+
+    @classmethod
+    def of(cls, line: CostLine, budget: float) -> DaySpending:
+        """Return the spending of a day beside a budget; a model without a known price adds nothing."""
+        return cls(line.cost or 0.0, budget, has_summaries=bool(line.summaries))
+
+    @property
+    def is_near(self) -> bool:
+        """Whether 80 % of the budget are spent."""
+        return self.spent >= _WARNING_SHARE * self.budget
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget is spent."""
+        return self.spent >= self.budget
+
+    @property
+    def sentence(self) -> str:
+        """The state of the budget for the user."""
+        share, counted = f"{self.spent / self.budget:.0%}", "replies and summaries" if self.has_summaries else "replies"
+        return (
+            f"The {counted} of today have cost {dollars(self.spent)}, {share} of your budget of {dollars(self.budget)}."
+        )
+
+
+def without_price(line: CostLine) -> str:
+    """Name the models without a known price, in a sentence; empty if there are none."""
+    named = [model or "an unnamed model" for model in line.unpriced]
+    return f"No price is known of {enumerated(named)}." if named else ""

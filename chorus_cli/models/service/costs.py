@@ -1,0 +1,119 @@
+"""The costs of replies and summaries, from the stored usage and the prices of the models."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.log.rows import thread_rows
+from chorus_cli.models import rows as usage_rows
+from chorus_cli.models.rules.costs import CostLine, DaySpending, Prices, cost_lines, total
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import date, datetime
+
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.models.rules.costs import ModelUse
+    from chorus_cli.storage.store import Store
+
+
+class Grouping(StrEnum):
+    """The thing that a line of a cost report is about."""
+
+    DAY = "day"
+    PERSONA = "persona"
+    MODEL = "model"
+    THREAD = "thread"
+
+
+class CostReport(NamedTuple):
+    """Costs line by line, and their total, since a time (``None``: since ever).
+
+    ``summaries`` is the part of the total that summaries have cost.
+    """
+
+    grouping: Grouping
+    since: datetime | None
+    lines: tuple[CostLine, ...]
+    total: CostLine
+    summaries: CostLine
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return the report as a JSON object."""
+        return {
+            "by": self.grouping.value,
+            "since": self.since.isoformat() if self.since else None,
+            "lines": [line.as_json() for line in self.lines],
+            "total": self.total.as_json(),
+            "summaries": self.summaries.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Computes costs; ``prices`` returns those of a model, ``None`` where they are not known, and may read a file."""
+
+    store: Store
+    clock: Clock
+    prices: Callable[[str], Prices | None]
+    _warned_on: set[date] = field(default_factory=set)
+
+    async def report(self, grouping: Grouping, since: datetime | None, persona: str | None = None) -> CostReport:
+        """Return the costs of all personas, or of one."""
+        uses = await self.store.read(usage_rows.uses, since, persona)
+        numbers = await self._thread_numbers(uses) if grouping is Grouping.THREAD else {}
+
+        def key(use: ModelUse) -> str:
+            match grouping:
+                case Grouping.DAY:
+                    return f"{use.at.astimezone(self.clock.now().tzinfo):%Y-%m-%d}"
+                case Grouping.PERSONA:
+                    return use.persona
+                case Grouping.MODEL:
+                    return use.model or "unnamed"
+                case Grouping.THREAD:
+                    return f"{use.persona} #{numbers.get(use.thread_id, use.thread_id)}"
+
+        def computed() -> CostReport:
+            lines = tuple(cost_lines(uses, self.prices, key))
+            summaries = total((use for use in uses if use.summaries), self.prices, "summaries")
+            return CostReport(grouping, since, lines, total(uses, self.prices), summaries)
+
+        return await asyncio.to_thread(computed)
+
+    async def today(self) -> CostLine:
+        """Return the cost of the replies and summaries of all personas since local midnight."""
+        midnight = self.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        uses = await self.store.read(usage_rows.uses, midnight)
+        return await asyncio.to_thread(total, uses, self.prices)
+
+    async def spending(self, budget: float) -> DaySpending:
+        """Return the spending of today beside a budget of so many USD."""
+        return DaySpending.of(await self.today(), budget)
+
+    async def is_priced(self, model: str) -> bool:
+        """Return whether the prices of a model are known."""
+        return await asyncio.to_thread(self.prices, model) is not None
+
+    async def of_last_reply(self, thread_id: int) -> float | None:
+        """Return the price of the newest answered turn of a thread; ``None`` where it is not known."""
+        uses = await self.store.read(usage_rows.uses_of_last_turn, thread_id)
+        return (await asyncio.to_thread(total, uses, self.prices)).cost if uses else None
+
+    def warning(self, spending: DaySpending) -> str:
+        """Return the sentence about a budget that is nearly spent, once a day; else an empty text."""
+        today = self.clock.now().date()
+        if not spending.is_near or today in self._warned_on:
+            return ""
+        self._warned_on.add(today)
+        return spending.sentence
+
+    async def _thread_numbers(self, uses: list[ModelUse]) -> Mapping[int, int]:
+        numbers: dict[int, int] = {}
+        for slug in {use.persona for use in uses}:
+            numbers |= await self.store.read(thread_rows.numbers, slug)
+        return numbers

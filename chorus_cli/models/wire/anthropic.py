@@ -1,0 +1,314 @@
+"""Anthropic's messages, the protocol of Claude: requests with cache markers, replies as events of content blocks."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from chorus_cli.log.rules.calls import CallPiece
+from chorus_cli.models.providers.attached import content_of, not_stored
+from chorus_cli.models.providers.chat_messages import (
+    MarkedMessage,
+    accepted_messages,
+    marked_messages,
+    reply_limit,
+    wants_markers,
+)
+from chorus_cli.models.providers.efforts import chosen_effort
+from chorus_cli.models.providers.failures import FailedError, Failure
+from chorus_cli.models.providers.thought_parts import Called, Pieces, Said, replayed
+from chorus_cli.models.wire.encoded import EncodedMessages
+from chorus_cli.models.wire.protocol import Post
+from chorus_cli.models.wire.received import (
+    ReplyParts,
+    cache_counts,
+    count_at,
+    json_objects,
+    object_at,
+    objects_at,
+    place_of,
+    text_at,
+    thought_count,
+    usage_of,
+)
+from chorus_cli.models.wire.writing import argument_object, bare_id, is_filled, json_bytes, object_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from chorus_cli.models.providers.attached import Load, Part
+    from chorus_cli.models.providers.model_map import ModelMap
+    from chorus_cli.models.providers.providers import Endpoint
+    from chorus_cli.models.rules.declaration import Tool
+    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.request import ModelRequest
+    from chorus_cli.models.wire.received import JsonObject
+
+_FORM = "anthropic"
+_VERSION = "2023-06-01"
+_PATH = "/v1/messages"
+_MARKER = {"type": "ephemeral"}
+# The protocol requires a limit of the reply; this one holds for models of which the map knows no relative.
+_DEFAULT_REPLY_TOKENS = 4096
+_ONLY_TEMPERATURE = 1
+_OPTIONAL = frozenset({"temperature", "tool_choice"})
+_LEAST_BUDGET_TOKENS, _LEAST_REPLY_TOKENS = 1024, 1024
+_FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
+
+_STOP = "stop"
+# The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
+_FINISH_REASONS = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "compaction": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+    # As servers say that translate another protocol into this one.
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
+}
+_PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class AnthropicMessages:
+    """The protocol of ``anthropic/…``; ``model_map`` tells the longest reply of a model, and what it takes.
+
+    ``load`` returns the bytes of attachments.
+    """
+
+    def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
+        self._model_map = model_map
+        self._encoded = EncodedMessages(partial(_message_json, load=load))
+
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+        """Return the HTTP request that asks for a reply as a stream."""
+        messages = accepted_messages(request)
+        marked = marked_messages(messages, with_markers=wants_markers(request.model, self._model_map))
+        system = [_text_block(message) for message in marked if _is_system(message)]
+        fields: dict[str, object] = {
+            "model": endpoint.model,
+            "max_tokens": self._reply_tokens(request),
+            "stream": True,
+        }
+        if system:
+            fields["system"] = system
+        effort = chosen_effort(request, endpoint)
+        thinking = _thinking(effort.parameters, self._reply_tokens(request))
+        told = self._sampling(request, thinks=bool(thinking)) | _offer(request)
+        fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused} | thinking
+        body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
+        optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional
+        return Post(_path(endpoint.address), _headers(endpoint), body, optional)
+
+    def reader(self) -> AnthropicReply:
+        """Return a reader for the reply to one request."""
+        return AnthropicReply()
+
+    def _reply_tokens(self, request: ModelRequest) -> int:
+        told = reply_limit(request, self._model_map)
+        return told or self._model_map.output_tokens(request.model) or _DEFAULT_REPLY_TOKENS
+
+    def _sampling(self, request: ModelRequest, *, thinks: bool) -> dict[str, object]:
+        """Return the temperature, unless the model refuses any but one, as it does while it thinks."""
+        wanted = request.temperature
+        takes_any = not thinks and self._model_map.takes_temperature(request.model)
+        return {} if wanted is None or (wanted != _ONLY_TEMPERATURE and not takes_any) else {"temperature": wanted}
+
+
+class AnthropicReply:
+    """Reads one reply: the beginning of a message, the content blocks piece by piece, the reason of its end."""
+
+    def __init__(self) -> None:
+        self._parts = ReplyParts(_FORM)
+        # The blocks that are calls; the server's own tools have pieces of the same kind.
+        self._called: set[int | None] = set()
+        self._thinking: dict[str, Pieces] = {}
+        self._counts: dict[str, object] = {}
+        self._finish_reason: str | None = None
+
+    def events(self, data: str) -> Iterator[ModelEvent]:
+        """Yield the pieces of the reply in the data of one server-sent event, with ``ReplyEnd`` last if it ends it.
+
+        Raises:
+            FailedError: the event tells of an error, or is none of this protocol.
+        """
+        for event in json_objects(data):
+            match event.get("type"):
+                case "message_start":
+                    self._count(object_at(event, "message"))
+                case "content_block_start":
+                    yield from self._begun(object_at(event, "content_block"), event.get("index"))
+                case "content_block_delta":
+                    yield from self._piece(object_at(event, "delta"), event.get("index"))
+                case "message_delta":
+                    self._count(event)
+                    self._end_for(object_at(event, "delta"))
+                case "message_stop":
+                    self._finish_reason = self._finish_reason or _STOP
+                    yield from self.end()
+                case "message":
+                    yield from self._whole(event)
+                case "error":
+                    raise FailedError(Failure(body=event))
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and ``ReplyEnd`` last."""
+        yield from self._parts.end(self._finish_reason, self._usage())
+
+    def _begun(self, block: JsonObject, index: object) -> Iterator[ModelEvent]:
+        """Yield the text with which a block begins, mostly none; a call begins with its id and its name."""
+        match block.get("type"):
+            case "text":
+                yield from self._parts.text(text_at(block, "text"))
+            case "thinking":
+                self._thinking = {name: Pieces([text_at(block, name)]) for name in ("thinking", "signature")}
+                self._parts.own.add(block | self._thinking)
+                yield from self._parts.reasoning(text_at(block, "thinking"))
+            case "redacted_thinking":
+                self._parts.own.add(block)
+            case "tool_use":
+                given = object_at(block, "input")
+                arguments = json.dumps(given, ensure_ascii=False) if given else ""
+                self._called.add(place_of(index))
+                self._parts.call(CallPiece(place_of(index), text_at(block, "id"), text_at(block, "name"), arguments))
+
+    def _piece(self, delta: JsonObject, index: object) -> Iterator[ModelEvent]:
+        match delta.get("type"):
+            case "text_delta":
+                yield from self._parts.text(text_at(delta, "text"))
+            case "thinking_delta" if self._thinking:
+                self._thinking["thinking"].append(text_at(delta, "thinking"))
+                yield from self._parts.reasoning(text_at(delta, "thinking"))
+            case "signature_delta" if self._thinking:
+                self._thinking["signature"].append(text_at(delta, "signature"))
+            case "input_json_delta" if place_of(index) in self._called:
+                self._parts.call(CallPiece(place_of(index), arguments=text_at(delta, "partial_json")))
+
+    def _whole(self, message: JsonObject) -> Iterator[ModelEvent]:
+        """Yield a whole reply, as servers send it that know no streams."""
+        for place, block in enumerate(objects_at(message, "content")):
+            yield from self._begun(block, place)
+        self._count(message)
+        self._end_for(message)
+
+    def _count(self, event: JsonObject) -> None:
+        """Keep token counts: those at the end are of the whole reply, but may leave out some of the beginning."""
+        self._counts |= {name: count for name, count in object_at(event, "usage").items() if count is not None}
+
+    def _end_for(self, said: JsonObject) -> None:
+        if reason := text_at(said, "stop_reason"):
+            self._finish_reason = _FINISH_REASONS.get(reason, _STOP)
+
+    def _usage(self) -> Mapping[str, int]:
+        if not self._counts:
+            return {}
+        prompt_tokens = sum(count_at(self._counts, name) for name in _PROMPT_COUNTS)
+        written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS[1:])
+        thought = count_at(object_at(self._counts, "output_tokens_details"), "thinking_tokens")
+        usage = usage_of(prompt_tokens, count_at(self._counts, "output_tokens"))
+        return usage | cache_counts(cached, written) | thought_count(thought)
+
+
+def _path(address: str) -> str:
+    """Return the path below ``address``, which may name a part of it already."""
+    if address.endswith(_PATH):
+        return ""
+    return _PATH.removeprefix("/v1") if address.endswith("/v1") else _PATH
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    headers = {"anthropic-version": _VERSION, "accept": "application/json", "content-type": "application/json"}
+    return headers | ({"x-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
+
+
+def _offer(request: ModelRequest) -> dict[str, object]:
+    """Return the fields that offer the tools of a request; without them calls cannot be forbidden."""
+    if not request.tools:
+        return {}
+    offer: dict[str, object] = {"tools": [_declaration(tool) for tool in request.tools]}
+    return offer if request.may_call else offer | {"tool_choice": {"type": "none"}}
+
+
+def _declaration(tool: Tool) -> dict[str, object]:
+    return {"name": tool.name, "input_schema": tool.schema, "type": "custom", "description": tool.description}
+
+
+def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]]:
+    """Yield the messages without the system's, those that follow one another from one side together.
+
+    The roles must alternate, an empty text is refused, and so is one that ends with blanks where Claude is to go on.
+    """
+    said = [message for message in marked if message.message.role != "system" and is_filled(message.message)]
+    if said and said[-1].message.role == "assistant":
+        last = said[-1].message
+        said[-1] = MarkedMessage(last._replace(content=last.content.rstrip()), said[-1].is_marked)
+    for _, group in groupby(said, lambda message: message.message.role == "assistant"):
+        yield tuple(group)
+
+
+def _is_system(marked: MarkedMessage) -> bool:
+    return marked.message.role == "system" and bool(marked.message.content.strip())
+
+
+def _message_json(group: tuple[MarkedMessage, ...], load: Load) -> bytes:
+    """Return one message of the protocol."""
+    role = "assistant" if group[0].message.role == "assistant" else "user"
+    return json_bytes({"role": role, "content": [block for marked in group for block in _blocks(marked, load)]})
+
+
+def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
+    message = marked.message
+    if message.role == "tool":
+        id_ = _call_id(message.tool_call_id or "")
+        yield {"type": "tool_result", "tool_use_id": id_, "content": message.content}
+        return
+    if message.attachments:
+        content = content_of(message, load)
+        yield from map(_file_block, content.parts)
+        marked = marked._replace(message=message._replace(content=content.text))
+    if message.role != "assistant":
+        if marked.message.content.strip():
+            yield _text_block(marked)
+        return
+    for part in replayed(message, _FORM):
+        match part:
+            case Said(text):
+                # A blank text is refused.
+                if text.strip():
+                    yield {"type": "text", "text": text}
+            case Called(call):
+                given = argument_object(call.arguments)
+                yield {"type": "tool_use", "id": _call_id(call.id), "name": call.name, "input": given}
+            case _:
+                yield part
+
+
+def _thinking(parameters: dict[str, Any], reply_tokens: int) -> dict[str, Any]:
+    """Return the parameters for thinking, whose budget must be below the limit of the reply."""
+    budget = object_at(parameters, "thinking").get("budget_tokens")
+    if not isinstance(budget, int):
+        return parameters
+    budget = min(budget, reply_tokens - _LEAST_REPLY_TOKENS)
+    thinking = {"type": "enabled", "budget_tokens": budget}
+    return {"thinking": thinking} if budget >= _LEAST_BUDGET_TOKENS else {}
+
+
+def _file_block(part: Part) -> dict[str, object]:
+    """Return a picture or a PDF as a block; a PDF has its name as a title."""
+    source = {"type": "base64", "media_type": part.attachment.media_type, "data": part.data}
+    if part.is_picture:
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": part.attachment.name}
+
+
+def _text_block(marked: MarkedMessage) -> dict[str, object]:
+    block: dict[str, object] = {"type": "text", "text": marked.message.content}
+    return block | {"cache_control": _MARKER} if marked.is_marked else block
+
+
+def _call_id(id_: str) -> str:
+    """Return the id of a call, in the letters that the protocol allows."""
+    return _FORBIDDEN_IN_IDS.sub("_", bare_id(id_)) or "call"

@@ -1,0 +1,249 @@
+"""OpenAI's chat completions, which most providers and local servers speak."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chorus_cli.log.rules.calls import CallPiece
+from chorus_cli.models.providers.attached import not_stored
+from chorus_cli.models.providers.chat_messages import (
+    accepted_messages,
+    chat_message,
+    marked_messages,
+    reply_limit,
+    wants_markers,
+)
+from chorus_cli.models.providers.echoes import NO_RULE, echo_rule
+from chorus_cli.models.providers.efforts import chosen_effort
+from chorus_cli.models.providers.failures import FailedError, Failure, Trouble
+from chorus_cli.models.providers.thought_parts import CALLED
+from chorus_cli.models.wire.chat_thoughts import (
+    FIELDS,
+    FORM,
+    AssistantForm,
+    ReceivedThoughts,
+    extra_content,
+    with_short_ids,
+    with_thoughts,
+)
+from chorus_cli.models.wire.dialects import dialect
+from chorus_cli.models.wire.encoded import EncodedMessages
+from chorus_cli.models.wire.protocol import Post
+from chorus_cli.models.wire.received import (
+    DONE,
+    ReplyParts,
+    cache_counts,
+    count_at,
+    json_objects,
+    object_at,
+    objects_at,
+    place_of,
+    text_at,
+    thought_count,
+)
+from chorus_cli.models.wire.refusals import NEWER_NAMES
+from chorus_cli.models.wire.thinking import ThinkTags
+from chorus_cli.models.wire.writing import json_bytes, object_bytes, unsigned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chorus_cli.models.providers.attached import Load
+    from chorus_cli.models.providers.chat_messages import MarkedMessage
+    from chorus_cli.models.providers.echoes import EchoRule
+    from chorus_cli.models.providers.model_map import ModelMap
+    from chorus_cli.models.providers.providers import Endpoint
+    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.request import ModelRequest
+    from chorus_cli.models.wire.dialects import Dialect
+    from chorus_cli.models.wire.received import JsonObject
+
+_MISTRAL = "mistral"
+_PATH = "/chat/completions"
+_FIRST = (0, None)
+_USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
+# Names that only some providers have for a reason.
+_FINISH_REASONS = {
+    "max_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "sensitive": "content_filter",
+}
+_ERROR_REASONS = ("error", "network_error", "insufficient_system_resource")
+_OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NAMES, *NEWER_NAMES.values()})
+
+
+class ChatCompletions:
+    """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts.
+
+    ``load`` returns the bytes of attachments.
+    """
+
+    def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
+        self._model_map = model_map
+        self._load = load
+        self._encoded: dict[AssistantForm, EncodedMessages[MarkedMessage]] = {}
+
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+        """Return the HTTP request that asks for a reply as a stream."""
+        headers = {"Content-Type": "application/json"}
+        if endpoint.key:
+            headers["Authorization"] = f"Bearer {endpoint.key}"
+        headers |= endpoint.headers
+        marked = marked_messages(accepted_messages(request), with_markers=wants_markers(request.model, self._model_map))
+        parameters, efforts = self._parameters(request, endpoint), chosen_effort(request, endpoint)
+        form = AssistantForm(_rule(request, endpoint), has_short_ids=endpoint.provider == _MISTRAL)
+        # The messages, the longest part by far, are joined from the bytes of each.
+        body = object_bytes("messages", self._messages(form).joined(marked), parameters | efforts.parameters)
+        fields = [field for field in FIELDS if form.rule is not NO_RULE and field not in endpoint.refused]
+        optional = {name: name for name in (*(_OPTIONAL & parameters.keys()), *fields)}
+        return Post(_PATH, headers, body, optional | efforts.optional)
+
+    def reader(self) -> ChatReader:
+        """Return a reader for the reply to one request."""
+        return ChatReader()
+
+    def _messages(self, form: AssistantForm) -> EncodedMessages[MarkedMessage]:
+        if form not in self._encoded:
+            self._encoded[form] = EncodedMessages(partial(_encoded_message, load=self._load, form=form))
+        return self._encoded[form]
+
+    def _parameters(self, request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
+        """Return everything in the body but the messages, without the parameters that the server does not take."""
+        spoken = dialect(endpoint)
+        parameters: dict[str, object] = {
+            "model": endpoint.model,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": request.temperature,
+            _reply_limit_name(spoken, endpoint): reply_limit(request, self._model_map),
+        }
+        if request.tools:
+            parameters["tools"] = [tool.declaration for tool in request.tools]
+            parameters["tool_choice"] = None if request.may_call else "none"
+        left_out = spoken.omitted | endpoint.refused
+        return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
+
+
+class ChatReader:
+    """Reads one reply; of several choices only the first counts."""
+
+    def __init__(self) -> None:
+        self._tags = ThinkTags()
+        self._parts = ReplyParts(FORM)
+        self._thoughts = ReceivedThoughts(self._parts.own)
+        self._finish_reason: str | None = None
+        self._usage: JsonObject = {}
+
+    def events(self, data: str) -> Iterator[ModelEvent]:
+        """Yield the events in the data of one server-sent event; at ``[DONE]`` the end of the reply.
+
+        Raises:
+            FailedError: the event tells of an error, or is no chunk of a reply.
+        """
+        for chunk in json_objects(data):
+            if chunk.get("error") or chunk.get("object") == "error":
+                raise FailedError(Failure(body=chunk))
+            self._usage = object_at(chunk, "usage") or self._usage
+            choices = objects_at(chunk, "choices")
+            yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
+        if data.strip() == DONE:
+            # A server that ends the stream as it should may leave out the reason.
+            self._finish_reason = self._finish_reason or "stop"
+            yield from self.end()
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and the end: without a finish reason, as no ``[DONE]`` came either."""
+        for is_reasoning, text in self._tags.rest():
+            yield from self._said(text, is_reasoning=is_reasoning)
+        usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := self._usage.get(name), int)}
+        thought = count_at(object_at(self._usage, "completion_tokens_details"), "reasoning_tokens")
+        counts = usage | cache_counts(*_cached(self._usage)) | thought_count(thought)
+        yield from self._parts.end(self._finish_reason, counts)
+
+    def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
+        """Yield the texts of a choice, and keep its calls and its finish reason for the end.
+
+        Raises:
+            FailedError: its finish reason is an error.
+        """
+        reason = text_at(choice, "finish_reason")
+        if reason in _ERROR_REASONS:
+            raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="error at the provider"))
+        self._finish_reason = _FINISH_REASONS.get(reason, reason) or self._finish_reason
+        # A server that does not stream sends the whole message.
+        delta = object_at(choice, "delta") or object_at(choice, "message")
+        for thought in self._thoughts.texts(delta):
+            yield from self._parts.reasoning(thought)
+        for is_reasoning, text in self._texts(delta.get("content")):
+            for is_thought, piece_of_text in [(True, text)] if is_reasoning else self._tags.split(text):
+                yield from self._said(piece_of_text, is_reasoning=is_thought)
+        yield from self._parts.text(text_at(delta, "refusal"))
+        for piece, signed in _call_pieces(delta):
+            self._parts.call(piece)
+            if signed:
+                self._parts.own.sign(CALLED, signed)
+
+    def _texts(self, content: object) -> Iterator[tuple[bool, str]]:
+        """Yield the texts of a content, which may be a list of parts, and whether each is a thought."""
+        if isinstance(content, str):
+            yield False, content
+        for part in content if isinstance(content, list) else []:
+            match part:
+                case {"type": "thinking", "thinking": list()}:
+                    yield True, self._thoughts.chunk(part)
+                case {"type": "thinking", "thinking": str(text)}:
+                    yield True, text
+                case {"text": str(text)} | str(text):
+                    yield False, text
+                case _:
+                    pass
+
+    def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
+        return self._parts.reasoning(text) if is_reasoning else self._parts.text(text)
+
+
+def _cached(usage: JsonObject) -> tuple[int, int]:
+    """Return the tokens that the cache served and stored: OpenAI, OpenRouter and others say both, DeepSeek one."""
+    details = object_at(usage, "prompt_tokens_details")
+    cached = count_at(details, "cached_tokens") or count_at(usage, "prompt_cache_hit_tokens")
+    return cached, count_at(details, "cache_write_tokens")
+
+
+def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
+    """Return the parameter that limits the reply: the newer one if the server refuses the older."""
+    name = spoken.reply_limit
+    return NEWER_NAMES.get(name, name) if name in endpoint.refused else name
+
+
+def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:
+    """Return what goes back of thoughts: nothing to a server that refuses the field, or to one that is not to think."""
+    rule = echo_rule(endpoint)
+    if rule.field == "reasoning_details" and request.effort == "none":
+        # The providers behind a gateway may refuse thoughts in a request that does without.
+        return NO_RULE
+    return NO_RULE if endpoint.refused & {*FIELDS} else rule
+
+
+def _encoded_message(marked: MarkedMessage, load: Load, form: AssistantForm) -> bytes:
+    message = unsigned(marked.message)
+    shaped = with_thoughts(message, chat_message(marked._replace(message=message), load), form)
+    return json_bytes(with_short_ids(shaped) if form.has_short_ids else shaped)
+
+
+def _call_pieces(delta: JsonObject) -> Iterator[tuple[CallPiece, JsonObject]]:
+    """Yield the pieces of calls in a chunk with what goes back beside them; OpenAI's older protocol has one call."""
+    pieces = objects_at(delta, "tool_calls")
+    for piece in pieces:
+        index, function = piece.get("index"), object_at(piece, "function")
+        yield _call_piece(place_of(index), text_at(piece, "id"), function), extra_content(piece)
+    if not pieces and (function := object_at(delta, "function_call")):
+        yield _call_piece(0, "", function), {}
+
+
+def _call_piece(index: int | None, id_: str, function: JsonObject) -> CallPiece:
+    arguments = function.get("arguments") or ""
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return CallPiece(index, id_, text_at(function, "name"), written)

@@ -1,0 +1,270 @@
+"""The model client for all providers that speak a protocol of the wire; it streams their replies over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.text.redaction import redact, secrets_in
+from chorus_cli.machine.clock import Patience, Pauses
+from chorus_cli.models.providers import providers
+from chorus_cli.models.providers.attached import not_stored
+from chorus_cli.models.providers.echoes import echo_rule
+from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
+from chorus_cli.models.providers.server_addresses import is_on_this_machine, request_problem
+from chorus_cli.models.rules.events import Notice, ReplyEnd
+from chorus_cli.models.rules.thoughts import NO_ECHO
+from chorus_cli.models.wire.anthropic import AnthropicMessages
+from chorus_cli.models.wire.chat_completions import ChatCompletions
+from chorus_cli.models.wire.connection import Connection
+from chorus_cli.models.wire.gemini import GeminiContents
+from chorus_cli.models.wire.received import NOT_JSON
+from chorus_cli.models.wire.refusals import NEWER_NAMES, refused_parameter
+from chorus_cli.models.wire.responses import OpenAIResponses, has_no_responses
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
+
+    from chorus_cli.models.providers.attached import Load
+    from chorus_cli.models.providers.model_map import ModelMap
+    from chorus_cli.models.providers.providers import Endpoint
+    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.request import ModelRequest
+    from chorus_cli.models.rules.thoughts import Echo
+    from chorus_cli.models.wire.events import EventStream
+    from chorus_cli.models.wire.protocol import Post, ReplyReader, WireProtocol
+
+_Answer = TypeVar("_Answer")
+
+_SWITCH = "CHORUS_WIRE"
+_OFF = {"off", "0", "no", "false"}
+_CLOSING_SECONDS = 0.2
+
+
+class WireClient:
+    """A ``ModelClient`` for the models whose providers speak a protocol of the wire.
+
+    ``environment`` holds the addresses and keys; with ``CHORUS_WIRE=off`` the wire reaches no model. The first token
+    may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``. ``connection`` is one of its own if
+    none is given. ``load`` returns the bytes of attachments.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        model_map: ModelMap,
+        *,
+        first_token_seconds: float = 300,
+        gap_seconds: float = 60,
+        connection: Connection | None = None,
+        load: Load = not_stored,
+    ) -> None:
+        self._environment = environment
+        self._protocols: Mapping[providers.ProtocolName, WireProtocol] = {
+            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map, load),
+            providers.ProtocolName.RESPONSES: OpenAIResponses(model_map, load),
+            providers.ProtocolName.ANTHROPIC: AnthropicMessages(model_map, load),
+            providers.ProtocolName.GEMINI: GeminiContents(model_map, load),
+        }
+        self._thinks = model_map.thinks
+        self._connection = connection or Connection()
+        self._first_token_seconds = first_token_seconds
+        self._gap_seconds = gap_seconds
+        self._pauses = Pauses()
+        self._refused: dict[tuple[str, str], frozenset[str]] = {}
+        self._without_responses: set[str] = set()
+
+    def reaches(self, model: str) -> bool:
+        """Return whether the provider of ``model`` speaks a protocol of the wire."""
+        if self._environment.get(_SWITCH, "").strip().lower() in _OFF:
+            return False
+        return providers.endpoint(model, self._environment) is not None
+
+    def echo(self, model: str) -> Echo:
+        """Return which of its thoughts ``model`` is sent again."""
+        endpoint = self._endpoint(model)
+        return NO_ECHO if endpoint is None else echo_rule(endpoint).echo
+
+    async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked instead of the model's provider.
+
+        Closing the generator, or cancelling its reader, closes the connection.
+
+        Raises:
+            ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
+        """
+        problem = request_problem(request.model, self._environment)
+        if problem:
+            raise ModelError(redact(problem, secrets_in(self._environment)))
+        endpoint = endpoint or self._endpoint(request.model)
+        if endpoint is None:
+            raise model_error(Failure(Trouble.UNKNOWN_MODEL), Asked(request.model))
+        try:
+            async with aclosing(self._replied(request, endpoint)) as events:
+                async for event in events:
+                    yield event
+        except FailedError as error:
+            # Its chain may hold a key, and chains are printed to log files.
+            raise self._error(error.failure, request.model, endpoint) from None
+
+    def warm(self, model: str) -> None:
+        """Import all that the first request to ``model`` needs; any thread may do so."""
+        endpoint = providers.endpoint(model, self._environment)
+        if endpoint is not None:
+            # The same failure is told when the model is asked.
+            with suppress(FailedError):
+                self._connection.warm(endpoint.address)
+
+    async def preconnect(self, model: str) -> None:
+        """Open a connection to the server of ``model``, unless that is on this machine, where it takes no time."""
+        endpoint = providers.endpoint(model, self._environment)
+        if endpoint and not is_on_this_machine(endpoint.address) and not providers.lacks_key(endpoint):
+            with suppress(FailedError):
+                await self._connection.preconnect(endpoint.address)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._connection.aclose()
+
+    async def _replied(self, request: ModelRequest, endpoint: Endpoint) -> AsyncGenerator[ModelEvent, None]:
+        """Ask and yield the reply.
+
+        Raises:
+            FailedError, ModelError: as ``stream`` does.
+        """
+        begun = False
+        patience = Patience(self._first_token_seconds)
+        known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
+        stream, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
+        reply = _Reply(self._protocol(accepted).reader(), stream)
+        try:
+            for notice in _notices(request.model, known, accepted):
+                yield notice
+            while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:
+                for event in events:
+                    begun = True
+                    yield event
+                patience = Patience(self._gap_seconds) if begun else patience
+                await self._pauses.after_chunk()
+        except FailedError as error:
+            raise FailedError(replace(error.failure, trouble=Trouble.BROKE_OFF) if begun else error.failure) from None
+        finally:
+            try:
+                await _quietly(reply.aclose())
+            finally:
+                # Also if the reader is cancelled once more.
+                await _quietly(stream.aclose())
+
+    async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
+        """Send the request, again without each parameter that the server refuses and that it can do without.
+
+        The stream comes with the endpoint as it turned out to be.
+        """
+        if providers.lacks_key(endpoint):
+            raise FailedError(Failure(Trouble.NO_KEY))
+        while True:
+            post = await self._post(request, endpoint)
+            try:
+                stream = await self._connection.send(post, endpoint)
+            except FailedError as error:
+                if providers.may_lack_responses(endpoint) and has_no_responses(error.failure):
+                    self._without_responses.add(endpoint.address)
+                    endpoint = endpoint._replace(protocol=providers.ProtocolName.CHAT_COMPLETIONS)
+                    continue
+                refused = refused_parameter(error.failure, post.optional)
+                if refused is None or post.optional[refused] in endpoint.refused:
+                    raise
+                endpoint = endpoint._replace(refused=endpoint.refused | {post.optional[refused]})
+            else:
+                self._refused[endpoint.address, request.model] = endpoint.refused
+                return stream, endpoint
+
+    async def _post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+        """Return the HTTP request; a thread writes one with attachments, whose reading and encoding take long."""
+        write = self._protocol(endpoint).post
+        if any(message.attachments for message in request.messages):
+            return await asyncio.to_thread(write, request, endpoint)
+        return write(request, endpoint)
+
+    async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
+        """Await a part of the answer with ``patience``."""
+        try:
+            return await patience.wait_for(awaitable)
+        except TimeoutError:
+            seconds = self._gap_seconds if begun else self._first_token_seconds
+            raise silence_error(model, seconds, begun=begun) from None
+
+    def _error(self, failure: Failure, model: str, endpoint: Endpoint) -> ModelError:
+        key_variable = providers.key_variable(model, self._environment)
+        secrets = secrets_in(self._environment)
+        return model_error(failure, Asked(model, endpoint.address, secrets, endpoint.provider, key_variable))
+
+    def _endpoint(self, model: str) -> Endpoint | None:
+        """Return where a model is asked, by the older protocol if the server has turned out to know no other."""
+        endpoint = providers.endpoint(model, self._environment, self._thinks)
+        if endpoint is not None and endpoint.address in self._without_responses:
+            return endpoint._replace(protocol=providers.PROVIDERS[endpoint.provider].protocol)
+        return endpoint
+
+    def _protocol(self, endpoint: Endpoint) -> WireProtocol:
+        return self._protocols[endpoint.protocol]
+
+
+class _Reply:
+    """One reply being received."""
+
+    def __init__(self, reader: ReplyReader, stream: EventStream) -> None:
+        self._reader = reader
+        self._stream = stream
+        self._data = stream.data()
+        self._is_over = False
+
+    async def next(self) -> Sequence[ModelEvent] | None:
+        """Return the events of the next piece of the stream, ``None`` after the end of the reply."""
+        if self._is_over:
+            return None
+        data = await anext(self._data, None)
+        if data is None:
+            return self._ended()
+        try:
+            events = tuple(self._reader.events(data))
+        except FailedError as error:
+            if self._stream.is_at_end and error.failure == NOT_JSON:
+                # The server did not end this event: the stream was cut in it.
+                return self._ended()
+            raise
+        if events and isinstance(events[-1], ReplyEnd):
+            self._is_over = True
+            # A connection whose response was read to its end can be used again.
+            await _quietly(self._read_on())
+        return events
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        await self._data.aclose()
+
+    def _ended(self) -> Sequence[ModelEvent]:
+        self._is_over = True
+        return tuple(self._reader.end())
+
+    async def _read_on(self) -> None:
+        async for _ in self._data:
+            pass
+
+
+def _notices(model: str, asked: Endpoint, accepted: Endpoint) -> Iterator[Notice]:
+    """Yield what was found out about a server by its refusals."""
+    if accepted.protocol is not asked.protocol:
+        yield Notice(f"{accepted.address} has no /responses, so {model} is asked by chat completions.")
+    for what in sorted(accepted.refused - asked.refused - NEWER_NAMES.keys()):
+        yield Notice(f"{model} does not accept {what}, so it is left out.")
+
+
+async def _quietly(closing: Awaitable[None]) -> None:
+    """Await the end of something within a moment; errors no longer matter."""
+    with suppress(Exception):
+        async with asyncio.timeout(_CLOSING_SECONDS):
+            await closing

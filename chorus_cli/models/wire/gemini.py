@@ -1,0 +1,261 @@
+"""Gemini's own protocol: contents made of parts, and replies whose last event tells how they ended."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from chorus_cli.log.rules.calls import CallPiece, stored_calls
+from chorus_cli.models.providers.attached import content_of, not_stored
+from chorus_cli.models.providers.efforts import NO_EFFORT, chosen_effort
+from chorus_cli.models.providers.failures import FailedError, Failure
+from chorus_cli.models.providers.thought_parts import CALLED, SAID, Called, Said, replayed
+from chorus_cli.models.wire.encoded import EncodedMessages
+from chorus_cli.models.wire.protocol import Post
+from chorus_cli.models.wire.received import (
+    JsonObject,
+    ReplyParts,
+    cache_counts,
+    count_at,
+    json_objects,
+    object_at,
+    objects_at,
+    text_at,
+    thought_count,
+    usage_of,
+)
+from chorus_cli.models.wire.writing import argument_object, bare_id, is_filled, json_bytes, object_bytes, signature_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from chorus_cli.models.providers.attached import Load
+    from chorus_cli.models.providers.model_map import ModelMap
+    from chorus_cli.models.providers.providers import Endpoint
+    from chorus_cli.models.rules.declaration import Tool
+    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+
+# Models before the third generation refuse ids of calls; of the names without a number only the newest are not.
+_OLDER = ("gemini-1", "gemini-2", "gemini-exp")
+_UNNUMBERED = ("gemini-pro", "gemini-flash")
+
+_FORM = "gemini"
+_SIGNATURE = "thoughtSignature"
+_TEMPERATURE = "temperature"
+_CALLS_FORBIDDEN = "tool_config"
+
+_STOP = "stop"
+_FILTERED = "content_filter"
+# The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
+_FILTERS = (
+    *("SAFETY", "RECITATION", "LANGUAGE", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION"),
+    *("NO_IMAGE", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER"),
+)
+_FINISH_REASONS = {"MAX_TOKENS": "length"} | dict.fromkeys(_FILTERS, _FILTERED)
+
+
+class _Part(NamedTuple):
+    """A message as it is sent: the name of the tool that it is the result of, and whether calls have ids."""
+
+    message: PromptMessage
+    tool: str
+    has_ids: bool
+
+
+class GeminiContents:
+    """The protocol of ``gemini/…``; ``model_map`` tells which models know system messages.
+
+    ``load`` returns the bytes of attachments.
+    """
+
+    def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
+        self._model_map = model_map
+        self._encoded = EncodedMessages(partial(_content_json, load=load))
+
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+        """Return the HTTP request that asks for a reply as a stream."""
+        system = [message for message in request.messages if message.role == "system" and message.content.strip()]
+        said = [message for message in request.messages if message.role != "system" and is_filled(message)]
+        effort = chosen_effort(request, endpoint) if self._model_map.thinks(request.model) else NO_EFFORT
+        fields = _configuration(request, endpoint, effort.parameters) | _offer(request, endpoint)
+        if self._knows_system(request.model, endpoint.model) and system:
+            fields["systemInstruction"] = {"parts": [{"text": message.content} for message in system]}
+        else:
+            said = [message._replace(role="user") for message in system] + said
+        contents = self._encoded.joined(_grouped(said, has_ids=_takes_ids(endpoint.model)))
+        path = f"/models/{quote(endpoint.model)}:streamGenerateContent?alt=sse"
+        optional = _optional(request, endpoint) | effort.optional
+        return Post(path, _headers(endpoint), object_bytes("contents", contents, fields), optional)
+
+    def reader(self) -> GeminiReply:
+        """Return a reader for the reply to one request."""
+        return GeminiReply()
+
+    def _knows_system(self, model: str, bare_name: str) -> bool:
+        listed = self._model_map.takes_system_messages(model)
+        return bare_name.startswith("gemini") if listed is None else listed
+
+
+class GeminiReply:
+    """Reads one reply: each event has the next parts of the first candidate, the last one the reason of its end."""
+
+    def __init__(self) -> None:
+        self._parts = ReplyParts(_FORM)
+        self._calls = 0
+        self._usage: Mapping[str, int] = {}
+        self._finish_reason: str | None = None
+
+    def events(self, data: str) -> Iterator[ModelEvent]:
+        """Yield the pieces of the reply in the data of one server-sent event.
+
+        Raises:
+            FailedError: the event tells of an error, or is none of this protocol.
+        """
+        for event in json_objects(data):
+            if error := object_at(event, "error"):
+                raise FailedError(Failure(status=count_at(error, "code") or None, body=event))
+            if usage := object_at(event, "usageMetadata"):
+                self._usage = _usage(usage)
+            if text_at(object_at(event, "promptFeedback"), "blockReason"):
+                self._finish_reason = _FILTERED
+            for candidate in objects_at(event, "candidates"):
+                if not candidate.get("index"):
+                    yield from self._candidate(candidate)
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and ``ReplyEnd`` last."""
+        yield from self._parts.end(self._finish_reason, self._usage)
+
+    def _candidate(self, candidate: JsonObject) -> Iterator[ModelEvent]:
+        for part in objects_at(object_at(candidate, "content"), "parts"):
+            signature = text_at(part, _SIGNATURE, "thought_signature")
+            if call := object_at(part, "functionCall", "function_call"):
+                self._call(call, signature)
+            elif part.get("thought") is True:
+                yield from self._parts.reasoning(text_at(part, "text"))
+            elif signature:
+                # Joined with other parts it would say the wrong place; it may come with an empty text.
+                self._parts.own.begin_said()
+                yield from self._parts.text(text_at(part, "text"))
+                self._parts.own.sign(SAID, {_SIGNATURE: signature})
+            else:
+                yield from self._parts.text(text_at(part, "text"))
+        if reason := text_at(candidate, "finishReason"):
+            self._finish_reason = _FINISH_REASONS.get(reason, _STOP)
+
+    def _call(self, call: JsonObject, signature: str) -> None:
+        """Keep a call, which always comes whole."""
+        arguments = json.dumps(object_at(call, "args"), ensure_ascii=False)
+        self._parts.call(CallPiece(self._calls, text_at(call, "id"), text_at(call, "name"), arguments))
+        self._calls += 1
+        if signature:
+            self._parts.own.sign(CALLED, {_SIGNATURE: signature})
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    headers = {"content-type": "application/json"}
+    return headers | ({"x-goog-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
+
+
+def _configuration(request: ModelRequest, endpoint: Endpoint, effort: Mapping[str, object]) -> dict[str, object]:
+    wanted = {_TEMPERATURE: request.temperature, "maxOutputTokens": request.max_output_tokens, **effort}
+    told = {name: value for name, value in wanted.items() if value is not None and name not in endpoint.refused}
+    return {"generationConfig": told} if told else {}
+
+
+def _offer(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
+    """Return the fields that offer the tools of a request; without them calls cannot be forbidden."""
+    if not request.tools:
+        return {}
+    offer: dict[str, object] = {"tools": [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]}
+    if request.may_call or _CALLS_FORBIDDEN in endpoint.refused:
+        return offer
+    return offer | {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
+
+
+def _declaration(tool: Tool) -> dict[str, object]:
+    """Return the declaration of a tool; an empty list of parameters would be refused."""
+    schema = {name: value for name, value in tool.schema.items() if value}
+    return {"name": tool.name, "description": tool.description, "parameters": schema}
+
+
+def _optional(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
+    """Return the parameters that are told, and need not be, by the names that the server has for them in errors."""
+    told = {_TEMPERATURE: request.temperature is not None, _CALLS_FORBIDDEN: request.tools and not request.may_call}
+    return {name: name for name, is_told in told.items() if is_told and name not in endpoint.refused}
+
+
+def _takes_ids(model: str) -> bool:
+    """Return whether ``model`` takes, and wants back, the ids and the signatures of calls."""
+    if model.startswith(_UNNUMBERED):
+        return model.endswith("-latest")
+    return model.startswith("gemini-") and not model.startswith(_OLDER)
+
+
+def _grouped(messages: Sequence[PromptMessage], *, has_ids: bool) -> Iterator[tuple[_Part, ...]]:
+    """Yield messages that follow one another from one side together, results of tools apart from questions."""
+    calling = (message.tool_calls for message in messages if message.tool_calls)
+    names = {call.id: call.name for written in calling for call in stored_calls(written)}
+    for _, group in groupby(messages, lambda message: message.role):
+        yield tuple(_Part(message, names.get(message.tool_call_id or "", "tool"), has_ids) for message in group)
+
+
+def _content_json(group: tuple[_Part, ...], load: Load) -> bytes:
+    """Return one content of the protocol."""
+    role = "model" if group[0].message.role == "assistant" else "user"
+    return json_bytes({"role": role, "parts": [part for message in group for part in _parts(message, load)]})
+
+
+def _parts(part: _Part, load: Load) -> Iterator[dict[str, object]]:
+    message = part.message
+    if message.role == "tool":
+        result: dict[str, object] = {"name": part.tool, "response": _response(message.content)}
+        yield {"functionResponse": result | _id(message.tool_call_id or "", part)}
+        return
+    if message.role == "assistant":
+        yield from _said(part)
+        return
+    content = content_of(message, load)
+    for each in content.parts:
+        yield {"inlineData": {"mimeType": each.attachment.media_type, "data": each.data}}
+    if content.text.strip():
+        yield {"text": content.text}
+
+
+def _said(part: _Part) -> Iterator[dict[str, object]]:
+    """Yield a reply as parts; each has the signature with which it came, and none without is given one."""
+    for each in replayed(part.message, _FORM):
+        match each:
+            case Said(text, own):
+                if text.strip() or own:
+                    yield {"text": text, **own}
+            case Called(call, own):
+                called = {"name": call.name, "args": argument_object(call.arguments)} | _id(call.id, part)
+                signature = signature_in(call.id)
+                yield {"functionCall": called, **({_SIGNATURE: signature} if signature else {}), **own}
+            case _:
+                pass
+
+
+def _response(content: str) -> dict[str, object]:
+    """Return the result of a tool as an object: as the tool wrote it, or its text in one."""
+    return (argument_object(content) if content.lstrip().startswith("{") else {}) or {"content": content}
+
+
+def _id(id_: str, part: _Part) -> dict[str, object]:
+    return {"id": bare_id(id_)} if part.has_ids and bare_id(id_) else {}
+
+
+def _usage(counts: JsonObject) -> dict[str, int]:
+    """Return token counts; those of thoughts are counted beside the reply, except where the total says otherwise."""
+    prompt_tokens, total_tokens = count_at(counts, "promptTokenCount"), count_at(counts, "totalTokenCount")
+    completion_tokens = count_at(counts, "candidatesTokenCount")
+    if prompt_tokens + completion_tokens != total_tokens:
+        completion_tokens += count_at(counts, "thoughtsTokenCount")
+    usage = usage_of(prompt_tokens + count_at(counts, "toolUsePromptTokenCount"), completion_tokens, total_tokens)
+    thought = thought_count(count_at(counts, "thoughtsTokenCount"))
+    return usage | cache_counts(count_at(counts, "cachedContentTokenCount")) | thought

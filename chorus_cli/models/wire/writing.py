@@ -1,0 +1,62 @@
+"""Requests as they are written for the wire: their JSON, and the ids of calls in them.
+
+litellm puts the signatures of Gemini's calls into their ids, and so did the wire once: such ids are in the log.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.log.rules.calls import SIGNED, stored_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.models.rules.request import PromptMessage
+
+
+def json_bytes(value: object) -> bytes:
+    """Return ``value`` as JSON in UTF-8, with lone surrogates replaced by U+FFFD."""
+    return join_surrogates(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
+
+
+def object_bytes(name: str, encoded: bytes, fields: Mapping[str, object]) -> bytes:
+    """Return a JSON object with ``encoded`` under ``name``, followed by ``fields``."""
+    rest = b"," + json_bytes(fields)[1:] if fields else b"}"
+    return b"{" + json_bytes(name) + b":" + encoded + rest
+
+
+def argument_object(arguments: str) -> dict[str, object]:
+    """Return the arguments of a call as an object; an empty one if they are none."""
+    try:
+        given: object = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def is_filled(message: PromptMessage) -> bool:
+    """Return whether a message has content that providers accept: an empty text is refused, an empty result is not."""
+    return message.role == "tool" or bool(message.tool_calls or message.attachments or message.content.strip())
+
+
+def bare_id(id_: str) -> str:
+    """Return the id of a call without a signature."""
+    return id_.partition(SIGNED)[0]
+
+
+def signature_in(id_: str) -> str:
+    """Return the signature in the id of a call, empty without one."""
+    return id_.partition(SIGNED)[2]
+
+
+def unsigned(message: PromptMessage) -> PromptMessage:
+    """Return a message without signatures, which make ids too long for the providers that do not know them."""
+    if message.tool_call_id is not None:
+        message = message._replace(tool_call_id=bare_id(message.tool_call_id))
+    if message.tool_calls is None or SIGNED not in message.tool_calls:
+        return message
+    calls = (call._replace(id=bare_id(call.id)).as_json for call in stored_calls(message.tool_calls))
+    return message._replace(tool_calls=json.dumps([json.loads(call)[0] for call in calls], ensure_ascii=False))

@@ -1,0 +1,278 @@
+"""``/persona``: list, switch, create, edit, archive and delete personas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Annotated
+
+from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.framework.arguments import TEXT, Candidate
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Question, Reply, Report, Table, Text
+from chorus_cli.log.rules.wording import local
+from chorus_cli.personas.commands.settings import edit_settings
+from chorus_cli.personas.rules.names import COMMAND_WORDS
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.personas.service.roster import PersonaEntry
+from chorus_cli.services import Services
+
+GROUP: CommandGroup[Services] = CommandGroup("persona", "Your personas, each with a memory of its own.", aliases=("p",))
+
+
+def _in_use(services: Services, _text: str) -> Sequence[Candidate]:
+    return _candidates(services.personas.files, services.personas.files.slugs())
+
+
+def _archivable(services: Services, _text: str) -> Sequence[Candidate]:
+    return _candidates(
+        services.personas.files, [slug for slug in services.personas.files.slugs() if slug != DEFAULT_PERSONA]
+    )
+
+
+def _archived(services: Services, _text: str) -> Sequence[Candidate]:
+    return _candidates(services.personas.files, services.personas.files.archived())
+
+
+def _candidates(personas: Personas, slugs: Sequence[str]) -> Sequence[Candidate]:
+    chosen = [(slug, personas.own_settings(slug)) for slug in slugs]
+    return [Candidate(settings.name or slug, settings.description) for slug, settings in chosen]
+
+
+NAME = replace(TEXT, name="name", help="the new persona's name, at most 40 characters")
+PERSONA = replace(TEXT, name="name", help="a name, an alias or a folder, or the beginning of one", complete=_in_use)
+TO_ARCHIVE = replace(PERSONA, complete=_archivable)
+ARCHIVED = replace(PERSONA, help="an archived persona", complete=_archived)
+
+
+@GROUP.command("", "list")
+async def listing(services: Services) -> Table:
+    """List your personas; the current one is marked, archived ones come last.
+
+    One whose settings cannot be read has the reason in place of its description.
+
+    Examples:
+        /persona
+    """
+    members = await services.personas.roster.members()
+    rows = [_row(services, member) for member in members]
+    return Table("", ("", "Persona", "Aliases", "Messages", "Last talked", "Description"), tuple(rows))
+
+
+@GROUP.command("switch", default=True)
+async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Report | Question:
+    """Switch to another persona, in its last thread; offers to create one that does not exist.
+
+    Give its name, an alias or its folder, in upper or lower case, or the unique beginning of one.
+
+    Examples:
+        /persona frodo
+        /persona fro
+        /p frodo
+    """
+    try:
+        slug = services.personas.files.find(name)
+    except UnknownPersonaError:
+        return _offer(services, name)
+    if slug == services.focus.slug:
+        return Text(f"You are already talking to {services.personas.files.load(slug).name}.")
+    return await turn_to(services, slug)
+
+
+@GROUP.command("new")
+async def new(services: Services, name: Annotated[str, NAME]) -> Report:
+    """Create a persona, with commented settings to fill in, and switch to it.
+
+    Its folder is named after it. If the log has messages of an earlier persona of that folder, they stay out of the
+    context.
+
+    Examples:
+        /persona new Ada
+    """
+    return await _created(services, name)
+
+
+@GROUP.command("edit")
+async def edit(services: Services, name: Annotated[str | None, PERSONA] = None) -> Reply:
+    """Edit a persona's settings in your editor; without a name, those of the current one, as with /settings edit.
+
+    Examples:
+        /persona edit
+        /persona edit frodo
+    """
+    return await edit_settings(
+        services, services.focus.slug if name is None else services.personas.files.find_any(name)
+    )
+
+
+@GROUP.command("info")
+async def info(services: Services, name: Annotated[str | None, PERSONA] = None) -> Table:
+    """Show the details of a persona; without a name, those of the current one.
+
+    Examples:
+        /persona info
+        /persona info frodo
+    """
+    member = await services.personas.roster.member(
+        services.focus.slug if name is None else services.personas.files.find_any(name)
+    )
+    return Table("", ("", ""), tuple(_facts(services, member)))
+
+
+@GROUP.command("archive")
+async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
+    """Archive a persona: you can no longer switch to it, but nothing is lost.
+
+    Without a name, the current persona is archived and the default one takes over. One with replies or jobs that run
+    is refused.
+
+    Examples:
+        /persona archive
+        /persona archive frodo
+    """
+    slug = services.focus.slug if name is None else services.personas.files.find(name)
+    shown = services.personas.files.load(slug).name
+    if slug != DEFAULT_PERSONA:
+        _refuse_busy(services, slug, shown)
+    await services.personas.roster.archive(slug)
+    done = Text(f"Archived {shown}. /persona unarchive {slug} brings it back.")
+    if slug != services.focus.slug:
+        return done
+    arrived = await turn_to(services, services.personas.files.first())
+    return Report((done, *arrived.parts))
+
+
+@GROUP.command("unarchive")
+async def unarchive(services: Services, name: Annotated[str, ARCHIVED]) -> Text:
+    """Bring back an archived persona.
+
+    Examples:
+        /persona unarchive frodo
+    """
+    slug = services.personas.files.find_archived(name)
+    await services.personas.roster.unarchive(slug)
+    return Text(f"{services.personas.files.load(slug).name} is back. /persona {slug} switches to it.")
+
+
+@GROUP.command("delete")
+async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question:
+    """Delete an archived persona, after asking: its folder moves to the backups, its messages stay in the log.
+
+    Examples:
+        /persona delete frodo
+    """
+    slug = services.personas.files.find_archived(name)
+    member = await services.personas.roster.member(slug)
+
+    async def confirmed() -> Text:
+        target = await services.personas.roster.delete(slug)
+        name = member.persona.name
+        done = f"Deleted {name}. Its folder is now {target}; chorus log --persona {slug} prints its messages."
+        return Text("\n".join([done, *await services.jobs.forget(slug)]))
+
+    messages = counted(member.messages, "message")
+    return Question(
+        f"Delete {member.persona.name}? Its folder moves to the backups; {messages} stay in the log.",
+        confirmed,
+        Text(f"{member.persona.name} was not deleted."),
+    )
+
+
+def _offer(services: Services, name: str) -> Question:
+    """Ask whether to create the unknown persona; an invalid name is refused at once."""
+    checked = services.personas.files.check_name(None, name)
+    services.personas.files.refuse_archived(checked)
+
+    async def confirmed() -> Report:
+        return await _created(services, checked)
+
+    text = f"There is no persona called {checked!r}.{_meant(services, checked)} Create it?"
+    return Question(text, confirmed, Text("No persona was created."))
+
+
+def _meant(services: Services, name: str) -> str:
+    """Suggest a persona or a command of this group that the name resembles."""
+    words = {candidate.text.casefold(): candidate.text for candidate in _in_use(services, "")}
+    commands = {word: f"/persona {word}" for word in COMMAND_WORDS}
+    first_word, *_ = name.casefold().split()
+    near = get_close_matches(name.casefold(), words, 1) or get_close_matches(first_word, commands, 1)
+    return f" Did you mean {(words | commands)[near[0]]}?" if near else ""
+
+
+async def _created(services: Services, name: str) -> Report:
+    slug = await services.personas.roster.create(name)
+    done = f"Created {name} in {services.personas.files.settings_path(slug).parent}. /persona edit opens its settings."
+    if await services.personas.roster.had_a_namesake(slug):
+        done += " The log has messages of an earlier persona of that folder; this one does not see them."
+    # The earlier one may have been deleted by another Chorus.
+    done = "\n".join([done, *await services.jobs.forget(slug)])
+    arrived = await turn_to(services, slug)
+    return Report((Text(done), *arrived.parts))
+
+
+def _refuse_busy(services: Services, slug: str, name: str) -> None:
+    """Refuse to archive a persona that is at work.
+
+    Raises:
+        PersonaError: a reply of it is being written, a message waits for it, or a job of it runs.
+    """
+    talk = services.replies.unfinished(slug)
+    jobs = [job.number for job in services.jobs.running(slug)]
+    numbers = {
+        counted(talk.replies, "reply", "replies"): talk.replies,
+        counted(talk.waiting, "waiting message"): talk.waiting,
+        counted(len(jobs), "job"): len(jobs),
+    }
+    if not any(numbers.values()):
+        return
+    work = enumerated([words for words, number in numbers.items() if number])
+    way = f"/persona {slug}, then " if talk.threads and slug != services.focus.slug else ""
+    stops = [*(f"/thread kill {each}" for each in talk.threads), *(f"/jobs kill {each}" for each in jobs)]
+    them = "it" if sum(numbers.values()) == 1 else "them"
+    raise PersonaError(f"{name} is still busy: {work}. Stop {them} first: {way}{enumerated(stops)}.")
+
+
+async def turn_to(services: Services, slug: str) -> Report:
+    """Switch to a persona, and say which model answers."""
+    await services.focus.turn_to(slug)
+    await services.focus.settle()
+    target = services.focus.target()
+    says = f"Talking to {target.persona.name}: {target.choice.model} answers ({target.choice.reason})."
+    return Report((Text(says), *map(Text, await services.focus.notices())))
+
+
+def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:
+    persona = member.persona
+    path = services.personas.files.settings_path(persona.slug)
+    # The warnings about its own file come first.
+    flaw = persona.warnings[0].replace(str(path), path.name) if str(path) in persona.unreadable else ""
+    called = [name for name in (persona.slug, *persona.settings.aliases) if name.casefold() != persona.name.casefold()]
+    return (
+        "●" if persona.slug == services.focus.slug else "",
+        f"{persona.name} (archived)" if member.archived else persona.name,
+        ", ".join(called),
+        f"{member.messages:,}",
+        local(member.last_spoken) if member.last_spoken else "never",
+        flaw or persona.settings.description,
+    )
+
+
+def _facts(services: Services, member: PersonaEntry) -> list[tuple[str, str]]:
+    persona = member.persona
+    chosen = persona.settings
+    return [
+        ("Name", persona.name + (" (archived)" if member.archived else "")),
+        ("Aliases", ", ".join(chosen.aliases) or "none"),
+        ("Description", chosen.description or "none"),
+        ("Model", f"{chosen.model} (from {persona.sources['model']})" if chosen.model else "none named: detected"),
+        ("Context window", f"{chosen.context_hours}h"),
+        ("Messages", f"{member.messages:,}"),
+        ("Last talked", local(member.last_spoken) if member.last_spoken else "never"),
+        *([("Card", "made of a character card; /persona export writes it")] if persona.has_card else []),
+        ("Documents", ", ".join(document.name for document in persona.documents) or "none"),
+        ("Folder", str(services.personas.files.settings_path(persona.slug).parent)),
+        *(("Warning", warning) for warning in persona.warnings),
+    ]

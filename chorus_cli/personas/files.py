@@ -1,0 +1,300 @@
+"""Personas as folders: ``system.jsonc``, ``docs/*.md``, ``card.json`` and, later, ``sessions/``.
+
+An archived persona keeps its folder and all files in it, beside a marker file. So a conversation with it that is open
+in another Chorus can go on.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import HomeError, PersonaError
+from chorus_cli.personas.rules.persona import Document
+from chorus_cli.storage.bounded_files import read_within
+from chorus_cli.storage.durable_files import RANDOM, write_atomically
+from chorus_cli.storage.file_lock import locked, unless_held
+from chorus_cli.storage.permissions import access_advice, is_refused, is_there
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+SETTINGS_FILE = "system.jsonc"
+DOCUMENTS_FOLDER = "docs"
+COMMANDS_FOLDER = "commands"
+"""The user's own commands in a chat with the persona."""
+CARD_FILE = "card.json"
+"""The character card that the persona was made of."""
+_ARCHIVED = ".archived"
+_DRAFT, _SHIPPED = ".persona-", ".personas-"
+_MAKING = ".making"
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.personas-{RANDOM}"
+"""The names of folders of personas that are being made, and of all shipped ones, as regular expressions."""
+_NO_FILES: Mapping[str, bytes] = MappingProxyType({})
+_TRUSTED_AFTER_NS = 2_000_000_000
+"""Longer than any file system's clock takes to tick: two changes within a tick leave the same times."""
+
+Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+"""Path, mtime and ctime in nanoseconds, inode and size of each file; the errno for one without a status."""
+
+
+def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
+    """Return the names of the personas' folders, sorted: those in use, or the archived ones.
+
+    A folder that cannot be looked into counts as one in use, so that its persona is told of.
+
+    Raises:
+        PersonaError: the folder of all personas cannot be read.
+    """
+    with _sentence(f"The folder {personas} cannot be read", access_advice(personas)):
+        entries = [*personas.iterdir()] if personas.is_dir() else []
+        folders = [entry for entry in entries if _SLUG.fullmatch(entry.name) and entry.is_dir()]
+    return tuple(sorted(folder.name for folder in folders if is_there(folder / _ARCHIVED) is archived))
+
+
+def exists(personas: Path, slug: str) -> bool:
+    """Return whether there is a persona of that name, in use or archived."""
+    return _SLUG.fullmatch(slug) is not None and is_there(personas / slug) and (personas / slug).is_dir()
+
+
+def names_taken(personas: Path) -> frozenset[str]:
+    """Return the names of all folders and files beside the personas: a new folder cannot have them."""
+    return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
+
+
+def create(personas: Path, slug: str, settings: str, files: Mapping[str, bytes] = _NO_FILES) -> None:
+    """Make the folder of a new persona, whole or not at all; ``files`` are more files in it, by their paths.
+
+    Raises:
+        PersonaError: it is there already, or cannot be made.
+    """
+    folder = personas / slug
+    if len(settings.encode()) > limits.SETTINGS_FILE.most:
+        raise PersonaError(
+            f"The settings of {slug} would have more than {limits.SETTINGS_FILE.size}. Nothing was made."
+        )
+    with _sentence(f"The folder {folder} cannot be made"):
+        draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=personas))
+        try:
+            (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
+            write_atomically(draft / SETTINGS_FILE, settings)
+            for name, content in files.items():
+                write_atomically(draft / name, content)
+            _move_in(draft, folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def discard(personas: Path, slug: str) -> None:
+    """Delete the folder of a persona that was just made and could not be recorded."""
+    # Deleted under another name, it is never there in part. The disk may be too full for a new folder.
+    draft = personas / f"{_DRAFT}{slug}"
+    shutil.rmtree(draft, ignore_errors=True)
+    with suppress(OSError):
+        (personas / slug).rename(draft)
+    shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def sole_maker(personas: Path) -> Iterator[None]:
+    """Keep other processes from making personas.
+
+    Raises:
+        PersonaError: the lock cannot be had.
+    """
+    with _sentence(f"No persona can be made in {personas}"), locked(personas / _MAKING), _deleted_lock(personas):
+        yield
+
+
+@contextmanager
+def unless_made(personas: Path) -> Iterator[bool]:
+    """Keep other processes from making personas, and yield whether that is so: none is making one."""
+    with unless_held(personas / _MAKING) as is_free, _deleted_lock(personas) if is_free else nullcontext():
+        yield is_free
+
+
+@contextmanager
+def _deleted_lock(personas: Path) -> Iterator[None]:
+    """Delete the lock's file in the end, while it is held, because it stands among the personas."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (personas / f"{_MAKING}.lock").unlink()
+
+
+def sweep_drafts(personas: Path) -> None:
+    """Delete the folders that killed makers of personas have left."""
+    for draft in personas.glob(f"{_DRAFT}*"):
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def contents(personas: Path, slug: str) -> dict[str, bytes]:
+    """Return the bytes of all files in a persona's folder by their paths in it; a file that cannot be read has none."""
+    found = dict.fromkeys((path for path in (personas / slug).rglob("*") if path.is_file()), b"")
+    for path in found:
+        with suppress(OSError):
+            found[path] = path.read_bytes()
+    return {str(path.relative_to(personas / slug)): content for path, content in found.items()}
+
+
+def archive(personas: Path, slug: str, now: datetime) -> None:
+    """Archive a persona.
+
+    Raises:
+        PersonaError: the folder cannot be written.
+    """
+    with _sentence(f"{slug} cannot be archived"):
+        write_atomically(personas / slug / _ARCHIVED, f"{now:%Y-%m-%d}\n")
+
+
+def unarchive(personas: Path, slug: str) -> None:
+    """Bring a persona back from the archive.
+
+    Raises:
+        PersonaError: the folder cannot be written.
+    """
+    with _sentence(f"{slug} cannot be taken out of the archive"):
+        (personas / slug / _ARCHIVED).unlink(missing_ok=True)
+
+
+def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
+    """Move a persona's folder into ``deleted`` under its name and the time, and return where it is now.
+
+    Raises:
+        PersonaError: it cannot be moved; it is where it was.
+    """
+    target = deleted / f"{slug}-{now:%Y%m%d-%H%M%S-%f}"
+    with _sentence(f"{personas / slug} cannot be moved to {target}"):
+        deleted.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.move(personas / slug, target)
+    return target
+
+
+def was_moved_away(slug: str, deleted: Path) -> bool:
+    """Return whether `move_away` has moved a persona of that name into ``deleted``."""
+    name = re.compile(rf"{re.escape(slug)}-\d{{8}}-\d{{6}}-\d{{6}}")
+    return is_there(deleted) and any(name.fullmatch(each.name) for each in deleted.glob("*"))
+
+
+def settings_path(personas: Path, slug: str) -> Path:
+    """Return the path of a persona's settings."""
+    return personas / slug / SETTINGS_FILE
+
+
+def has_card(personas: Path, slug: str) -> bool:
+    """Return whether a persona was made of a character card."""
+    path = personas / slug / CARD_FILE
+    return is_there(path) and path.is_file()
+
+
+def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """Return a persona's documents, sorted by name, and a warning for each file that is not text, or if none is read.
+
+    Blank files and hidden ones, such as those of macOS, are ignored.
+    """
+    found: list[Document] = []
+    room, folder = limits.PERSONA_DOCUMENTS.most, personas / slug / DOCUMENTS_FOLDER
+    is_shut = is_refused(folder) and not is_refused(folder.parent)
+    warnings = [f"{folder} cannot be read, so the documents are left out. {access_advice(folder)}"] if is_shut else []
+    for path in _document_paths(folder):
+        try:
+            data = read_within(path, limits.PERSONA_DOCUMENT)
+            content = data.decode("utf-8-sig").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            warnings.append(f"{path} is left out: {reason}.")
+            continue
+        if (room := room - len(data)) < 0:
+            warnings.append(
+                f"{path} is left out: together the documents have more than {limits.PERSONA_DOCUMENTS.size}."
+            )
+        elif "\0" in content:
+            warnings.append(f"{path} is left out: it holds NUL characters, so it is no text.")
+        elif content:
+            found.append(Document(path.name, content))
+    return tuple(found), tuple(warnings)
+
+
+def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fingerprint | None:
+    """Return a value that changes with every change of a persona's files.
+
+    ``None`` if the persona's folder is gone, or a file has changed so recently, by the wall clock ``now_ns``, that
+    another change might go unnoticed.
+    """
+    if not exists(personas, slug):
+        return None
+    own, folder = personas / slug, personas / slug / DOCUMENTS_FOLDER
+    states = []
+    for path in (config_file, own / SETTINGS_FILE, own / CARD_FILE, folder, *_document_paths(folder)):
+        try:
+            found = path.stat()
+        except OSError as error:
+            states.append((str(path), error.errno or 0, 0, 0, 0))
+            continue
+        if max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _TRUSTED_AFTER_NS:
+            return None
+        states.append((str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))
+    return tuple(states)
+
+
+def install(shipped: Path, personas: Path) -> None:
+    """Copy the shipped personas on the first run; an existing folder is never touched.
+
+    The copy is made under a temporary name and renamed, so that an interrupted start leaves nothing half-made.
+    """
+    if personas.exists():
+        return
+    draft: Path | None = None
+    try:
+        draft = Path(tempfile.mkdtemp(prefix=_SHIPPED, dir=personas.parent))
+        for slug in slugs(shipped):
+            shutil.copytree(shipped / slug, draft / slug, copy_function=_copy_private)
+        for folder in [draft, *(path for path in draft.rglob("*") if path.is_dir())]:
+            folder.chmod(0o700)
+        draft.rename(personas)
+    except OSError as error:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+        if not personas.is_dir():
+            # copytree collects an error for each file: source, target and reason.
+            reason = error.strerror or "{0}: {2}".format(*error.args[0][0])
+            raise HomeError(f"The personas cannot be copied to {personas}: {reason}.") from error
+
+
+def _document_paths(folder: Path) -> Iterator[Path]:
+    if not is_refused(folder):
+        found = (path for path in folder.glob("*.md") if not path.name.startswith("."))
+        yield from sorted(path for path in found if path.is_file())
+
+
+def _copy_private(source: str, target: str) -> str:
+    shutil.copyfile(source, target)
+    Path(target).chmod(0o600)
+    return target
+
+
+def _move_in(draft: Path, folder: Path) -> None:
+    """Move a folder to a new path; a rename alone would silently replace an empty folder."""
+    folder.mkdir(mode=0o700)
+    try:
+        draft.rename(folder)
+    except OSError:
+        folder.rmdir()
+        raise
+
+
+@contextmanager
+def _sentence(failure: str, advice: str = "") -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PersonaError(f"{failure}: {error.strerror or error}. {advice}".rstrip()) from error

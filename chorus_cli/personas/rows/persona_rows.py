@@ -1,0 +1,146 @@
+"""Personas in the log, with or without a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import PersonaError
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import intents, operation_rows, thread_rows
+from chorus_cli.log.rows.intents import Intent
+from chorus_cli.log.rules.acts import Clear
+from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.memory.rows import item_rows
+from chorus_cli.personas import files as persona_files
+from chorus_cli.sessions.rows import session_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.storage.store import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """Number of messages of a persona, and the time of the newest one."""
+
+    messages: int
+    last_spoken: datetime
+
+
+def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
+    """Return number and newest time of messages by persona, without those of an earlier persona of the same folder."""
+    found = connection.execute(
+        "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
+        "WHERE kind = 'clear' AND json_extract(detail, '$.begins') GROUP BY persona) "
+        "SELECT persona, COUNT(*), MAX(timestamp) FROM messages LEFT JOIN begun USING (persona) "
+        "WHERE id > COALESCE(after, 0) AND purged_by IS NULL GROUP BY persona"
+    ).fetchall()
+    return {persona: Traces(count, timestamps.from_text(newest)) for persona, count, newest in found}
+
+
+def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+    """Return the time of a persona's newest message in any thread that was not imported, ``None`` if it has none."""
+    row = connection.execute(
+        "SELECT timestamp FROM messages WHERE persona = :persona AND (introduced_by IS NULL OR introduced_by NOT IN "
+        "(SELECT id FROM operations WHERE persona = :persona AND kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
+        {"persona": persona},
+    ).fetchone()
+    return timestamps.from_text(row[0]) if row else None
+
+
+def _nothing_more(_connection: Connection) -> None:
+    """Store no more rows."""
+
+
+class NewPersona(NamedTuple):
+    """The files of a persona about to be made: its settings and, by their paths in its folder, others."""
+
+    slug: str
+    settings: str
+    files: Mapping[str, bytes] = MappingProxyType({})
+
+
+def create(
+    connection: Connection,
+    personas: Path,
+    new: NewPersona,
+    boundary: NewOperation,
+    fill: Callable[[Connection], None] = _nothing_more,
+) -> None:
+    """Make a persona's folder, and store ``boundary`` if there was an earlier persona of that slug, to hide its memory.
+
+    All or nothing, with the rows that ``fill`` stores: without the boundary, the messages of the earlier persona would
+    be in context.
+
+    Raises:
+        PersonaError: the folder is there already, or cannot be made.
+    """
+
+    def work(connection: Connection) -> None:
+        _leave_behind(connection, boundary)
+        fill(connection)
+        persona_files.create(personas, new.slug, new.settings, new.files)
+        connection.unless_committed(lambda: persona_files.discard(personas, new.slug))
+
+    with persona_files.sole_maker(personas):
+        if persona_files.exists(personas, new.slug):
+            # Then the intent would be one to take another persona back.
+            raise PersonaError(f"The folder {personas / new.slug} cannot be made: File exists.")
+        after = _hash({persona_files.SETTINGS_FILE: new.settings.encode(), **new.files})
+        intent = Intent(new.slug, intents.PERSONA, {}, _hash({}), after, boundary.created_at)
+        intents.carry_out(connection, intent, lambda: _hash(persona_files.contents(personas, new.slug)), work)
+
+
+def settle(connection: Connection, personas: Path) -> Iterator[str]:
+    """Take back the personas that were left half-made; yield a sentence about each.
+
+    A folder that was changed since stays, as that of a new persona.
+    """
+    left = [intent for intent in intents.unfinished(connection) if intent.kind == intents.PERSONA]
+    if not left:
+        return
+    with persona_files.unless_made(personas) as is_free:
+        for intent in left if is_free else ():
+            yield _settle(connection, personas, intent)
+        if is_free:
+            persona_files.sweep_drafts(personas)
+
+
+def _settle(connection: Connection, personas: Path, intent: Intent) -> str:
+    slug, present = intent.persona, _hash(persona_files.contents(personas, intent.persona))
+    intents.end(connection, intent.id)
+    told = f"The making of the persona {slug} was cut off"
+    if not persona_files.exists(personas, slug):
+        return f"{told}: there is no such persona."
+    # An empty folder is made before the finished one is renamed to it.
+    if present in {intent.before, intent.after}:
+        persona_files.discard(personas, slug)
+        return f"{told} and is taken back. Make it again."
+    _leave_behind(connection, NewOperation(slug, Clear(begins=True), intent.created_at))
+    return f"{told}: its folder was changed since and stays, without the memory and the greeting of a card."
+
+
+def _leave_behind(connection: Connection, boundary: NewOperation) -> None:
+    """Part a persona from an earlier one of its slug."""
+    slug = boundary.persona
+    known = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
+        "EXISTS(SELECT 1 FROM operations WHERE persona = :slug) OR "
+        "EXISTS(SELECT 1 FROM context_items WHERE persona = :slug)",
+        {"slug": slug},
+    ).fetchone()
+    if known[0]:
+        item_rows.hide_all(connection, slug, operation_rows.introduce(connection, boundary).id)
+    thread_rows.leave_behind(connection, slug, boundary.created_at)
+    session_rows.forget(connection, slug)
+
+
+def _hash(files: Mapping[str, bytes]) -> str:
+    """Return the hash of a folder by its files."""
+    return intents.hash_of("".join(f"{intents.hash_of(files[name])} {name}\n" for name in sorted(files)))

@@ -1,0 +1,1 @@
+"""Personas of rules."""

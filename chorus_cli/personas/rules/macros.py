@@ -1,0 +1,107 @@
+"""Macros of character cards: ``{{char}}``, ``{{user}}`` and the others that a specification names, in any case.
+
+They are replaced when a text is sent or shown. A random choice depends on the text alone, so that requests begin alike.
+A macro that is not known stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.settings.rules.layers import DEFAULT_SOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.memory.rules.items import Item
+    from chorus_cli.personas.rules.persona import Persona
+
+OWN_PROMPT = "Be the character described here: write its next message in this conversation, and none of the user's."
+"""The system prompt in place of ``{{original}}`` where the user has not set one for all personas."""
+
+_MACRO = re.compile(r"\{\{([^{}]{1,10000})\}\}|<(user|bot|char)>", re.IGNORECASE)
+_COMMA = re.compile(r"(?<!\\),")
+_PASSES = 3
+"""A macro may stand within another, and in the prompt that ``{{original}}`` stands for."""
+
+
+class Names(NamedTuple):
+    """The values of macros: the names of the character and of the user, and the program's own system prompt."""
+
+    char: str
+    user: str
+    original: str = ""
+
+
+def names_of(persona: Persona) -> Names:
+    """Return the values for a persona."""
+    is_set = persona.default_sources.get("system_prompt", DEFAULT_SOURCE) != DEFAULT_SOURCE
+    original = persona.defaults.system_prompt if is_set else OWN_PROMPT
+    return Names(persona.name, persona.settings.user_name, original)
+
+
+def sent(persona: Persona, text: str) -> str:
+    """Return a text of a persona as it is sent: with its macros replaced, if the persona was made of a card."""
+    return replaced(text, names_of(persona)) if persona.has_card and ("{{" in text or "<" in text) else text
+
+
+def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
+    """Return memory items as they are sent: with their macros replaced, if the persona was made of a card."""
+    return [_sent_item(persona, item) for item in items] if persona.has_card else items
+
+
+def replaced(text: str, names: Names) -> str:
+    """Return a text with its macros replaced."""
+    for _ in range(_PASSES):
+        before, text = text, _MACRO.sub(lambda found: _value(found, names), text)
+        if text == before:
+            break
+    return text
+
+
+def _sent_item(persona: Persona, item: Item) -> Item:
+    content = sent(persona, item.content)
+    if content == item.content:
+        return item
+    # No text has more tokens than characters, as far as names go.
+    more = max(0, len(content) - len(item.content))
+    tokens = None if item.token_count is None else item.token_count + more
+    return item._replace(content=content, token_count=tokens)
+
+
+def _value(found: re.Match[str], names: Names) -> str:
+    inside = (found[1] or found[2]).strip()
+    match inside.casefold():
+        case "char" | "bot":
+            return names.char
+        case "user":
+            return names.user
+        case "original":
+            return names.original
+    name, colon, argument = inside.partition(":")
+    if inside.startswith("//"):
+        return ""
+    return _of_argument(name.strip().casefold(), argument, found) if colon else found[0]
+
+
+def _of_argument(name: str, argument: str, found: re.Match[str]) -> str:
+    match name:
+        case "comment" | "hidden_key":
+            return ""
+        case "reverse":
+            return argument[::-1]
+        case "random" | "pick":
+            choices = [choice.replace("\\,", ",") for choice in _COMMA.split(argument.removeprefix(":"))]
+            return choices[_number(found) % len(choices)].strip()
+        case "roll":
+            sides = argument.strip().casefold().removeprefix("d")
+            return str(1 + _number(found) % int(sides)) if re.fullmatch("[1-9][0-9]{0,8}", sides) else found[0]
+    return found[0]
+
+
+def _number(found: re.Match[str]) -> int:
+    """Return a number that the macro and its position in the text determine."""
+    key = f"{found.start()} {found[0]}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(key, digest_size=8).digest(), "big")

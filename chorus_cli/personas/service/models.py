@@ -1,0 +1,81 @@
+"""Names of models: checking a name that was typed, and completion."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.models.rules import names as model_names
+from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, missing_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+
+class KnownModels(NamedTuple):
+    """Sources of known models: names and providers of litellm, and the models that this machine runs.
+
+    ``for_conversation`` returns the names of models that are made only for conversation, ``doubt_of_local`` a sentence
+    if a model in a file cannot answer, else an empty text.
+    """
+
+    names: Callable[[], frozenset[str]]
+    providers: Callable[[], frozenset[str]]
+    on_this_machine: Callable[[], tuple[str, ...]]
+    for_conversation: Callable[[], frozenset[str]]
+    doubt_of_local: Callable[[str], str] = lambda _model: ""
+
+
+class Models:
+    """Checks and completes names of models; `load` collects the completions in the background."""
+
+    def __init__(self, known: KnownModels, environment: Mapping[str, str]) -> None:
+        self._known = known
+        self._environment = environment
+        self._at_hand: tuple[str, ...] = (ELIZA,)
+        self._all: tuple[str, ...] = ()
+
+    def load(self) -> None:
+        """Collect the completions; takes a moment, and a third of a second if an Ollama does not answer."""
+        local = self._known.on_this_machine()
+        self._all = (*local, *(name for name in self._in_order() if name not in local))
+        prefixes = tuple(provider.prefix for provider in PROVIDERS if provider.key_set_in(self._environment))
+        self._at_hand = (*local, *(name for name in self._all if name.startswith(prefixes)), ELIZA)
+
+    def offered(self, typed: str) -> Collection[str]:
+        """Return the models that begin with ``typed``: those that can answer now, else all known ones."""
+        at_hand = [name for name in self._at_hand if name.startswith(typed)]
+        return at_hand or [name for name in self._all if name.startswith(typed)]
+
+    async def doubt(self, name: str) -> str | None:
+        """Return a warning if ``name`` may be mistaken, ``None`` if not.
+
+        Raises:
+            ModelNameError: it cannot be the name of a model.
+        """
+        if name.startswith(LOCAL):
+            return await asyncio.to_thread(self._known.doubt_of_local, name) or None
+        names, providers, likely = await asyncio.to_thread(
+            lambda: (self._known.names(), self._known.providers(), self._likely())
+        )
+        doubt = model_names.doubt_about(name, names, providers, likely)
+        return doubt or missing_key(name, self._environment) or None
+
+    def _likely(self) -> tuple[str, ...]:
+        """Return the likely models: those for conversation, of providers in the table of keys."""
+        prefixes = tuple(provider.prefix for provider in PROVIDERS)
+        talking = self._known.for_conversation()
+        return tuple(name for name in self._in_order() if name in talking and name.startswith(prefixes))
+
+    def _in_order(self) -> Sequence[str]:
+        """Return all models by provider: those with a key first, in each the default and conversation models first."""
+        with_key = [provider for provider in PROVIDERS if provider.key_set_in(self._environment)]
+        ranks = {provider.prefix: rank for rank, provider in enumerate(dict.fromkeys([*with_key, *PROVIDERS]))}
+        usual = {provider.default_model for provider in PROVIDERS}
+        talking = self._known.for_conversation()
+
+        def place(name: str) -> tuple[int, bool, bool, str]:
+            prefix = f"{name.partition('/')[0]}/"
+            return ranks.get(prefix, len(ranks)), name not in usual, name not in talking, name
+
+        return sorted((name for name in self._known.names() if "/" in name), key=place)

@@ -1,0 +1,256 @@
+"""Finding personas and reading their files."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.personas import files as persona_files
+from chorus_cli.personas.rules.names import checked_name, folded
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona
+from chorus_cli.settings import files as settings_file
+from chorus_cli.settings.rules.layers import Layer, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.personas.files import Fingerprint
+    from chorus_cli.settings.rules.table import Settings
+
+THIS_RUN = "this run"
+"""The source of a value that holds until the end of the run."""
+
+
+class Personas:
+    """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them.
+
+    ``wall_clock_ns`` returns nanoseconds since 1970, as the times of the files do. If ``copies`` is given, settings
+    are changed in copies below the folder that it returns, and the personas' own files stay as they are.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        config_file: Path,
+        wall_clock_ns: Callable[[], int] = time.time_ns,
+        copies: Callable[[], Path] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.config_file = config_file
+        self._wall_clock_ns = wall_clock_ns
+        self._copies = copies
+        self._copied: dict[str, Path] = {}
+        self._loaded: dict[str, tuple[Fingerprint, Persona]] = {}
+        self._for_this_run: dict[str, dict[str, JsonValue]] = {}
+
+    def slugs(self) -> tuple[str, ...]:
+        """Return the slugs of the personas in use."""
+        return persona_files.slugs(self.folder)
+
+    def archived(self) -> tuple[str, ...]:
+        """Return the slugs of the archived personas."""
+        return persona_files.slugs(self.folder, archived=True)
+
+    def first(self) -> str:
+        """Return the slug of the persona for a first start.
+
+        Raises:
+            PersonaError: there is no persona.
+        """
+        known = self.slugs()
+        if not known:
+            raise PersonaError(
+                f"There is no persona in {self.folder}. Remove that folder, and the shipped ones come back."
+            )
+        return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
+
+    def find(self, name: str) -> str:
+        """Return the slug of the persona with that slug, display name or alias, or the beginning of one.
+
+        Raises:
+            UnknownPersonaError: there is none.
+            PersonaError: there are several, or the persona is archived.
+        """
+        known = self.slugs()
+        if name in known:
+            return name
+        found = self._called(name, known) or self._beginning_with(name, known)
+        if found:
+            return _the_one(name, found)
+        self._refuse_archived(name)
+        raise UnknownPersonaError(name, known)
+
+    def find_archived(self, name: str) -> str:
+        """Return the slug of the archived persona with that slug, name or alias, or the beginning of one.
+
+        Raises:
+            PersonaError: there is none, or there are several.
+        """
+        archived = self.archived()
+        found = self._called(name, archived) or self._beginning_with(name, archived)
+        if found:
+            return _the_one(name, found)
+        listing = f"Archived: {', '.join(archived)}." if archived else "None is archived."
+        if self._called(name, self.slugs()):
+            raise PersonaError(f"{name} is not archived. {listing}")
+        raise PersonaError(f"No archived persona is called {name!r}. {listing}")
+
+    def refuse_archived(self, name: str) -> None:
+        """Refuse ``name`` if the name of an archived persona begins with it.
+
+        Raises:
+            PersonaError: there is such a persona; the sentence says how to bring it back.
+        """
+        found = self._beginning_with(name, self.archived())
+        if found:
+            shown = [self.own_settings(slug).name or slug for slug in found]
+            are = "is archived" if len(found) == 1 else "are archived"
+            back = " or ".join(f"/persona unarchive {slug}" for slug in found)
+            raise PersonaError(
+                f"{' and '.join(shown)} {are}. {back} brings it back; /persona new {name} makes another."
+            )
+
+    def find_any(self, name: str) -> str:
+        """Return the slug of the persona with that slug, name or alias, in use or archived.
+
+        Raises:
+            PersonaError: there is none, or there are several.
+        """
+        try:
+            return self.find(name)
+        except PersonaError:
+            if not self._called(name, self.archived()):
+                raise
+            return self.find_archived(name)
+
+    def called(self, name: str) -> str | None:
+        """Return the slug of the persona, in use or archived, with exactly that slug, name or alias.
+
+        ``None`` if there is none, or if there are several.
+        """
+        found = self._called(name, self.slugs()) or self._called(name, self.archived())
+        return found[0] if len(found) == 1 else None
+
+    def names_taken(self) -> frozenset[str]:
+        """Return the names that a new folder cannot have: those of folders, and all names and aliases of personas."""
+        called = [self._names(slug) for slug in (*self.slugs(), *self.archived())]
+        return persona_files.names_taken(self.folder).union(*called)
+
+    def check_name(self, slug: str | None, name: str) -> str:
+        """Return ``name``, normalized, if the persona ``slug``, or a new one, may have it.
+
+        Raises:
+            PersonaError: the name is not valid, or another persona has it.
+        """
+        checked = checked_name(name)
+        self._refuse_archived(checked, but=slug)
+        owners = [owner for owner in self._called(checked, self.slugs()) if owner != slug]
+        if owners:
+            raise PersonaError(f"The name {checked} is taken: {self.load(owners[0]).name} already has it.")
+        return checked
+
+    def load(self, slug: str) -> Persona:
+        """Return a persona as its files are now, so that an edit takes effect on the next turn.
+
+        Files that have not changed are not read again.
+
+        Raises:
+            UnknownPersonaError: the folder is gone.
+        """
+        # Taken before reading, so that a change meanwhile is noticed by the next call.
+        fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file, self._wall_clock_ns())
+        known = self._loaded.get(slug)
+        if known is not None and known[0] == fingerprint and slug not in self._copied:
+            return known[1]
+        if not persona_files.exists(self.folder, slug):
+            raise UnknownPersonaError(slug, self.slugs())
+        persona, all_read = self._read(slug)
+        # An error in reading may be gone next time without a change of the file.
+        if fingerprint is not None and all_read and slug not in self._copied:
+            self._loaded[slug] = fingerprint, persona
+        return persona
+
+    def set_for_this_run(self, slug: str, key: str, value: JsonValue) -> None:
+        """Let a setting have a value until the end of this run, before those of the files; ``None`` ends that."""
+        self._for_this_run[slug] = {**self.set_in_this_run(slug), key: value}
+        self._loaded.pop(slug, None)
+
+    def set_in_this_run(self, slug: str) -> Mapping[str, JsonValue]:
+        """Return the settings of a persona that have a value for this run."""
+        return {key: value for key, value in self._for_this_run.get(slug, {}).items() if value is not None}
+
+    def _read(self, slug: str) -> tuple[Persona, bool]:
+        """Read a persona's files; return also whether each of them could be read."""
+        own, own_warnings = settings_file.read_layer(self.settings_path(slug))
+        defaults, default_warnings = settings_file.read_defaults(self.config_file)
+        resolved = resolve([Layer(THIS_RUN, self.set_in_this_run(slug)), own, defaults])
+        without_own = resolve([defaults])
+        documents, document_warnings = persona_files.documents(self.folder, slug)
+        unreadable = tuple(layer.name for layer in (own, defaults) if not layer.readable)
+        persona = Persona(
+            slug=slug,
+            settings=resolved.settings,
+            documents=documents,
+            sources=resolved.sources,
+            defaults=without_own.settings,
+            default_sources=without_own.sources,
+            warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
+            unreadable=unreadable,
+            has_card=persona_files.has_card(self.folder, slug),
+        )
+        return persona, not unreadable and not document_warnings
+
+    def defaults(self) -> Settings:
+        """Return the settings of a persona whose own file sets nothing."""
+        defaults, _ = settings_file.read_defaults(self.config_file)
+        return resolve([defaults]).settings
+
+    def own_settings(self, slug: str) -> Settings:
+        """Return the settings of a persona's own file, without defaults and warnings: cheap, for lists."""
+        own, _ = settings_file.read_layer(self.settings_path(slug))
+        return resolve([own]).settings
+
+    def settings_path(self, slug: str) -> Path:
+        """Return the path of a persona's settings, or of their copy if they were to be changed in one."""
+        return self._copied.get(slug) or persona_files.settings_path(self.folder, slug)
+
+    def changeable_settings_path(self, slug: str) -> Path:
+        """Return the path of the file in which the settings of a persona are changed.
+
+        Raises:
+            HomeError, SettingsError: it is to be a copy, which cannot be made.
+        """
+        if self._copies is not None and slug not in self._copied:
+            copy = persona_files.settings_path(self._copies(), slug)
+            settings_file.copied(self.settings_path(slug), copy)
+            self._copied[slug] = copy
+        return self.settings_path(slug)
+
+    def _called(self, name: str, slugs: Iterable[str]) -> list[str]:
+        """Return the slugs of personas with exactly that name; a slug takes precedence over names and aliases."""
+        wanted = folded(name)
+        by_slug = [slug for slug in slugs if slug == wanted]
+        return by_slug or [slug for slug in slugs if wanted in self._names(slug)]
+
+    def _beginning_with(self, name: str, slugs: Iterable[str]) -> list[str]:
+        wanted = folded(name)
+        return [slug for slug in slugs if wanted and any(known.startswith(wanted) for known in self._names(slug))]
+
+    def _names(self, slug: str) -> Collection[str]:
+        chosen = self.own_settings(slug)
+        return {slug, folded(chosen.name), *map(folded, chosen.aliases)} - {""}
+
+    def _refuse_archived(self, name: str, but: str | None = None) -> None:
+        found = [slug for slug in self._called(name, self.archived()) if slug != but]
+        if found:
+            raise PersonaError(f"{name} is archived. /persona unarchive {found[0]} brings it back.")
+
+
+def _the_one(name: str, found: Sequence[str]) -> str:
+    *others, last = found
+    if others:
+        raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
+    return last

@@ -1,0 +1,276 @@
+"""The settings of a persona: their values and sources, and changes of its file by one value or as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import JsoncError, SettingsError
+from chorus_cli.core.json import jsonc
+from chorus_cli.core.json.jsonc_reader import BYTE_ORDER_MARK
+from chorus_cli.personas.rows import window_changes
+from chorus_cli.settings import files as settings_file
+from chorus_cli.settings.files import ABSENT
+from chorus_cli.settings.rules import table as settings
+from chorus_cli.settings.rules.layers import Layer, misfits
+from chorus_cli.settings.rules.schema import template
+from chorus_cli.settings.rules.table import SETTINGS, Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.core.time.timespan import WindowChoice
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.personas.rules.persona import Persona
+    from chorus_cli.personas.service.personas import Personas
+    from chorus_cli.settings.files import Absent
+    from chorus_cli.storage.store import Store
+
+
+_WINDOW = settings.setting_of(window_changes.KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingState:
+    """The value and source of a setting, and the value and source without the persona's own file.
+
+    A source is the ``file:line`` or "default".
+    """
+
+    setting: Setting
+    value: JsonValue
+    source: str
+    default: JsonValue
+    default_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSettings:
+    """A settings file as it was opened, and the text to edit: a template if the file has none."""
+
+    slug: str
+    path: Path
+    text: str
+    draft: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The value of a setting in a persona's file before and after a change; ``None`` where the file has none."""
+
+    setting: Setting
+    before: JsonValue
+    after: JsonValue
+    changed: bool = True
+
+
+class UnrecordedChanges:
+    """Changes of this process that are not in the journal, by persona, oldest first.
+
+    A window that was set to the value it had is one of them, because its answer confirms the window as if it were new.
+    ``/undo`` takes back entries of the journal and the log. Without this memory it would silently pass over a change
+    of a setting and take back something older than the user means.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, list[tuple[datetime, Change]]] = {}
+
+    def add(self, slug: str, change: Change, made_at: datetime) -> None:
+        """Remember a change."""
+        self._made.setdefault(slug, []).append((made_at, change))
+
+    def newest(self, slug: str, since: datetime | None) -> Change | None:
+        """Return the newest change, unless it is older than ``since``."""
+        made = self._made.get(slug, [])
+        return made[-1][1] if made and (since is None or made[-1][0] >= since) else None
+
+    def forget(self, slug: str, since: datetime) -> None:
+        """Forget the changes from ``since`` on: the user has gone back before them."""
+        self._made[slug] = [(made_at, change) for made_at, change in self._made.get(slug, []) if made_at < since]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaSettings:
+    """Changes the settings of personas; every change of a window is an operation of the journal.
+
+    Changes of the other settings go into ``unrecorded``.
+    """
+
+    store: Store
+    clock: Clock
+    personas: Personas
+    unrecorded: UnrecordedChanges = field(default_factory=UnrecordedChanges)
+
+    async def set(self, slug: str, key: str, value: JsonValue) -> Change:
+        """Set one value in the persona's file; every other byte stays.
+
+        Raises:
+            SettingsError: there is no such setting, it does not take this value, or the file cannot be changed.
+            PersonaError: the persona cannot have this name or alias.
+        """
+        setting = settings.setting_of(key)
+        settings.check(key, value)
+        checked = await asyncio.to_thread(self._checked_names, slug, key, value)
+        before = await self._write(slug, key, checked)
+        change = Change(setting, _said(before), checked, changed=not jsonc.same(before, checked))
+        return self._noted(slug, change) if change.changed else change
+
+    async def unset(self, slug: str, key: str) -> Change:
+        """Remove one key from the persona's file; every other byte stays.
+
+        Raises:
+            SettingsError: there is no such setting, or the file cannot be changed.
+        """
+        setting = settings.setting_of(key)
+        before = await self._write(slug, key, ABSENT)
+        change = Change(setting, _said(before), None, changed=before is not ABSENT)
+        return self._noted(slug, change) if change.changed else change
+
+    async def set_window(self, slug: str, hours: int | None) -> Change:
+        """Set the window of a persona, or with ``None`` remove it.
+
+        Raises:
+            SettingsError: the file cannot be changed.
+        """
+        before = await self._write(slug, window_changes.KEY, ABSENT if hours is None else hours)
+        return self._noted(slug, _window_change(before, hours))
+
+    async def shift_window(self, slug: str, choose: Callable[[int], WindowChoice]) -> WindowChoice:
+        """Set the window that ``choose`` makes of the one in force, so that no other change is lost.
+
+        Raises:
+            SettingsError: the file cannot be changed.
+        """
+        default = self.personas.load(slug).defaults.context_hours
+        path, now = self.personas.changeable_settings_path(slug), self.clock.now()
+        with _mendable():
+            before, choice = await self.store.write_in_steps(
+                window_changes.shift_window, path, default, choose, slug, now
+            )
+        self._noted(slug, _window_change(before, choice.hours))
+        return choice
+
+    async def open(self, slug: str) -> OpenSettings:
+        """Read the persona's file for editing as a whole; an invalid one can be opened too.
+
+        Raises:
+            JsoncError: the file is not UTF-8.
+            SettingsError: the file cannot be read.
+        """
+        path = self.personas.changeable_settings_path(slug)
+        text = await asyncio.to_thread(settings_file.read_text, path)
+        draft = text.removeprefix(BYTE_ORDER_MARK)
+        return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
+
+    async def save(self, opened: OpenSettings, draft: str) -> tuple[Change, ...] | None:
+        """Replace the opened file by ``draft``, and return the changes.
+
+        ``None`` if the file has changed since it was opened; then it is left as it is.
+
+        Raises:
+            JsoncError: the draft is not valid JSONC.
+            SettingsError: it holds a value that its setting does not take, or the file cannot be written.
+            PersonaError: the persona cannot have its new name or one of its new aliases.
+        """
+        changes = _changes(_values(opened.text), _checked_values(opened.path.name, draft))
+        for change in changes:
+            await asyncio.to_thread(self._checked_names, opened.slug, change.setting.key, change.after)
+        mark = BYTE_ORDER_MARK if opened.text.startswith(BYTE_ORDER_MARK) else ""
+        text = mark + draft.removeprefix(BYTE_ORDER_MARK)
+        replaced = await self.store.write_in_steps(
+            window_changes.replace_settings, opened.path, opened.text, text, opened.slug, self.clock.now()
+        )
+        if not replaced:
+            return None
+        return tuple(self._noted(opened.slug, change) for change in changes)
+
+    def _noted(self, slug: str, change: Change) -> Change:
+        if not change.changed or change.setting.key != window_changes.KEY:
+            self.unrecorded.add(slug, change, self.clock.now())
+        return change
+
+    async def _write(self, slug: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
+        with _mendable():
+            path = self.personas.changeable_settings_path(slug)
+            if key == window_changes.KEY:
+                hours = value if isinstance(value, int) else None
+                return await self.store.write_in_steps(
+                    window_changes.change_window, path, hours, slug, self.clock.now()
+                )
+            return await asyncio.to_thread(settings_file.change_key, path, key, value)
+
+    def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:
+        """Return ``value`` with the names in it as they are stored, if the persona may be called so."""
+        if key == "name" and isinstance(value, str) and value:
+            return self.personas.check_name(slug, value)
+        if key == "aliases" and isinstance(value, list):
+            return [self.personas.check_name(slug, alias) for alias in value if isinstance(alias, str)]
+        return value
+
+
+@contextmanager
+def _mendable() -> Iterator[None]:
+    try:
+        yield
+    except JsoncError as error:
+        raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to mend it.") from error
+
+
+def flaw(opened: OpenSettings) -> str:
+    """Return a sentence about the error in a file as it was opened; empty if there is none."""
+    try:
+        _checked_values(opened.path.name, opened.draft)
+    except JsoncError as error:
+        return f"{error}."
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
+def states(persona: Persona) -> tuple[SettingState, ...]:
+    """Return the state of every setting of a persona, in the order of the table."""
+    return tuple(state(persona, setting) for setting in SETTINGS)
+
+
+def state(persona: Persona, setting: Setting) -> SettingState:
+    """Return the state of one setting of a persona."""
+    value, default = setting.value_in(persona.settings), setting.value_in(persona.defaults)
+    return SettingState(setting, value, persona.sources[setting.key], default, persona.default_sources[setting.key])
+
+
+def _checked_values(name: str, draft: str) -> Mapping[str, JsonValue]:
+    try:
+        document = jsonc.parse_object(draft)
+    except JsoncError as error:
+        raise error.named(name) from error
+    refused = misfits(Layer(name, document.values, document.lines))
+    if refused:
+        raise SettingsError("\n".join(f"{misfit}." for misfit in refused))
+    return document.values
+
+
+def _values(text: str) -> Mapping[str, JsonValue]:
+    """Return the values in a file; an invalid one has none."""
+    try:
+        return jsonc.parse_object(text).values
+    except JsoncError:
+        return {}
+
+
+def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> tuple[Change, ...]:
+    changes = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
+    return tuple(change for change in changes if not jsonc.same(change.before, change.after))
+
+
+def _window_change(before: JsonValue | Absent, hours: int | None) -> Change:
+    said = _said(before)
+    return Change(_WINDOW, said, hours, changed=not jsonc.same(said, hours))
+
+
+def _said(value: JsonValue | Absent) -> JsonValue:
+    return None if value is ABSENT else value

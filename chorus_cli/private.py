@@ -1,0 +1,161 @@
+"""``/private``, and the commands as they are in a private chat, of which nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.framework.arguments import TEXT, Candidate
+from chorus_cli.framework.documentation import Documentation
+from chorus_cli.framework.registry import Command, CommandGroup, Outcome
+from chorus_cli.framework.replies import Answer, Exit, PrivateChat, Question, Text
+from chorus_cli.services import Services
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+GROUP: CommandGroup[Services] = CommandGroup("")
+_IN_PRIVATE: CommandGroup[Services] = CommandGroup("")
+"""Commands that take the place of those of the same name in a private chat."""
+
+_OFF = "off"
+_PERSONAS = "A private chat makes and changes no persona. Leave it first."
+
+REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "/import": "Conversations are imported into the log, and a private chat has none of it. Leave it first.",
+        "/persona new": _PERSONAS,
+        "/persona import": _PERSONAS,
+        "/persona archive": _PERSONAS,
+        "/persona unarchive": _PERSONAS,
+        "/persona delete": _PERSONAS,
+        "/rescue backup": "Of a private chat there is no backup. Leave it first; chorus backup copies everything else.",
+    }
+)
+"""Commands that change the log, the personas or the backups, each with the sentence that refuses it."""
+
+REFUSED_GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "rescue": "Rescued texts belong to the log, and a private chat has none of it. Leave it first.",
+        "purge": "Nothing of a private chat is kept, so there is nothing to purge. Leave it first to purge the log.",
+    }
+)
+"""Groups of such commands."""
+
+_FILE = "This goes to a file, which is kept."
+_UNTIL_THE_END = "This holds until the private chat ends."
+ANNOUNCED: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("/context save", "/export", "/persona export"), _FILE),
+        **dict.fromkeys(("/settings set", "/settings unset", "/settings edit", "/persona edit"), _UNTIL_THE_END),
+        **dict.fromkeys(("/model", "/remember", "/memory add", "/memory import"), _UNTIL_THE_END),
+    }
+)
+"""Commands that write a file on purpose, or that elsewhere change something for good, with the sentence before it."""
+
+
+def _switch(text: str, _now: datetime) -> str:
+    if text.casefold() != _OFF:
+        raise CommandError(
+            "/private takes no text: typed here, it would not be private. /private begins a private chat."
+        )
+    return _OFF
+
+
+SWITCH = replace(
+    TEXT, name=_OFF, parse=_switch, help="end the private chat", complete=lambda *_: [Candidate(_OFF, "end it")]
+)
+
+
+@GROUP.command("private", guesses=("incognito", "temporary"))
+async def begin(_services: Services, switch: Annotated[str, SWITCH] = "") -> PrivateChat | Text:
+    """Begin a private chat here, of which nothing is kept; its end comes back to this one.
+
+    The persona is the same, but its log and memory are not sent. The messages, drafts and input history of a private
+    chat are in memory only. Ctrl-D, /quit or /private off ends it.
+
+    Examples:
+        /private
+        /private off
+    """
+    return Text("This chat is not private. /private begins one that is.") if switch else PrivateChat()
+
+
+@_IN_PRIVATE.command("private")
+async def end(_services: Services, switch: Annotated[str, SWITCH] = "") -> Exit | Text:
+    """Say that this chat is private; "off" ends it.
+
+    Examples:
+        /private
+        /private off
+    """
+    return Exit() if switch else Text("This chat is private: nothing of it is kept. Ctrl-D or /private off ends it.")
+
+
+@_IN_PRIVATE.command("quit", aliases=("exit", "q"))
+async def leave(_services: Services) -> Exit:
+    """End the private chat; nothing of it is kept.
+
+    Examples:
+        /quit
+    """
+    return Exit()
+
+
+def private_groups(groups: Iterable[CommandGroup[Services]]) -> tuple[CommandGroup[Services], ...]:
+    """Return the groups of commands for a private chat."""
+    return tuple(_private_group(group) for group in groups)
+
+
+def _private_group(group: CommandGroup[Services]) -> CommandGroup[Services]:
+    found: CommandGroup[Services] = CommandGroup(group.name, group.summary, aliases=group.aliases)
+    for command in group.commands:
+        found.add(_private(command))
+    return found
+
+
+def _private(command: Command[Services]) -> Command[Services]:
+    path = command.path
+    other = next((each for each in _IN_PRIVATE.commands if each.path == path), None)
+    if other is not None:
+        return replace(command, handler=other.handler, documentation=other.documentation)
+    refusal = REFUSED.get(path) or REFUSED_GROUPS.get(command.group)
+    if refusal:
+        return replace(command, handler=_refusing(refusal), documentation=_refused(command))
+    if path in ANNOUNCED:
+        return replace(command, handler=_announcing(ANNOUNCED[path], command.handler))
+    return replace(command, handler=_making_none(command.handler)) if path == "/persona switch" else command
+
+
+def _refused(command: Command[Services]) -> Documentation:
+    return replace(command.documentation, summary=f"Not in a private chat. {command.documentation.summary}")
+
+
+def _refusing(sentence: str) -> Callable[..., Outcome]:
+    async def refuse(_services: Services, *_arguments: object) -> Answer:
+        raise CommandError(sentence)
+
+    return refuse
+
+
+def _announcing(sentence: str, handler: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    async def announced(services: Services, *arguments: object) -> Answer:
+        services.machine.notifier.progress(sentence)
+        return await handler(services, *arguments)
+
+    return announced
+
+
+def _making_none(switch: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """Return a switch to another persona that refuses where the usual one offers to create it."""
+
+    async def to_known(services: Services, *arguments: object) -> Answer:
+        answer = await switch(services, *arguments)
+        if isinstance(answer, Question):
+            raise CommandError(f"There is no such persona. {_PERSONAS}")
+        return answer
+
+    return to_known

@@ -1,0 +1,128 @@
+"""``/search``: full-text search in the log."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Annotated
+
+from chorus_cli.core.errors import PersonaError, TimeSpanError
+from chorus_cli.core.time import timespan
+from chorus_cli.framework.arguments import Parameter, without_option
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Text
+from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rows.thread_lists import TitledThread
+from chorus_cli.log.rules.wording import local, speaker
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.recall.service.search import Findings, Match
+from chorus_cli.services import Services
+
+GROUP: CommandGroup[Services] = CommandGroup("")
+
+SHOWN = 10
+_THOUGHTS = "--thoughts"
+_WIDER = "Only whole words were looked for: {} finds words that begin so."
+_SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSearch:
+    """The words of a search, the time from which on to search, and whether to search what models thought too.
+
+    ``doubt`` is a sentence if the words after ``since`` are searched for because they are not a time.
+    """
+
+    words: str
+    since: datetime | None = None
+    with_thoughts: bool = False
+    doubt: str = field(default="", compare=False)
+
+
+def _asked_search(text: str, now: datetime) -> AskedSearch:
+    """Parse words, after them ``since`` with a time, and the option anywhere."""
+    rest, with_thoughts = without_option(text, _THOUGHTS)
+    return replace(_asked_since(rest, now), with_thoughts=with_thoughts)
+
+
+def _asked_since(text: str, now: datetime) -> AskedSearch:
+    """Parse words and ``since`` with a time; inside quotes or without a valid time, ``since`` is a word."""
+    match = _SINCE.fullmatch(text)
+    if match is None or match["words"].count('"') % 2:
+        return AskedSearch(text)
+    try:
+        return AskedSearch(match["words"], timespan.parse(match["time"], now, after_since=True).before(now))
+    except TimeSpanError as error:
+        return AskedSearch(text, doubt=f"{error} All words were searched for instead.\n\n")
+
+
+WORDS = Parameter(
+    f"words [since T] [{_THOUGHTS}]",
+    _asked_search,
+    'words that must all occur, a "phrase" in double quotes, begin* for the beginning of a word; '
+    f"at the end since and a time: since 3 days ago, since monday; {_THOUGHTS} to search what models thought too",
+)
+
+
+@GROUP.command("search", guesses=("log",))
+async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Text:
+    """Search all messages of all personas, and the titles of their threads, newest first.
+
+    Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too, and what
+    models thought before their replies only with --thoughts.
+
+    Examples:
+        /search ring
+        /search "speak friend" since last monday
+        /search refactor* since 3 days ago
+        /search gandalf --thoughts
+    """
+    findings = await services.log.search.find(
+        words.words,
+        Scope(words.since, None, SHOWN, with_thoughts=words.with_thoughts),
+        services.machine.notifier.progress,
+    )
+    return Text(f"{words.doubt}{findings_text(findings, services.personas.files, words.since)}")
+
+
+def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:
+    """Write the matches: the marked titles, and for each message a line with its place and time above its excerpt."""
+    reach = f" since {local(since)}" if since else ""
+    if findings.is_empty:
+        return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"
+    slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
+    names = {slug: _name(personas, slug) for slug in slugs}
+    titles = [_title(each, names[each.persona]) for each in findings.threads]
+    if findings.more_threads:
+        titles.append(f"{findings.more_threads:,} more titles.")
+    entries = [_entry(match, names[match.message.persona]) for match in findings.matches]
+    return "\n\n".join(["\n".join(titles), *entries, *_rest(findings, reach)][not titles :])
+
+
+def _name(personas: Personas, slug: str) -> str:
+    """Return a persona's name, or its folder's name if it was deleted."""
+    try:
+        return personas.load(slug).name
+    except PersonaError:
+        return slug
+
+
+def _title(thread: TitledThread, name: str) -> str:
+    return f"Thread #{thread.number} of {name}: {thread.excerpt}{'  [closed]' if thread.is_closed else ''}"
+
+
+def _entry(match: Match, name: str) -> str:
+    message = match.message
+    marks = [str(message.status)] if message.status.broke_off else []
+    marks += ["taken back"] if match.taken_back else []
+    marks += ["thought"] if match.is_thought else []
+    head = f"#{message.id}  {local(message.timestamp)}  {name}, thread #{match.thread_number}"
+    return f"{head}{''.join(f'  [{mark}]' for mark in marks)}\n{speaker(message.role, name)}: {match.excerpt}"
+
+
+def _rest(findings: Findings, reach: str) -> list[str]:
+    if not findings.more:
+        return [f"Nothing else was found{reach}."] if reach else []
+    count = f"over {findings.more:,}" if findings.more_is_least else f"{findings.more:,}"
+    return [f"{count} more{reach}; add a word or a later time (since 2 days ago) to narrow the search."]

@@ -1,0 +1,261 @@
+"""Full-text search over the log and the titles of all personas, and updates of its index."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rules.memory import repeats_items
+from chorus_cli.context.service.transcript import numbers_of
+from chorus_cli.core.errors import DatabaseDamagedError, StorageError
+from chorus_cli.log.rows import found_thoughts, index_renewal, message_rows, operation_rows, search_index, thread_lists
+from chorus_cli.log.rows.index_renewal import IndexDamagedError
+from chorus_cli.log.rows.search_index import Found, Hit
+from chorus_cli.log.rules.export import message_as_json
+from chorus_cli.log.rules.marks import LogMarks, log_marks
+from chorus_cli.log.rules.search_query import beginnings, search_query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from chorus_cli.log.rows.search_index import Progress, Scope
+    from chorus_cli.log.rows.thread_lists import TitledThread
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.log.rules.operations import Numbers
+    from chorus_cli.log.rules.search_query import SearchQuery
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.storage.store import Store
+
+_BREATH_SECONDS = 0.05
+_LOOK_SECONDS = 20.0
+_SILENCE_SECONDS = 1.0
+_ATTEMPTS = 3
+_RENEWED = "The index of the search was damaged and is made again from the log; no message is concerned."
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A message that was found, a marked line of it, and whether an undo or a retry took it out.
+
+    ``numbers`` are those of its persona's threads and operations. ``is_thought`` says that the line is one of what the
+    model thought before the message.
+    """
+
+    message: Message
+    excerpt: str
+    taken_back: bool
+    numbers: Numbers
+    is_thought: bool
+
+    @property
+    def thread_number(self) -> int:
+        """The number of the message's thread."""
+        return self.numbers.thread(self.message.thread_id)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the message as in the log, with the facts of the search."""
+        found = {"taken_back": self.taken_back, "excerpt": self.excerpt, "in_thoughts": self.is_thought}
+        return message_as_json(self.message, self.numbers) | found
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Results of a search, newest first; ``more`` were left out, at least that many if ``more_is_least``.
+
+    ``threads`` are those found by their titles, of which ``more_threads`` were left out. ``wider`` are terms that find
+    something where nothing was found, because they look for the beginnings of words; empty if there are none.
+    """
+
+    matches: tuple[Match, ...]
+    more: int
+    more_is_least: bool
+    threads: tuple[TitledThread, ...] = ()
+    more_threads: int = 0
+    wider: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither a message nor a title was found."""
+        return not self.matches and not self.threads
+
+    def as_json(self) -> dict[str, object]:
+        """Return the findings for a program."""
+        return {
+            "threads": [
+                {"persona": each.persona, "thread": each.number, "closed": each.is_closed, "title": each.excerpt}
+                for each in self.threads
+            ],
+            "more_threads": self.more_threads,
+            "results": [match.as_json() for match in self.matches],
+            "more": self.more,
+            "more_is_least": self.more_is_least,
+        }
+
+
+@dataclass(slots=True)
+class Search:
+    """Searches all messages of the log."""
+
+    store: Store
+    clock: Clock
+    _is_checked: bool = False
+
+    async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
+        """Return the messages and titles that contain every word of ``text``, after an update of the index.
+
+        A thought is a result of its own beside the message that it led to.
+
+        ``tell`` gets progress reports if the update takes over a second, and a sentence if it fails: then only the
+        messages that are already indexed are searched.
+
+        Raises:
+            CommandError: ``text`` has no words.
+            StorageError: the log cannot be read.
+        """
+        query = search_query(text)
+        found = await self._said_or_thought(query, scope, tell)
+        threads = await self.store.read(thread_lists.titled, query, scope)
+        more = min(found.more, search_index.COUNTED)
+        hits = await self._judged(found.hits)
+        return Findings(
+            hits,
+            more,
+            more_is_least=found.more > more,
+            threads=tuple(threads[: scope.limit]),
+            more_threads=max(0, len(threads) - scope.limit),
+            wider="" if hits or threads else await self._wider(text, scope),
+        )
+
+    async def _wider(self, text: str, scope: Scope) -> str:
+        """Return the terms of ``text`` as beginnings of words, empty if they find no more."""
+        wider = beginnings(text)
+        if wider == text:
+            return ""
+        query = search_query(wider)
+        # What there was to tell, the search before has told.
+        found = await self._said_or_thought(query, scope, lambda _sentence: None)
+        threads = await self.store.read(thread_lists.titled, query, scope)
+        return wider if threads or await self._judged(found.hits) else ""
+
+    async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:
+        """Update the index in batches; without ``tell`` there is a pause after each.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        told = self.clock.monotonic()
+        reached = await self.store.read(search_index.progress)
+        while not reached.is_whole:
+            reached = await self._indexed_batch(tell)
+            if tell is None:
+                await self.clock.sleep(_BREATH_SECONDS)
+            elif self.clock.monotonic() - told >= _SILENCE_SECONDS and not reached.is_whole:
+                told = self.clock.monotonic()
+                tell(f"Indexing the log: {100 * reached.through // max(reached.newest, 1)}% done.")
+
+    async def keep_up(self) -> None:
+        """Update the index again and again until cancelled; failures are tried again later."""
+        while True:
+            # The next search updates the index and reports the error.
+            with suppress(StorageError):
+                await self.catch_up()
+            await self.clock.sleep(_LOOK_SECONDS)
+
+    async def _said_or_thought(self, query: SearchQuery, scope: Scope, tell: Callable[[str], None]) -> Found:
+        said = await self._found(query, scope, tell)
+        if not scope.with_thoughts:
+            return said
+        thought = await self._thought(query, scope)
+        hits = sorted((*said.hits, *thought.hits), key=lambda hit: hit.message.id, reverse=True)
+        return Found(tuple(hits[: scope.limit]), said.more + thought.more + max(0, len(hits) - scope.limit))
+
+    async def _thought(self, query: SearchQuery, scope: Scope) -> Found:
+        """Look through the thoughts of models, a page at a time, so that others can use the store meanwhile."""
+        excerpts: dict[int, str] = {}
+        before = await self.store.read(message_rows.newest_id) + 1
+        while before and len(excerpts) <= scope.limit + search_index.COUNTED:
+            page = await self.store.read(found_thoughts.page, scope, before)
+            excerpts |= await asyncio.to_thread(found_thoughts.excerpts, page.texts, query)
+            before = page.before
+        rows = await self.store.read(message_rows.rows, sorted(excerpts)[-scope.limit :])
+        hits = tuple(Hit(row, excerpts[row.id], is_thought=True) for row in rows)
+        return Found(hits, max(0, len(excerpts) - scope.limit))
+
+    async def _found(self, query: SearchQuery, scope: Scope, tell: Callable[[str], None]) -> Found:
+        for attempt in range(_ATTEMPTS):
+            try:
+                await self.catch_up(tell)
+            except StorageError as error:
+                tell(f"The newest messages may be missing, because the index cannot be brought up to date. {error}")
+            try:
+                found = await self.store.read(search_index.find, query, scope)
+                if query.expression and not found.hits:
+                    await self._check()
+            except IndexDamagedError:
+                await self._begin_anew(tell if not attempt else None)
+            else:
+                return found
+        raise _beyond_repair()
+
+    async def _check(self) -> None:
+        """Check the index, once in a process, because an empty result may mean that it has lost its content.
+
+        Raises:
+            IndexDamagedError: it is damaged.
+        """
+        if not self._is_checked:
+            # It cannot be checked while another program writes.
+            with suppress(StorageError):
+                await self.store.write(search_index.check)
+                self._is_checked = True
+
+    async def _indexed_batch(self, tell: Callable[[str], None] | None) -> Progress:
+        for attempt in range(_ATTEMPTS):
+            try:
+                return await self.store.write(search_index.index_batch)
+            except IndexDamagedError:
+                await self._begin_anew(tell if not attempt else None)
+        raise _beyond_repair()
+
+    async def _begin_anew(self, tell: Callable[[str], None] | None) -> None:
+        try:
+            await self.store.read(index_renewal.require_sound_pages, index_renewal.MESSAGES)
+            await self.store.write(search_index.begin_anew)
+        except IndexDamagedError:
+            await self._begin_in_new_pages()
+        if tell is not None:
+            tell(_RENEWED)
+
+    async def _begin_in_new_pages(self) -> None:
+        await self.store.read(index_renewal.require_sound_log)
+        await self.store.write(search_index.begin_in_new_pages)
+        # If it fails, the old pages only waste space.
+        with suppress(StorageError):
+            await self.store.compact()
+
+    async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
+        """Add to each message whether it was undone or replaced, by the journal of its thread.
+
+        Results of the memory's tools are left out: an item may have been forgotten since.
+        """
+        hits = [hit for hit in hits if not repeats_items(hit.message)]
+        threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
+        marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
+        numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}
+        return tuple(
+            _match(hit, marks[hit.message.persona, hit.message.thread_id], numbers[hit.message.persona]) for hit in hits
+        )
+
+
+def _match(hit: Hit, marks: LogMarks, numbers: Numbers) -> Match:
+    taken_back = marks.is_undone(hit.message) or marks.is_replaced(hit.message)
+    return Match(hit.message, hit.excerpt, taken_back, numbers, hit.is_thought)
+
+
+def _beyond_repair() -> DatabaseDamagedError:
+    return DatabaseDamagedError(
+        "The index of the search is damaged and cannot be made anew. The messages are not concerned; "
+        "chorus log prints them."
+    )

@@ -1,0 +1,153 @@
+"""Where a run keeps what it stores: in the user's folders, or for a private chat in memory only.
+
+Everything that is stored without being asked for goes through one `Keeping`. A private one reads the personas' files
+and writes none: its log, history and attachments are in memory, drafts and tracebacks are not written, and texts for
+the editor and changed settings are in a folder in memory that is deleted in the end, also by a SIGKILL.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chorus_cli.attachments.files.attachments import AttachmentFolder, AttachmentMemory
+from chorus_cli.context.files import OpenThreads, UnannouncedThreads
+from chorus_cli.core.errors import BackupError
+from chorus_cli.machine.paths import shipped_personas
+from chorus_cli.machine.tmpfs import MemoryFolder
+from chorus_cli.personas import files as persona_files
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.storage import file_lock
+from chorus_cli.storage.durable_files import rescue
+from chorus_cli.storage.store import IN_MEMORY, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.machine.paths import Paths
+    from chorus_cli.machine.ports import AttachmentStore
+
+_RESTORING = ".restoring"
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """The places of one run.
+
+    ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process
+    still runs. ``unsent`` is the folder for messages that are not sent yet, ``None`` if they are not kept;
+    ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused and
+    returns its file, ``None`` if there is none. ``bugs`` is the file for tracebacks, ``None`` if they are not kept.
+    ``obstacle`` says why nothing can be stored; it is empty if all can.
+    """
+
+    run: str
+    is_alive: Callable[[str], bool]
+    store: Store
+    personas: Personas
+    open_threads: OpenThreads
+    attachments: AttachmentStore
+    unsent: Path | None
+    edited: Callable[[], Path]
+    rescue: Callable[[datetime, Mapping[str, str]], Path | None]
+    bugs: Path | None
+    is_private: bool = False
+    obstacle: str = ""
+
+
+def on_disk(paths: Paths, run: str) -> Keeping:
+    """Return the user's folders as the places of a run."""
+    obstacle = paths.obstacle
+    return Keeping(
+        run=run,
+        is_alive=lambda other: file_lock.may_be_locked(paths.run / other),
+        store=Store(paths.database, paths.backups, is_read_only=bool(obstacle)),
+        personas=Personas(paths.personas, paths.config_file),
+        open_threads=OpenThreads(paths.run, run),
+        attachments=AttachmentFolder(paths.attachments),
+        unsent=paths.drafts,
+        edited=lambda: paths.drafts,
+        rescue=partial(rescue, paths.rescue),
+        bugs=paths.log_file,
+        obstacle=obstacle,
+    )
+
+
+def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> Keeping:
+    """Return places in memory; settings and texts for the editor are copied into ``folder``."""
+    installed = paths.personas if paths.personas.is_dir() else shipped_personas()
+    return Keeping(
+        run=run,
+        is_alive=lambda other: other == run,
+        store=Store(IN_MEMORY),
+        personas=Personas(installed, paths.config_file, copies=lambda: folder.path() / "personas"),
+        open_threads=UnannouncedThreads(),
+        attachments=AttachmentMemory(),
+        unsent=None,
+        edited=lambda: folder.path() / "drafts",
+        rescue=lambda _now, _record: None,
+        bugs=None,
+        is_private=True,
+    )
+
+
+def is_restoring(paths: Paths) -> bool:
+    """Return whether a restore was decided and then interrupted."""
+    return (paths.data / _RESTORING).exists()
+
+
+@contextmanager
+def kept(paths: Paths) -> Iterator[Keeping]:
+    """Hold the lock of this run and yield its places in the user's folders, which exist.
+
+    Raises:
+        HomeError: the shipped personas cannot be copied there.
+    """
+    persona_files.install(shipped_personas(), paths.personas)
+    run = _run_name()
+    with file_lock.hold(paths.run / run):
+        try:
+            yield on_disk(paths, run)
+        finally:
+            # A name that stays is swept later: the lock is free.
+            with suppress(OSError):
+                (paths.run / run).unlink()
+
+
+@contextmanager
+def only_read(paths: Paths) -> Iterator[Keeping]:
+    """Yield places in the user's folders that nothing can be written to, so that no other process is kept out.
+
+    Raises:
+        BackupError: the personas are being replaced by a restore that was interrupted.
+        HomeError: there are no personas, and the shipped ones cannot be copied there.
+    """
+    if is_restoring(paths):
+        raise BackupError(f"A restore was interrupted, and cannot be finished: {paths.obstacle}.")
+    persona_files.install(shipped_personas(), paths.personas)
+    yield on_disk(paths, _run_name())
+
+
+@contextmanager
+def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[Keeping]:
+    """Yield places in memory, which are gone afterwards; nothing is made, locked or changed in the user's folders.
+
+    Raises:
+        BackupError: the personas are being replaced by a restore that was interrupted.
+    """
+    if is_restoring(paths):
+        raise BackupError("A restore was interrupted. Start chorus without --private once: that finishes it.")
+    folder = MemoryFolder(environment)
+    try:
+        yield in_memory(paths, _run_name(), folder)
+    finally:
+        folder.close()
+
+
+def _run_name() -> str:
+    return f"{os.getpid()}-{os.urandom(4).hex()}"

@@ -1,0 +1,134 @@
+"""The services, grouped by subject: every handler of a command gets them as its first argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from chorus_cli.attachments.service.attachments import Attachments
+    from chorus_cli.cards.service.cards import Cards
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.journal import Journal
+    from chorus_cli.context.service.transcript import Exporting
+    from chorus_cli.context.service.window import ContextWindow
+    from chorus_cli.editing.service.context import ContextEditing
+    from chorus_cli.framework.drafts import Editing
+    from chorus_cli.framework.own_commands import OwnCommands
+    from chorus_cli.framework.registry import CommandRegistry
+    from chorus_cli.imports.service.imports import Imports
+    from chorus_cli.jobs.service.jobs import Jobs
+    from chorus_cli.machine.notifier import Notifier
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.memory.service.memory import Memory
+    from chorus_cli.models.service.costs import Costs
+    from chorus_cli.personas.service.models import Models
+    from chorus_cli.personas.service.personas import Personas
+    from chorus_cli.personas.service.roster import Roster
+    from chorus_cli.personas.service.settings import PersonaSettings
+    from chorus_cli.recall.service.search import Search
+    from chorus_cli.sessions.service.idle import IdleTimer
+    from chorus_cli.sessions.service.sessions import Sessions
+    from chorus_cli.stores.service.backups import Backups
+    from chorus_cli.stores.service.purging import Purging
+    from chorus_cli.stores.service.rescued import RescuedTexts
+    from chorus_cli.threads.service.replies import Replies
+    from chorus_cli.threads.service.threads import Threads
+    from chorus_cli.turns.folding.folding import Folding
+    from chorus_cli.turns.service.conversation import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class ContextServices:
+    """The context of a thread: snapshots and plans of it, its window, and its summary."""
+
+    planner: Context
+    window: ContextWindow
+    folding: Folding
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaServices:
+    """The personas: their files, their lives, their settings, and the models that may answer for them."""
+
+    files: Personas
+    roster: Roster
+    settings: PersonaSettings
+    models: Models
+
+
+@dataclass(frozen=True, slots=True)
+class LogServices:
+    """The log: its operations, full-text search, export, and costs."""
+
+    journal: Journal
+    search: Search
+    exporting: Exporting
+    costs: Costs
+
+
+@dataclass(frozen=True, slots=True)
+class EditingServices:
+    """Texts in the user's editor: drafts of any kind, and the messages of a context."""
+
+    drafts: Editing
+    context: ContextEditing
+
+
+@dataclass(frozen=True, slots=True)
+class MachineServices:
+    """The time, the clipboard, sentences to the user while a command is being carried out, and the models' libraries.
+
+    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
+    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds. ``picture`` returns the picture in the
+    clipboard, which blocks, and ``download`` the name and the bytes of a file on the web; both raise an
+    ``AttachmentError``.
+    """
+
+    clock: Clock
+    copy: Callable[[str], str]
+    notifier: Notifier
+    warm: Callable[[str], None]
+    picture: Callable[[], bytes]
+    download: Callable[[str], Awaitable[tuple[str, bytes]]]
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepServices:
+    """Backups, purges, and texts that the database refused."""
+
+    backups: Backups
+    rescued: RescuedTexts
+    purging: Purging
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """All services, and the commands, those of the user among them."""
+
+    own_commands: OwnCommands[Services]
+    focus: Focus
+    conversation: Conversation
+    replies: Replies
+    threads: Threads
+    context: ContextServices
+    personas: PersonaServices
+    cards: Cards
+    sessions: Sessions
+    idle_timer: IdleTimer
+    memory: Memory
+    jobs: Jobs
+    log: LogServices
+    imports: Imports
+    editing: EditingServices
+    upkeep: UpkeepServices
+    machine: MachineServices
+    attachments: Attachments
+
+    @property
+    def registry(self) -> CommandRegistry[Services]:
+        """The commands of a chat with the persona in focus."""
+        return self.own_commands.registry(self.focus.slug)

@@ -1,3 +1,0 @@
-"""The use cases."""
-
-from __future__ import annotations

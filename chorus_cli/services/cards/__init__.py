@@ -1,1 +1,0 @@
-"""Character cards: personas made of them, and written as them."""

@@ -1,1 +1,0 @@
-"""The context now: measured, reported, widened and narrowed."""

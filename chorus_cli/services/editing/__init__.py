@@ -1,1 +1,0 @@
-"""Editing in the user's editor, and drafts."""

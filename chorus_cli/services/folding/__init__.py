@@ -1,1 +1,0 @@
-"""Folds: the oldest turns become the summary."""

@@ -1,1 +1,0 @@
-"""Conversations that come in from other programs, and conversations that go out to files."""

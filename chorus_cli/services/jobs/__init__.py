@@ -1,1 +1,0 @@
-"""Jobs: commands of the shell, in the foreground and behind the conversation."""

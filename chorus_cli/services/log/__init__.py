@@ -1,1 +1,0 @@
-"""The log and its journal: undo, search, export, transcript."""

@@ -1,1 +1,0 @@
-"""The memory of a persona: items, flash saves and checkpoints."""

@@ -1,1 +1,0 @@
-"""Personas and the focus on one of them."""

@@ -1,1 +1,0 @@
-"""Sessions: saved, listed, restored, saved when idle."""

@@ -1,1 +1,0 @@
-"""Threads: several conversations at once."""

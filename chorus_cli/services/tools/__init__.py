@@ -1,1 +1,0 @@
-"""The built-in tools: what a model may call, offered to it and carried out."""

@@ -1,1 +1,0 @@
-"""A turn: from the message to the end of its reply."""

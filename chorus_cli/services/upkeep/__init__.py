@@ -1,1 +1,0 @@
-"""Upkeep of the user's data: backups, the checks of the doctor, and rescued texts."""

@@ -1,0 +1,226 @@
+"""``/context save``, ``history``, ``show`` and ``restore``: the commands about sessions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.time import timestamps
+from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Report, Table, Text
+from chorus_cli.log.rules.calls import calls_in_words
+from chorus_cli.log.rules.messages import MessageContent, words_of
+from chorus_cli.log.rules.wording import in_threads, local, speaker
+from chorus_cli.personas.commands.persona import PERSONA
+from chorus_cli.services import Services
+from chorus_cli.sessions.rows.session_rows import SessionRow
+from chorus_cli.sessions.rules.format import Session
+from chorus_cli.sessions.rules.summary import STOPPED, first_sentence
+from chorus_cli.sessions.service.saving import Saved
+from chorus_cli.sessions.service.sessions import Offer
+
+GROUP: CommandGroup[Services] = CommandGroup("context")
+
+PAGE_SESSIONS = 10
+_NUMBER = re.compile(r"(?:(.*\S)\s+|\s*)#?([0-9]{1,6})", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPage:
+    """A page of sessions, from 1, of a persona; ``""`` stands for the current one."""
+
+    persona: str = ""
+    page: int = 1
+
+
+def _asked_page(text: str, _now: datetime) -> AskedPage:
+    """Parse a persona's name of any number of words, and a page number at the end."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return AskedPage(text)
+    if int(match[2]) == 0:
+        raise CommandError("Page numbers start at 1.")
+    return AskedPage((match[1] or "").lstrip(), int(match[2]))
+
+
+def _offered(services: Services, _text: str) -> Sequence[Candidate]:
+    offers = services.sessions.offers(services.focus.slug)
+    return [Candidate(offer.session_id, _hint(offer)) for offer in offers]
+
+
+_MOST_PROBLEMS = 3
+
+DESCRIPTION = replace(TEXT, name="description", help="a short description; its first 40 characters name the session")
+SESSION = replace(TEXT, name="id", help="a session's name, or the beginning of it", complete=_offered)
+WHOSE = Parameter(
+    "persona page",
+    _asked_page,
+    f"a persona, a page of {PAGE_SESSIONS} sessions, or both: frodo, 2, or frodo 2",
+    PERSONA.complete,
+)
+
+
+@GROUP.command("save", stoppable=True, guesses=("save",))
+async def save(services: Services, description: Annotated[str, DESCRIPTION] = "") -> Text:
+    """Save the context of all threads as a session with a summary; the context stays as it is.
+
+    Sessions are files in the persona's folder and are kept forever. Writing the summary may take half a minute; Ctrl-C
+    stops it, and the session is saved without one.
+
+    Examples:
+        /context save
+        /context save auth refactor, don't lose this
+    """
+    await services.focus.settle()
+    return Text(saved_text(await services.sessions.saving.save(services.focus.target(), description)))
+
+
+def saved_text(saved: Saved) -> str:
+    """Report a saved session with its summary; of one that was stopped, the problem says all."""
+    row = saved.row
+    lines = [
+        f"Saved session {row.session_id}: {_amount(saved)}, ~{row.token_estimate:,} tokens",
+        "" if row.summary == STOPPED else row.summary,
+        saved.problem,
+        _left_out(saved.in_progress),
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _amount(saved: Saved) -> str:
+    return counted(saved.row.message_count, "message") + in_threads(saved.threads)
+
+
+def saved_line(saved: Saved) -> str:
+    """Report an automatically saved session in one line, with the reason if its summary failed."""
+    row = saved.row
+    line = f"Saved session {row.session_id}: {_amount(saved)}. /context history lists it."
+    return " ".join(filter(None, [line, saved.problem]))
+
+
+@GROUP.command("history", guesses=("history", "sessions"))
+async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] = None) -> Text | Report:
+    """List the saved sessions, newest first, ten per page; with a name, those of another persona.
+
+    Only the first sentence of each summary is listed; /context show prints all of it.
+
+    Examples:
+        /context history
+        /context history 2
+        /context history frodo
+        /context history frodo 2
+    """
+    asked = whose or AskedPage()
+    slug = services.personas.files.find_any(asked.persona) if asked.persona else services.focus.slug
+    listing = await services.sessions.listing(slug)
+    problems = _problems(listing.problems)
+    if not listing.rows:
+        return Report((Text("No saved sessions."), *problems)) if problems else Text("No saved sessions.")
+    pages = -(-len(listing.rows) // PAGE_SESSIONS)
+    if asked.page > pages:
+        raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
+    shown = listing.rows[(asked.page - 1) * PAGE_SESSIONS : asked.page * PAGE_SESSIONS]
+    heads = ("Session", "When", "Description", "Summary", "Messages")
+    table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Session", "Description", "Summary"}))
+    more = [Text(_paging(asked, pages))] if pages > 1 else []
+    return Report((table, *more, *problems))
+
+
+def _problems(sentences: Sequence[str]) -> list[Text]:
+    """Show the first few problems with session files, and count the rest."""
+    shown = [Text(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
+    rest = len(sentences) - len(shown)
+    return [*shown, Text(f"And {rest} more files cannot be used.")] if rest else shown
+
+
+@GROUP.command("show")
+async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
+    """Show a saved session: its details, summary and messages.
+
+    Examples:
+        /context show 2026-02-12_auth-refactor
+        /context show 2026-02-12
+    """
+    found = await services.sessions.load(services.focus.slug, session)
+    name = services.personas.files.load(services.focus.slug).name
+    numbers = await services.sessions.thread_numbers(services.focus.slug, found)
+    facts = Table("", ("", ""), _facts(found, numbers))
+    return Report((facts, Text(found.summary), Text(_transcript(found, name, numbers))))
+
+
+@GROUP.command("restore", guesses=("load",))
+async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
+    """Replace the context of all threads with a saved session; /context undo reverts this.
+
+    Examples:
+        /context restore 2026-02-12_auth-refactor
+        /context restore 2026-02-12
+    """
+    before = services.focus.target().thread_id
+    found, restored = await services.sessions.restore(services.focus.target(), session)
+    count = counted(len(found.messages), "message") + in_threads(found.spoken_threads)
+    lines = [
+        f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
+        f"Messages added to the log from the file: {restored.added:,}." if restored.added else "",
+        f"You are now in thread #{restored.thread.number}." if restored.thread_id != before else "",
+    ]
+    return Text("\n".join(line for line in lines if line))
+
+
+def _hint(offer: Offer) -> str:
+    return f"{local(offer.head.timestamp)}  {shortened(offer.head.description)}".strip() if offer.head else ""
+
+
+def _left_out(in_progress: int) -> str:
+    if not in_progress:
+        return ""
+    return f"Not saved: {'1 reply' if in_progress == 1 else f'{in_progress} replies'} still in progress."
+
+
+def _row(row: SessionRow) -> tuple[str, ...]:
+    described = shortened(row.description) or "none"
+    return row.session_id, local(row.timestamp), described, first_sentence(row.summary), f"{row.message_count:,}"
+
+
+def _paging(asked: AskedPage, pages: int) -> str:
+    other = asked.page + 1 if asked.page < pages else asked.page - 1
+    command = " ".join(filter(None, ("/context history", asked.persona, str(other))))
+    return f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."
+
+
+def _facts(session: Session, numbers: Mapping[int, int]) -> tuple[tuple[str, str], ...]:
+    return (
+        ("Session", session.session_id),
+        ("Saved", local(session.timestamp)),
+        ("Description", session.description or "none"),
+        ("Window", f"{local(session.window_start)} to {local(session.window_end)}"),
+        ("Messages", f"{len(session.messages):,}"),
+        ("Tokens", f"~{session.token_estimate:,}"),
+        ("Threads", ", ".join(f"#{numbers[thread.id]} {thread.title}".strip() for thread in session.threads)),
+    )
+
+
+def _transcript(session: Session, name: str, numbers: Mapping[int, int]) -> str:
+    """Write every message with its time, under headings for the threads if there are several."""
+    many = len({message.thread_id for message in session.messages}) > 1
+    paragraphs: list[str] = []
+    last_thread = None
+    for message in session.messages:
+        if many and message.thread_id != last_thread:
+            paragraphs.append(f"--- Thread #{numbers[message.thread_id]} ---")
+        last_thread = message.thread_id
+        paragraphs.append(_entry(message, name))
+    return "\n\n".join(paragraphs)
+
+
+def _entry(message: MessageContent, name: str) -> str:
+    stamp = f"{timestamps.local(message.timestamp):%Y-%m-%d %H:%M:%S}"
+    broken = f"[{message.status}]" if message.status.broke_off else ""
+    words = " ".join(filter(None, (words_of(message), calls_in_words(message.tool_calls or ""), broken)))
+    return f"[{stamp}] {speaker(message.role, name)}: {words}"

@@ -1,0 +1,95 @@
+"""Matching a session's messages with the log, so that restoring stores only the missing ones.
+
+Messages are equal if role, exact time and content are; the ids in a file may be those of another machine's log. The
+k-th of several equal messages is the k-th in the log. A thread of the file is the thread of the log that contains its
+messages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rules.memory import repeats_items
+from chorus_cli.log.rules.attachments import with_lines
+from chorus_cli.memory.rules.prompt import items_in, without_items
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from chorus_cli.log.rules.messages import Message, MessageContent, Role
+    from chorus_cli.sessions.rules.format import Session
+
+    _Key = tuple[Role, datetime, str]
+    Forks = Mapping[int, frozenset[int]]
+    """The threads that have a message from another one, because they are forks, by the id of the message."""
+
+
+_FOREIGN = "(The numbers are those of another log.)\n"
+_NO_FORKS: Forks = MappingProxyType({})
+
+
+def known_threads(session: Session, rows: Iterable[Message], forks: Forks = _NO_FORKS) -> dict[int, int]:
+    """Return the thread ids in the log by those in the session, for threads that the log has; all are different."""
+    standing_in: defaultdict[_Key, set[int]] = defaultdict(set)
+    for row in rows:
+        standing_in[_key(row)] |= {row.thread_id, *forks.get(row.id, ())}
+    votes: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for message in session.messages:
+        votes[message.thread_id].update(standing_in[_key(message)])
+    found: dict[int, int] = {}
+    for thread_id, counted in votes.items():
+        free = [number for number in counted if number not in found.values()]
+        if free:
+            found[thread_id] = max(free, key=lambda number: (number == thread_id, counted[number], -number))
+    return found
+
+
+def members(
+    session: Session, rows: Iterable[Message], thread_of: Mapping[int, int], forks: Forks = _NO_FORKS
+) -> tuple[int | MessageContent, ...]:
+    """Return the session's messages in order: ids for those in the log, and new messages for the others.
+
+    ``thread_of`` maps the thread of every message to the log's. A new message joins the turn that it shared in the
+    session with a message of the log, if there is one.
+    """
+    candidates: defaultdict[tuple[int, _Key], list[Message]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.introduced_by is not None, row.id)):
+        for thread_id in (row.thread_id, *forks.get(row.id, ())):
+            candidates[thread_id, _key(row)].append(row)
+    matches = [_taken(candidates[thread_of[each.thread_id], _key(each)], each) for each in session.messages]
+    turns = {
+        (message.thread_id, message.turn_id): row.turn_id
+        for message, row in zip(session.messages, matches, strict=True)
+        if row is not None
+    }
+    return tuple(
+        _new(message, thread_of, turns) if row is None else row.id
+        for message, row in zip(session.messages, matches, strict=True)
+    )
+
+
+def _key(message: Message | MessageContent) -> _Key:
+    return message.role, message.timestamp, with_lines(message.content.removeprefix(_FOREIGN), message.attachments)
+
+
+def _taken(candidates: list[Message], message: MessageContent) -> Message | None:
+    """Remove and return the candidate of the same turn if there is one, else the first."""
+    if not candidates:
+        return None
+    chosen = next((row for row in candidates if row.turn_id == message.turn_id), candidates[0])
+    candidates.remove(chosen)
+    return chosen
+
+
+def _new(
+    message: MessageContent, thread_of: Mapping[int, int], turns: Mapping[tuple[int, int | None], int]
+) -> MessageContent:
+    turn_id = turns.get((message.thread_id, message.turn_id))
+    # The numbers of memory items are those of the log that the session comes from, and mean others here.
+    preamble = without_items(message.preamble, items_in(message.preamble))
+    new = replace(message, thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)
+    return replace(new, content=_FOREIGN + new.content, token_count=None) if repeats_items(new) else new

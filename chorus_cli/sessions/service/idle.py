@@ -1,0 +1,266 @@
+"""The idle timer: after ``idle_minutes`` without a message, a persona's conversation is saved as a session.
+
+Each persona has its own idle period and one task that waits for it to end. Its length is the longer of two measures:
+the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps. So a machine that
+wakes after hours finds the period over, at the latest one look later; a clock that is set back delays nothing, and one
+that is set forward costs an early session at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ChorusError, UnknownPersonaError
+from chorus_cli.core.time.timeline import gap
+from chorus_cli.log.rules.messages import Role
+from chorus_cli.personas.rows import persona_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.journal import Journal
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.personas.rules.persona import Persona
+    from chorus_cli.sessions.service.saving import Saved, SessionSaving
+    from chorus_cli.storage.store import Store
+
+LONGEST_SLEEP_SECONDS = 60.0
+EXIT_PATIENCE_SECONDS = 1.5
+_LONGEST_DESCRIPTION = 80
+_OFF = "off"
+_SAVE_AND_CLEAR = "save+clear"
+
+
+@dataclass(frozen=True, slots=True)
+class IdleActions:
+    """The actions of the idle timer, each on the persona of a slug.
+
+    ``persona`` loads the persona. ``last_spoken`` returns the time of its newest message, of any process. ``unsaved``
+    returns the messages in context, of all threads, that are newer than the last save. ``save`` takes a description and
+    returns the line to show, or ``None`` if there was nothing to save after all; if it is cancelled, nothing is left
+    half-written. ``clear`` begins a new conversation unless the user has sent a message after that id, and returns
+    whether it did.
+    """
+
+    persona: Callable[[str], Awaitable[Persona]]
+    last_spoken: Callable[[str], Awaitable[datetime | None]]
+    unsaved: Callable[[str], Awaitable[Sequence[Message]]]
+    save: Callable[[str, str], Awaitable[str | None]]
+    clear: Callable[[str, int], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class IdleServices:
+    """The services behind the actions of the idle timer; ``worded`` makes the line about a saved session."""
+
+    store: Store
+    focus: Focus
+    saving: SessionSaving
+    journal: Journal
+    worded: Callable[[Saved], str]
+
+    def actions(self) -> IdleActions:
+        """Return the actions of the timer."""
+        return IdleActions(
+            self._persona, self._last_spoken, self._unsaved, self._save, self.journal.clear_unless_spoken
+        )
+
+    async def _persona(self, slug: str) -> Persona:
+        return await asyncio.to_thread(self.journal.personas.load, slug)
+
+    async def _last_spoken(self, slug: str) -> datetime | None:
+        return await self.store.read(persona_rows.last_spoken_at, slug)
+
+    async def _unsaved(self, slug: str) -> Sequence[Message]:
+        return await self.saving.unsaved(await self.focus.target_of(slug))
+
+    async def _save(self, slug: str, description: str) -> str | None:
+        saved = await self.saving.save_idle(await self.focus.target_of(slug), description)
+        return self.worded(saved) if saved else None
+
+
+class _IdlePeriod:
+    """A period without a message to a persona: when it began, and whether its end was handled already."""
+
+    def __init__(self, slug: str, clock: Clock) -> None:
+        self.slug = slug
+        self.is_served = False
+        self._clock = clock
+        self._began = clock.now()
+        self._began_monotonic = clock.monotonic()
+
+    def seconds(self, last_spoken: datetime | None = None) -> float:
+        """Return its length; a message at ``last_spoken``, perhaps by another Chorus, has begun it anew."""
+        now = self._clock.now()
+        lasted = max((now - self._began).total_seconds(), self._clock.monotonic() - self._began_monotonic)
+        # A moment in the future was written by a clock that was set back since, and tells nothing.
+        if last_spoken is not None and last_spoken <= now:
+            lasted = min(lasted, (now - last_spoken).total_seconds())
+        return lasted
+
+
+class IdleTimer:
+    """Waits for the end of the idle period of each persona that was in focus.
+
+    ``in_focus`` returns the slug of the persona in focus. ``tell`` shows a line to a user who may be typing.
+    ``report_bug`` stores a traceback and returns the sentence that says where.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        actions: IdleActions,
+        in_focus: Callable[[], str],
+        tell: Callable[[str], None],
+        report_bug: Callable[[Exception], str],
+    ) -> None:
+        self._clock = clock
+        self._actions = actions
+        self._in_focus = in_focus
+        self._tell = tell
+        self._report_bug = report_bug
+        self._periods: dict[str, _IdlePeriod] = {}
+        self._watches: dict[str, asyncio.Task[None]] = {}
+        self._saving: set[asyncio.Task[None] | None] = set()
+        self._busy = 0
+        self._free = asyncio.Event()
+        self._free.set()
+        self._is_closed = False
+
+    def arm(self) -> None:
+        """Begin a new idle period of the persona in focus; a save in progress goes on."""
+        if self._is_closed:
+            return
+        slug = self._in_focus()
+        self._periods[slug] = _IdlePeriod(slug, self._clock)
+        watch = self._watches.get(slug)
+        if watch is None or watch.done():
+            self._watches[slug] = asyncio.create_task(self._watch(slug), name=f"idle {slug}")
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a reply, a command or an editor holds up the end of idle periods."""
+        return self._busy > 0
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Let no idle period end and no line be shown while the user or the screen is busy.
+
+        A reply, a command and an editor are such times. Afterwards the persona in focus begins a new idle period.
+        """
+        self._busy += 1
+        self._free.clear()
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._free.set()
+            self.arm()
+
+    async def close(self, patience_seconds: float = EXIT_PATIENCE_SECONDS) -> None:
+        """Stop for good; a save in progress is cancelled after ``patience_seconds``."""
+        self._is_closed = True
+        running = {watch for watch in self._watches.values() if not watch.done()}
+        _cancel(running - self._saving)
+        if running:
+            _, late = await asyncio.wait(running, timeout=patience_seconds)
+            _cancel(late)
+        if running:
+            await asyncio.wait(running)
+
+    async def _watch(self, slug: str) -> None:
+        """Wait for the current idle period to end, handle its end once, and go on with a newer one if there is one."""
+        while not self._is_closed and not (period := self._periods[slug]).is_served:
+            try:
+                told = await self._look(period)
+            except UnknownPersonaError:
+                # It was archived or deleted meanwhile; the next message to it says so.
+                return
+            except ChorusError as error:
+                if (early := LONGEST_SLEEP_SECONDS - period.seconds()) > 0:
+                    # The settings cannot be read at present, and a line is to be shown only once the user is silent.
+                    await self._clock.sleep(early)
+                    continue
+                period.is_served = True
+                told = f"The talk with {slug} could not be saved after a while of silence: {error}"
+            except Exception as error:  # noqa: BLE001 - a bug in the background must not end the chat
+                period.is_served = True
+                told = self._report_bug(error)
+            if told:
+                await self._free.wait()
+                # The prompt notices that the terminal is gone.
+                with suppress(ChorusError, OSError):
+                    self._tell(told)
+
+    async def _look(self, period: _IdlePeriod) -> str | None:
+        """Sleep for a while if the idle period is not over; else handle its end and return the line to show."""
+        await self._free.wait()
+        # The settings are read at every look, so that a change takes effect without a new idle period.
+        persona = await self._actions.persona(period.slug)
+        idle_seconds = persona.settings.idle_minutes * 60
+        lasted = period.seconds()
+        if lasted >= idle_seconds:
+            lasted = period.seconds(await self._actions.last_spoken(period.slug))
+        if lasted < idle_seconds:
+            # In short sleeps, because their clock stands still while the machine sleeps.
+            await self._clock.sleep(min(idle_seconds - lasted, LONGEST_SLEEP_SECONDS))
+            return None
+        if not self._lasts(period):
+            return None
+        period.is_served = True
+        return None if persona.settings.on_idle == _OFF else await self._keep(persona, period, lasted)
+
+    async def _keep(self, persona: Persona, period: _IdlePeriod, seconds: float) -> str | None:
+        watch = asyncio.current_task()
+        self._saving.add(watch)
+        try:
+            unsaved = await self._actions.unsaved(persona.slug)
+            saved = await self._actions.save(persona.slug, described(unsaved)) if unsaved else None
+            if not saved:
+                return None
+            told = f"Nothing was said to {persona.name} for {gap(timedelta(seconds=seconds))}. {saved}"
+            if persona.settings.on_idle == _SAVE_AND_CLEAR and self._lasts(period):
+                told += await self._cleared(persona.slug, max(message.id for message in unsaved))
+            return told
+        finally:
+            self._saving.discard(watch)
+
+    async def _cleared(self, slug: str, through_message_id: int) -> str:
+        """Clear the context if all of it is saved, and return the line that says so."""
+        try:
+            cleared = await self._actions.clear(slug, through_message_id)
+        except ChorusError as error:
+            return f"\nThe context could not be cleared: {error}"
+        return "\nThe context is cleared; /context undo brings it back." if cleared else ""
+
+    def _lasts(self, period: _IdlePeriod) -> bool:
+        return self._periods[period.slug] is period and not self._busy and not self._is_closed
+
+
+class NoIdleTimer(IdleTimer):
+    """Saves nothing, however long the silence: the timer of a private chat."""
+
+    def arm(self) -> None:
+        """Begin no idle period."""
+
+
+def described(messages: Sequence[Message]) -> str:
+    """Return the first line of the user in ``messages``, or of anyone if the user wrote nothing, shortened."""
+    said = [message for message in messages if message.role is Role.USER] or messages
+    line = next(
+        (" ".join(line.split()) for message in said for line in message.content.split("\n") if line.strip()), ""
+    )
+    return line if len(line) <= _LONGEST_DESCRIPTION else f"{line[: _LONGEST_DESCRIPTION - 1]}…"
+
+
+def _cancel(tasks: set[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()

@@ -1,0 +1,102 @@
+"""Documents generated from the table of settings: the JSON Schema for editors, and the file of a new persona."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.settings.rules.table import Setting
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_TYPES: Mapping[Kind, str] = {
+    Kind.TEXT: "string",
+    Kind.TEXTS: "array",
+    Kind.WHOLE_NUMBER: "integer",
+    Kind.NUMBER: "number",
+    Kind.FLAG: "boolean",
+}
+
+_WRITTEN = ("name", "system_prompt")
+_EXAMPLES = {"temperature": 0.7, "max_output_tokens": 4096, "context_token_limit": 32000, "budget": 5}
+"""Values to show for settings whose default cannot be written as a value."""
+
+_SCHEMA_FILE = "../../schema.json"
+
+
+def schema() -> dict[str, JsonValue]:
+    """Return the schema, draft 2020-12.
+
+    ``null`` is allowed everywhere, because it means the same as a missing key; so are unknown keys, which are kept.
+    """
+    pointer: dict[str, JsonValue] = {"description": "Where this schema is, for editors.", "type": "string"}
+    return {
+        "$schema": DIALECT,
+        "title": "Settings of a Chorus persona",
+        "description": "Every key may be left out; null is the same as leaving it out.",
+        "type": "object",
+        "properties": {SCHEMA_KEY: pointer, **{setting.key: _described(setting) for setting in SETTINGS}},
+        "additionalProperties": True,
+    }
+
+
+def schema_text() -> str:
+    """Return the schema as the text of a file."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+def _described(setting: Setting) -> JsonValue:
+    described: dict[str, JsonValue] = {
+        "title": setting.key.replace("_", " ").capitalize(),
+        "description": f"{setting.help} Default: {setting.default_text}.",
+        "type": [_TYPES[setting.kind], "null"],
+    }
+    if setting.kind is Kind.TEXTS:
+        described["items"] = {"type": "string"}
+    if setting.choices:
+        described["enum"] = [*setting.choices, None]
+    if setting.minimum is not None:
+        described["minimum"] = setting.minimum
+    if setting.maximum is not None:
+        described["maximum"] = setting.maximum
+    described["default"] = setting.default
+    return described
+
+
+def template(name: str) -> str:
+    """Return the text of a new persona's settings: its name, a prompt to write over, and the rest as comments."""
+    prompt = f"You are {name}."
+    optional = [_offered(setting) for setting in SETTINGS if setting.key not in _WRITTEN]
+    lines = [
+        f"// The settings of the persona {_value(name)}: edit them here; comments like this one survive what Chorus",
+        "// changes. Documents (docs/*.md beside this file) are sent along with the prompt.",
+        "{",
+        f'  "{SCHEMA_KEY}": "{_SCHEMA_FILE}",',
+        "",
+        f'  "name": {_value(name)},',
+        "",
+        "  // What the model is told before anything else.",
+        f'  "system_prompt": {_value(prompt)},',
+        "",
+        "  // Optional settings: take away the two slashes to set one.",
+        "",
+        *optional,
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _offered(setting: Setting) -> str:
+    value = _EXAMPLES.get(setting.key, "" if setting.default is None else setting.default)
+    example = f'"{setting.key}": {_value(value)},'
+    return f"  // {example:<38} // {setting.help} Default: {setting.default_text}."
+
+
+def _value(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

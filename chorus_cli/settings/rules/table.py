@@ -1,0 +1,263 @@
+"""The table of settings: their types, ranges and meanings.
+
+``SETTINGS`` is the single source for validation, the commands, completion, the documents and the JSON Schema. The
+fields of ``Settings`` hold the defaults.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import SettingsError
+from chorus_cli.core.text.redaction import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.core.json.jsonc import JsonValue
+
+DEFAULT_CONTEXT_HOURS = 8
+MINIMUM_CONTEXT_HOURS = 1
+MAXIMUM_CONTEXT_HOURS = 168
+
+SCHEMA_KEY = "$schema"
+"""The key that tells editors where the JSON Schema is; it is not a setting."""
+
+_LONGEST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One persona's settings; ``None`` leaves the choice to the provider, the model or model detection.
+
+    An empty ``name`` means the folder's name, an empty ``summary_model`` the model in use.
+    """
+
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    description: str = ""
+    system_prompt: str = "Be accurate and plain, keep to what was asked, and say so when you do not know."
+    model: str | None = None
+    summary_model: str = ""
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    effort: str | None = None
+    show_thoughts: bool = False
+    context_hours: int = DEFAULT_CONTEXT_HOURS
+    context_token_limit: int | None = None
+    context_usage_threshold: float = 0.8
+    idle_minutes: int = 30
+    on_idle: str = "save"
+    editing_mode: str = "emacs"
+    notify: str = "bell"
+    user_name: str = "You"
+    budget: float | None = None
+    show_price: bool = False
+    clock: bool = True
+    auto_memory: bool = True
+    tools: bool = True
+
+
+class Kind(StrEnum):
+    """Type of a setting's value, worded for a sentence."""
+
+    TEXT = "text"
+    TEXTS = "a list of texts"
+    WHOLE_NUMBER = "a whole number"
+    NUMBER = "a number"
+    FLAG = "true or false"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table: a key, its type and range, and one line of help.
+
+    ``default_words`` describe the default if its bare value says little. ``longest`` is the most characters of a text,
+    or of a list of texts together.
+    """
+
+    key: str
+    kind: Kind
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    default_words: str = ""
+    longest: int = limits.SETTING.most
+
+    @property
+    def default(self) -> JsonValue:
+        """The value if no file sets one."""
+        return self.value_in(Settings())
+
+    @property
+    def default_text(self) -> str:
+        """The default, worded for people."""
+        return self.default_words or shown(self.default)
+
+    @property
+    def range_text(self) -> str:
+        """The accepted values, worded to follow "it must be"."""
+        if self.choices:
+            *others, last = map(shown, self.choices)
+            return f"{', '.join(others)} or {last}"
+        if self.minimum is None:
+            return self.kind.value
+        if self.maximum is None:
+            return f"{self.kind.value} of at least {self.minimum:g}"
+        return f"{self.kind.value} from {self.minimum:g} to {self.maximum:g}"
+
+    def value_in(self, settings: Settings) -> JsonValue:
+        """Return its value in ``settings``."""
+        value: JsonValue | tuple[str, ...] = getattr(settings, self.key)
+        return list(value) if isinstance(value, tuple) else value
+
+    def misfit(self, value: JsonValue) -> str:
+        """Describe, without a full stop, the wrong value and the accepted ones; a key in it is not repeated."""
+        if _length(value) > self.longest:
+            return f"{self.key} has {_length(value):,} characters; it may have {self.longest:,}"
+        return f"{self.key} is {redact(shown(value), ())}; it must be {self.range_text}"
+
+    def refusal(self, value: JsonValue) -> str:
+        """Refuse a value that the user asked for, without a full stop, and name the accepted ones."""
+        if _length(value) > self.longest:
+            return self.misfit(value)
+        return f"{self.key} cannot be {redact(shown(value), ())}: it must be {self.range_text}"
+
+    def accepts(self, value: JsonValue) -> bool:
+        """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
+        match self.kind:
+            case Kind.TEXT:
+                is_chosen = isinstance(value, str) and (not self.choices or value in self.choices)
+                return is_chosen and _length(value) <= self.longest
+            case Kind.TEXTS:
+                are_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+                return are_texts and _length(value) <= self.longest
+            case Kind.FLAG:
+                return isinstance(value, bool)
+            case Kind.WHOLE_NUMBER:
+                return isinstance(value, int) and not isinstance(value, bool) and self._spans(value)
+            case Kind.NUMBER:
+                return isinstance(value, (int, float)) and not isinstance(value, bool) and self._spans(value)
+
+    def _spans(self, value: float) -> bool:
+        return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
+
+
+def _length(value: JsonValue) -> int:
+    """Return the number of characters of a text, or of a list of texts together, 0 for other values."""
+    texts = value if isinstance(value, list) else [value]
+    return sum(len(text) for text in texts if isinstance(text, str))
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("name", Kind.TEXT, "The name to show.", default_words="the folder's name"),
+    Setting("aliases", Kind.TEXTS, "Other names to call the persona by.", default_words="none"),
+    Setting("description", Kind.TEXT, "One line about the persona, for lists.", default_words="none"),
+    Setting(
+        "system_prompt",
+        Kind.TEXT,
+        "What the model is told before everything else.",
+        default_words="a short neutral one",
+        longest=limits.SYSTEM_PROMPT.most,
+    ),
+    Setting("model", Kind.TEXT, "The model that answers, as litellm names it.", default_words="detection"),
+    Setting("summary_model", Kind.TEXT, "The model that writes summaries.", default_words="the model in use"),
+    Setting("temperature", Kind.NUMBER, "How freely the model words things.", 0, 2, default_words="the provider's"),
+    Setting("max_output_tokens", Kind.WHOLE_NUMBER, "The longest reply, in tokens.", 1, default_words="the provider's"),
+    Setting(
+        "effort",
+        Kind.TEXT,
+        "How much the model thinks before it answers.",
+        choices=("none", "low", "medium", "high"),
+        default_words="the provider's",
+    ),
+    Setting("show_thoughts", Kind.FLAG, "Print the model's thoughts above its reply."),
+    Setting(
+        "context_hours",
+        Kind.WHOLE_NUMBER,
+        "How many hours back the model sees the conversation.",
+        MINIMUM_CONTEXT_HOURS,
+        MAXIMUM_CONTEXT_HOURS,
+    ),
+    Setting(
+        "context_token_limit",
+        Kind.WHOLE_NUMBER,
+        "How many tokens the prompt and the reply may have together.",
+        1000,
+        default_words="the model's own",
+    ),
+    Setting("context_usage_threshold", Kind.NUMBER, "The share of the limit that the prompt may fill.", 0.1, 0.95),
+    Setting("idle_minutes", Kind.WHOLE_NUMBER, "Minutes without a message until `on_idle` happens.", 1, 1440),
+    Setting(
+        "on_idle",
+        Kind.TEXT,
+        "What happens when nothing was said for `idle_minutes`.",
+        choices=("save", "save+clear", "off"),
+    ),
+    Setting("editing_mode", Kind.TEXT, "Which editor's keys the prompt has.", choices=("emacs", "vi")),
+    Setting(
+        "notify",
+        Kind.TEXT,
+        "How you are told that a reply or a job in the background is done: `bell` rings, `osc` asks the terminal for a "
+        "message on the desktop.",
+        choices=("off", "bell", "osc"),
+    ),
+    Setting("user_name", Kind.TEXT, "Your name: a character card's `{{user}}`."),
+    Setting(
+        "budget",
+        Kind.NUMBER,
+        "Dollars a day for all personas: a warning at 80 %, a question before each message once they are spent.",
+        0.01,
+        100_000,
+        default_words="none",
+    ),
+    Setting("show_price", Kind.FLAG, "Show the price of the last reply in the line below the prompt."),
+    Setting("clock", Kind.FLAG, "Tell the model of gaps of more than an hour."),
+    Setting("auto_memory", Kind.FLAG, "Remember code, errors and test results by themselves."),
+    Setting("tools", Kind.FLAG, "Offer the model the built-in tools."),
+)
+
+BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
+"""The rows of the table by their keys."""
+
+
+def setting_of(key: str) -> Setting:
+    """Return the row of a key.
+
+    Raises:
+        SettingsError: there is no such setting.
+    """
+    if key not in BY_KEY:
+        raise SettingsError(f"There is no setting {shown(key)}{suggestion(key)}. /settings lists them.")
+    return BY_KEY[key]
+
+
+def check(key: str, value: JsonValue) -> JsonValue:
+    """Return ``value`` if ``key`` takes it.
+
+    Raises:
+        SettingsError: there is no such setting, or it does not take this value.
+    """
+    setting = setting_of(key)
+    if not setting.accepts(value):
+        raise SettingsError(f"{setting.misfit(value)}.")
+    return value
+
+
+def suggestion(key: str) -> str:
+    """Return a question about the setting that an unknown key resembles, or an empty text."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt key needs it, and the start does not
+
+    near = get_close_matches(key.lower(), BY_KEY, n=1)
+    return f" (did you mean {shown(near[0])}?)" if near else ""
+
+
+def shown(value: JsonValue) -> str:
+    """Return a value as JSON, shortened, for a sentence."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"

@@ -1,1 +1,0 @@
-"""Backups: the log and the files beside it, in one archive."""

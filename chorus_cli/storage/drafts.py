@@ -1,0 +1,232 @@
+"""Drafts: texts that are open in the user's editor, in files that only the user may read.
+
+A draft is deleted once its text is stored or given up; until then it survives every failure.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import EditorError
+from chorus_cli.storage.durable_files import PREFIX, SUFFIX, make_folder, sweep_stale, sync_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+_PREFIX = "draft-"
+_DAMAGED = "damaged-"
+_OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
+_OWNER = re.compile(rf"^{_PREFIX}([0-9]+-[0-9a-f]+-)?")
+_BACKUP_SUFFIX = "~"
+_UNSENT = re.compile(rf"{_PREFIX}.*?unsent-(.+)\.md{_BACKUP_SUFFIX}?")
+KEPT = timedelta(days=7)
+"""How long a draft is kept after its last change, unless a process that runs owns it."""
+
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+# An editor may have replaced the draft: a link is not followed, and opening a pipe does not wait.
+_READ_SAFELY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
+
+def create(folder: Path, name: str, text: str, run: str = "") -> Path:
+    """Write a new draft whose name ends in ``name``, so that editors choose the right syntax, and return its path.
+
+    The name contains ``run``, the process that owns the draft, if it is given.
+
+    Raises:
+        EditorError: it cannot be written; nothing is left of it.
+    """
+    data = text.encode()
+    path: Path | None = None
+    try:
+        make_folder(folder)
+        descriptor, made = tempfile.mkstemp(SUFFIX, PREFIX, folder)
+        path = Path(made)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        # Only whole drafts have a name by which a start finds them.
+        random = path.name.removeprefix(PREFIX).removesuffix(SUFFIX)
+        path = path.rename(path.parent / f"{_PREFIX}{run}{'-' if run else ''}{random}-{name}")
+        sync_folder(folder)
+    except OSError as error:
+        if path is not None:
+            delete(path)
+        raise EditorError(f"No draft can be written in {folder}: {_reason(error)}.") from error
+    return path
+
+
+def read(path: Path) -> str:
+    """Return the text of a draft, with its byte order mark and line ends.
+
+    Raises:
+        EditorError: it is gone, no longer a file of the user, too large, or not UTF-8.
+    """
+    try:
+        data = _bytes_of(path)
+    except FileNotFoundError as error:
+        raise EditorError(f"{path} is gone: the editor deleted it or saved it under another name.") from error
+    except OSError as error:
+        reason = "it is a symbolic link now" if error.errno == errno.ELOOP else _reason(error)
+        raise _unreadable(path, reason) from error
+    return _decoded(path, data)
+
+
+def claimed(path: Path, run: str) -> Path:
+    """Return a draft under a name that says that ``run`` owns it, as changed now; unaltered if it cannot be renamed.
+
+    Raises:
+        FileNotFoundError: it is gone, for example claimed by another process.
+    """
+    owned = path.with_name(f"{_PREFIX}{run}-{_OWNER.sub('', path.name, count=1)}")
+    try:
+        path.rename(owned)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return path
+    with suppress(OSError):
+        os.utime(owned)
+    return owned
+
+
+def renamed(path: Path, old: str, new: str) -> Path:
+    """Return a draft whose name ends in ``new`` now instead of ``old``; unaltered if it cannot be renamed."""
+    with suppress(OSError):
+        return path.rename(path.with_name(path.name.removesuffix(old) + new))
+    return path
+
+
+def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
+    """Copy the damaged session of a persona into ``folder``, under a new name that `sweep` passes over.
+
+    A purge looks through that folder, too.
+
+    Raises:
+        OSError: it cannot be copied; nothing is left of the copy.
+    """
+    make_folder(folder)
+    kept = folder / f"{_DAMAGED}{persona}-{path.stem}-{now:%Y%m%d-%H%M%S-%f}{path.suffix}"
+    with path.open("rb") as damaged, os.fdopen(os.open(kept, _CREATE, 0o600), "wb") as copy:
+        try:
+            shutil.copyfileobj(damaged, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+            sync_folder(folder)
+        except BaseException:
+            delete(kept)
+            raise
+    return kept
+
+
+def unsent_name(slug: str) -> str:
+    """Return the end of the name of a draft of input to a persona."""
+    return f"unsent-{slug}.md"
+
+
+def persona_of(path: Path) -> str:
+    """Return the persona that the input in a draft was typed for, by its name; empty if it is another draft."""
+    match = _UNSENT.fullmatch(path.name)
+    return match[1] if match else ""
+
+
+def delete(path: Path) -> None:
+    """Delete a draft and the backup that some editors make beside it; what cannot be deleted is left to `sweep`."""
+    for leftover in (path, path.with_name(path.name + _BACKUP_SUFFIX)):
+        with suppress(OSError):
+            leftover.unlink()
+
+
+def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[Path, ...]:
+    """Return the drafts that `sweep` would keep, the least recently changed first.
+
+    Drafts of a process that ``is_alive`` are not among them: they may still be open.
+    """
+    oldest_kept = (now - KEPT).timestamp()
+    paths = [path for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
+    found = [(_changed_at(path), path) for path in paths if not is_owned(path, is_alive)]
+    return tuple(path for changed_at, path in sorted(found) if changed_at >= oldest_kept)
+
+
+def is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
+    """Return whether a draft belongs to a process that still runs."""
+    match = _OWNED.search(path.name)
+    return match is not None and is_alive(match[1])
+
+
+def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
+    """Delete drafts unchanged for seven days, unfinished ones, and files that editors left, such as swap files.
+
+    Those of a process that ``is_alive`` stay.
+    """
+    sweep_stale(folder)
+    oldest_kept = (now - KEPT).timestamp()
+    for path in folder.glob(f"*{_PREFIX}*"):
+        if path.name.startswith(_DAMAGED) or is_owned(path, is_alive):
+            continue
+        if 0 < _changed_at(path) < oldest_kept:
+            # Another process may sweep the same folder.
+            with suppress(OSError):
+                path.unlink()
+
+
+def _bytes_of(path: Path) -> bytes:
+    descriptor = os.open(path, _READ_SAFELY)
+    try:
+        flaw = _flaw(os.fstat(descriptor))
+        if flaw:
+            raise _unreadable(path, flaw)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _flaw(found: os.stat_result) -> str:
+    """Return the reason why the file must not be read; empty if there is none."""
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no longer a file"
+    if found.st_uid != os.geteuid():
+        return "it belongs to another user now"
+    return f"it is larger than {limits.DRAFT.size}" if found.st_size > limits.DRAFT.most else ""
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if data.startswith(_UTF_16_MARKS):
+            raise _unreadable(path, "it was saved as UTF-16, not as UTF-8") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"line {line} is not UTF-8 (it has the byte 0x{data[error.start]:02x})"
+        raise _unreadable(path, found) from error
+
+
+def _unreadable(path: Path, reason: str) -> EditorError:
+    return EditorError(f"The draft cannot be read back: {reason}. It is kept in {path}.")
+
+
+def _changed_at(path: Path) -> float:
+    """Return when a file was last changed, in seconds since 1970, or 0 if there is no such file."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0.0
+    return found.st_mtime if stat.S_ISREG(found.st_mode) else 0.0
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

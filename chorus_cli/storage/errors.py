@@ -1,0 +1,93 @@
+"""Errors of SQLite as sentences for the user."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import (
+    DatabaseBusyError,
+    DatabaseDamagedError,
+    DatabaseFullError,
+    DatabaseReadOnlyError,
+    DatabaseUnconfirmedError,
+    StorageError,
+)
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.storage.patience import is_busy
+from chorus_cli.storage.read_only import is_refusal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_REASON_CHARACTERS = 120
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_UNDECODED = "Could not decode to UTF-8"
+"""The beginning of Python's error about such a text, which has no code."""
+
+
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
+"""Errors of reading a damaged database; in one, the names of tables may be no text, so that no message names them.
+
+A damaged size may ask for more memory than there is.
+"""
+
+
+def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path: Path) -> StorageError:
+    """Translate an error of SQLite about the database at ``path``."""
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODED):
+        return damaged(path, "a name or a text in it is not UTF-8")
+    if isinstance(error, MemoryError):
+        return damaged(path, "a size in it asks for more memory than there is")
+    if is_refusal(error):
+        return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
+    if is_busy(error):
+        return DatabaseBusyError(f"Another program uses {path} and did not finish in time. Try again.")
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")
+    if code in _DAMAGED:
+        return damaged(path, error)
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
+        return StorageError(
+            f"{path} cannot be written: it was moved, deleted or replaced while Chorus had it open. "
+            "Leave Chorus and start it again."
+        )
+    if code == sqlite3.SQLITE_READONLY:
+        return StorageError(f"{path} cannot be written ({error}). Check its permissions and its folder's.")
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return StorageError(f"{path} cannot be opened ({error}). Check its permissions and its folder's.")
+    return StorageError(f"The database {path} could not do that: {error}.")
+
+
+def folder_in_the_way(path: Path) -> StorageError:
+    """Return the error of a folder that stands where the database should be."""
+    return StorageError(
+        f"{path} cannot be opened: it is a folder. Move it away; then chorus restore FILE brings a backup of the log."
+    )
+
+
+def unconfirmed(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
+    """Return the error of a change that is written, but whose last sync failed."""
+    return DatabaseUnconfirmedError(
+        f"{path} has been changed, but the disk does not confirm it ({error}): a power cut may take the change back. "
+        "Look at the disk before you go on."
+    )
+
+
+def unknown(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
+    """Return the error of a change that may be written or not."""
+    return DatabaseUnconfirmedError(
+        f"It is not known whether {path} has been changed: writing it failed ({error}). "
+        "Look at the disk, and at the log, before you go on."
+    )
+
+
+def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
+    """Return the error of a database that is no sound one; ``found`` is what SQLite says of it."""
+    # It may quote a whole table's definition, of many lines.
+    reason = shortened(str(found), _REASON_CHARACTERS)
+    return DatabaseDamagedError(
+        f"{path} is damaged or is no database ({reason}). Copy it aside before anything else, then put a backup "
+        "in its place: chorus doctor does that, and keeps what can still be read."
+    )

@@ -1,1 +1,0 @@
-"""Files: settings, sessions, personas, drafts, locks."""

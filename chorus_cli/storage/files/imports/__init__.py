@@ -1,1 +1,0 @@
-"""Files of other programs: containers, one module for each format, and their detection by content."""

@@ -1,0 +1,261 @@
+"""The tables, as named steps that are applied once each and never edited afterwards.
+
+A step and the record of it are one transaction; before the first, a database that has rows already is copied to the
+backups.
+A recorded name that is not known here means that the file was made by a newer Chorus.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.durable_files import make_folder, sync_folder
+from chorus_cli.storage.errors import folder_in_the_way, unconfirmed
+from chorus_cli.storage.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
+from chorus_cli.storage.schema_additions import (
+    BRANCHES,
+    CHANGED_ROWS,
+    IMPORTS,
+    INTENTS,
+    NUMBERS,
+    ORIGIN_OF,
+    OTHER_REQUESTS,
+    PURGES,
+    THOUGHTS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+APPLICATION_ID = 0x43484F52  # "CHOR"
+TEMPORARY = r"\.chorus\.db\.[0-9a-f]{12}\.new(-journal)?"
+TEMPORARY_COPY = r"\.chorus-[0-9TZ]{16}-before-\w+\.db\.new(-journal)?"
+"""The names of a log that is being made, and of a copy of one before a step, as regular expressions."""
+
+_ORIGIN_DIGITS = 16
+
+Step = tuple[str, tuple[str, ...]]
+STEPS: tuple[Step, ...] = (
+    ("0001_log_and_journal", LOG_AND_JOURNAL),
+    ("0002_acts_of_any_kind", ACTS_OF_ANY_KIND),
+    ("0003_memory", MEMORY),
+    ("0004_numbers", NUMBERS),
+    ("0005_imports", IMPORTS),
+    ("0006_branches", BRANCHES),
+    ("0007_changed_rows", CHANGED_ROWS),
+    ("0008_purges", PURGES),
+    ("0009_intents", INTENTS),
+    ("0010_other_requests", OTHER_REQUESTS),
+    ("0011_thoughts", THOUGHTS),
+)
+
+
+def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backups: Path | None = None) -> None:
+    """Apply the missing steps, after a copy of the database to the folder ``backups``; ``None`` for a new one.
+
+    Raises:
+        StorageError: the copy cannot be made; nothing was changed.
+        DatabaseTooNewError: a newer Chorus has changed this file.
+        DatabaseDamagedError: the file belongs to another program.
+        DatabaseUnconfirmedError: a step stands, but the disk does not confirm it.
+    """
+    connection.create_function(ORIGIN_OF, 3, _origin_of, deterministic=True)
+    while True:
+        missing = _missing(connection, steps)
+        if not missing:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            is_applied = _apply_first(connection, steps, backups)
+            _commit(connection, missing[0][0])
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        if is_applied:
+            # The copy before the first step serves those that follow at once.
+            backups = None
+
+
+def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
+    """Make a database with all tables unless there is one; ``connect`` opens the new file.
+
+    Raises:
+        DatabaseDamagedError: there is an empty file.
+        StorageError: it cannot be made, or a folder is in the way.
+    """
+    if path.is_dir():
+        raise folder_in_the_way(path)
+    if not path.exists():
+        _create(path, connect)
+    elif path.stat().st_size == 0:
+        raise DatabaseDamagedError(
+            f"{path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place "
+            "with chorus doctor, or move the file away to begin anew."
+        )
+
+
+def applied(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of the steps that were applied to this file, in order."""
+    if not _has_tables(connection):
+        return []
+    return [name for (name,) in connection.execute("SELECT name FROM schema_migrations ORDER BY rowid").fetchall()]
+
+
+def is_newer(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:
+    """Return whether a newer Chorus has changed this file."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(_unknown(connection, steps)) or version > len(steps)
+
+
+def is_current(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:
+    """Return whether this file has the tables of this Chorus."""
+    return len(applied(connection)) == len(steps) and not is_newer(connection, steps)
+
+
+def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
+    """Make the database under a temporary name and link it, so that no other start meets a half-made one."""
+    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = connect(draft)
+        try:
+            migrate(connection)
+        finally:
+            connection.close()
+        _link(draft, path)
+    except OSError as error:
+        raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
+    except DatabaseUnconfirmedError as error:
+        # The draft, which its sentence names, is gone then.
+        raise StorageError(f"The database {path} cannot be made: the disk does not confirm it.") from error
+    finally:
+        for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
+            with suppress(OSError):
+                leftover.unlink()
+
+
+def _link(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return  # another process was first; its database is equally new
+    except OSError:
+        # A file system without hard links: the rename must not replace what another process has made meanwhile.
+        if path.exists():
+            return
+        draft.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _unknown(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[str]:
+    return sorted({*applied(connection)} - {name for name, _ in steps})
+
+
+def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step]:
+    done = applied(connection)
+    if is_newer(connection, steps):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        known = ", ".join(_unknown(connection, steps)) or f"version {version}"
+        raise DatabaseTooNewError(
+            f"{_file(connection)} was made by a newer Chorus (it knows {known}). Update Chorus to open it."
+        )
+    return [step for step in steps if step[0] not in done]
+
+
+def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups: Path | None) -> bool:
+    """Apply the first missing step and return whether there was one: another process may have been first."""
+    missing = _missing(connection, steps)
+    if not missing:
+        return False
+    name, statements = missing[0]
+    if backups is not None:
+        _back_up(connection, backups, name)
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations(name TEXT PRIMARY KEY, applied_at TEXT NOT NULL) STRICT"
+    )
+    for statement in statements:
+        connection.execute(statement)
+    connection.execute("INSERT INTO schema_migrations VALUES (?, ?)", (name, timestamps.to_text(datetime.now(UTC))))
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {len(applied(connection))}")
+    return True
+
+
+def _commit(connection: sqlite3.Connection, step: str) -> None:
+    """Commit a step; a commit that is reported as failed may stand all the same.
+
+    Raises:
+        sqlite3.OperationalError: it does not stand.
+        DatabaseUnconfirmedError: it stands, but the disk does not confirm it.
+    """
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        path = Path(_file(connection))
+        if not connection.in_transaction and step in _applied_in(path):
+            raise unconfirmed(path, error) from error
+        raise
+
+
+def _applied_in(path: Path) -> list[str]:
+    """Return the names of the steps that another connection sees; none if it sees nothing."""
+    with suppress(sqlite3.Error):
+        if path.exists():
+            with closing(sqlite3.connect(path)) as other:
+                return applied(other)
+    return []
+
+
+def _origin_of(*first_message: object) -> str:
+    return sha256(json.dumps(first_message, default=str).encode()).hexdigest()[:_ORIGIN_DIGITS]
+
+
+def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
+    """Copy the database to a file of its own in ``folder``; the lock of ``connection`` keeps other writers away."""
+    path = Path(_file(connection))
+    copy = folder / f"{path.stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-before-{step}{path.suffix}"
+    draft = copy.with_name(f".{copy.name}.new")
+    try:
+        make_folder(folder)
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600, exist_ok=False)
+        # A second connection reads, because SQLite copies nothing from one that holds the lock for writing.
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(draft)) as target:
+            source.backup(target)
+        draft.replace(copy)
+        sync_folder(folder)
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StorageError(
+            f"{path} must be copied to {folder} before this Chorus can use it, which failed: {reason}. "
+            "Nothing was changed; make room there and start again."
+        ) from error
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
+    if tables and application_id != APPLICATION_ID:
+        raise DatabaseDamagedError(
+            f"{_file(connection)} belongs to another program. Move it away, or choose another folder with --home."
+        )
+    return "schema_migrations" in tables
+
+
+def _file(connection: sqlite3.Connection) -> str:
+    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+    return str(path or "The database")

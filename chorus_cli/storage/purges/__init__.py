@@ -1,1 +1,0 @@
-"""Purges: the rows and files that hold a text, and overwriting them."""

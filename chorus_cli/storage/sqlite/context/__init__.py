@@ -1,1 +1,0 @@
-"""Rows that a context is computed from."""

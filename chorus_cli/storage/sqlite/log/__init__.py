@@ -1,1 +1,0 @@
-"""Rows of the log and its journal."""

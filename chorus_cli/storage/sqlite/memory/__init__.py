@@ -1,1 +1,0 @@
-"""Memory items and checkpoints in the database."""

@@ -1,1 +1,0 @@
-"""The database as a file: copied, checked, and salvaged row by row."""

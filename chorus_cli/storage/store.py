@@ -1,0 +1,281 @@
+"""The SQLite database: one connection, owned by one thread.
+
+Services await the store, so that another process's lock never freezes the keyboard. The settings trade a few
+milliseconds a commit for durability: with ``TRUNCATE`` and ``EXTRA`` no acknowledged row is lost in a power cut, and
+write-ahead logging is avoided because it fails on network folders and races when several processes start at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from chorus_cli.core.errors import StorageError
+from chorus_cli.storage import migrations, read_only
+from chorus_cli.storage.errors import storage_error, unconfirmed, unknown
+from chorus_cli.storage.finished_rows import FinishedRows
+from chorus_cli.storage.patience import Patience
+from chorus_cli.storage.witness import Tokens, Witness, mark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BUSY_TIMEOUT_SECONDS = 10.0
+_GLANCE_SECONDS = 0.1
+IN_MEMORY = Path(":memory:")
+"""The path of a database that has no file: it is gone when it is closed, or with its process."""
+
+_TO_WRITE = "BEGIN IMMEDIATE"
+_PRAGMAS = (
+    "PRAGMA journal_mode = TRUNCATE",
+    "PRAGMA synchronous = EXTRA",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA secure_delete = ON",
+)
+_NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
+
+
+class Connection(sqlite3.Connection):
+    """A connection whose transaction may change something outside the database too, such as a file.
+
+    ``finished_rows`` are the messages that it has read and that do not change any more. ``has_begun`` says whether a
+    transaction is open, also while it waits to be committed. ``witness`` sees whether a commit stands; a database in
+    memory has none.
+    """
+
+    compensations: ExitStack
+    finished_rows: FinishedRows
+    has_begun = False
+    witness: Witness | None = None
+
+    def close(self) -> None:
+        """Close it, and its witness."""
+        super().close()
+        if self.witness:
+            self.witness.connection.close()
+
+    def unless_committed(self, compensation: Callable[[], object]) -> None:
+        """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
+
+        It is called before the rollback: until then no other process can write to the database.
+        """
+        self.compensations.callback(compensation)
+
+
+class Store:
+    """The open database; every call runs on its thread, one after the other.
+
+    Before its tables are changed it is copied to the folder ``backups``, if there is one. One at the path `IN_MEMORY`
+    has no file, no journal and no temporary files. One that ``is_read_only`` is read from a private copy;
+    ``was_cut_off`` if a killed process had left a write half-done, which is not in the copy.
+    """
+
+    was_cut_off = False
+
+    def __init__(
+        self,
+        path: Path,
+        backups: Path | None = None,
+        *,
+        busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
+        is_read_only: bool = False,
+    ) -> None:
+        self.is_read_only = is_read_only
+        self._path = path
+        self._backups = backups
+        self._busy_timeout_seconds = busy_timeout_seconds
+        self._patience = Patience(busy_timeout_seconds)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._resting = threading.Lock()
+        self._connection: Connection | None = None
+
+    async def open(self) -> None:
+        """Open the file, making it if it does not exist, and bring its tables up to date.
+
+        Raises:
+            StorageError: the file cannot be opened, is damaged, or was made by a newer Chorus.
+        """
+        await self._on_thread(self._open)
+
+    async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
+        return await self.write_in_steps(lambda c: _transaction(c, "BEGIN", lambda c: work(c, *args, **kwargs)))
+
+    async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run ``work`` in one transaction: all of it is committed, or nothing.
+
+        Changes outside the database are taken back by the compensations that ``work`` registers. A caller that is
+        cancelled while it waits may find the work done: it is never left half-way.
+        """
+        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs)))
+
+    async def write_in_steps(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run ``work`` outside a transaction; each of its steps is one, made by `committed`.
+
+        No other work of this process comes between the steps, and a caller that is cancelled does not end them.
+        """
+
+        def steps() -> T:
+            with self._resting:
+                return work(self._opened, *args, **kwargs)
+
+        return await self._on_thread(steps)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Keep the thread between two transactions, so that a process that is stopped keeps none waiting for its locks.
+
+        It waits for the end of a transaction, but not for one that waits for another process to begin.
+        """
+        gives_up_at = time.monotonic() + self._busy_timeout_seconds + 1
+        while not (is_resting := self._resting.acquire(timeout=_GLANCE_SECONDS)):
+            if not self._opened.has_begun or time.monotonic() > gives_up_at:
+                break
+        try:
+            yield
+        finally:
+            if is_resting:
+                self._resting.release()
+
+    async def seal(self) -> None:
+        """Refuse to add to a log that is read-only from now on, with a `DatabaseReadOnlyError`."""
+        if self.is_read_only:
+            await self._on_thread(lambda: read_only.seal(self._opened))
+
+    async def compact(self) -> None:
+        """Return unused pages to the file system.
+
+        Raises:
+            StorageError: there is no room for a temporary copy, or another program uses the file.
+        """
+        await self.write_in_steps(lambda connection: connection.execute("VACUUM"))
+
+    async def close(self) -> None:
+        """Finish the pending work and close the file."""
+        await self._on_thread(self._close)
+        self._thread.shutdown()
+
+    async def _on_thread(self, work: Callable[[], T]) -> T:
+        patiently = partial(self._patience.keep, self._connection, time.monotonic(), work)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, patiently)
+        except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
+            raise storage_error(error, self._path) from error
+
+    @property
+    def _opened(self) -> Connection:
+        if self._connection is None:
+            message = "the store is not open"
+            raise RuntimeError(message)
+        return self._connection
+
+    def _open(self) -> None:
+        if self._path != IN_MEMORY:
+            migrations.find_or_create(self._path, partial(_connect, busy_timeout_seconds=self._busy_timeout_seconds))
+        connection = self._copy() if self.is_read_only else _connect(self._path, self._busy_timeout_seconds)
+        try:
+            migrations.migrate(connection, backups=None if self.is_read_only else self._backups)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def _copy(self) -> Connection:
+        connection = _connect("", self._busy_timeout_seconds)
+        try:
+            self.was_cut_off = read_only.copy_into(connection, self._path, self._busy_timeout_seconds)
+        except OSError as error:
+            connection.close()
+            raise StorageError(f"{self._path} cannot be read: {error.strerror}.") from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def committed(connection: Connection, work: Callable[[Connection], T]) -> T:
+    """Run ``work`` in one transaction, all or nothing, and return its result."""
+    # A deferred start could fail at once when it turns from reading to writing.
+    return _transaction(connection, _TO_WRITE, work)
+
+
+def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
+    connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None, factory=Connection)
+    connection.finished_rows = FinishedRows()
+    try:
+        for pragma in (*_PRAGMAS, _NO_TEMPORARY_FILES) if path == IN_MEMORY else _PRAGMAS:
+            connection.execute(pragma).fetchall()
+        if isinstance(path, Path) and path != IN_MEMORY:
+            other = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
+            connection.witness = Witness(path, other)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _transaction(connection: Connection, begin: str, work: Callable[[Connection], T]) -> T:
+    connection.execute(begin)
+    connection.has_begun = True
+    try:
+        with ExitStack() as connection.compensations:
+            changes = connection.total_changes
+            result = work(connection)
+            tokens = mark(connection) if connection.witness and connection.total_changes != changes else None
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                _accept(connection, tokens, error)
+            connection.compensations.pop_all()
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.finished_rows.forget()
+        raise
+    finally:
+        connection.has_begun = False
+    return result
+
+
+def _accept(connection: Connection, tokens: Tokens | None, error: sqlite3.OperationalError) -> None:
+    """Take a failed commit for done if it stands all the same, because only the last of its calls has failed.
+
+    Raises:
+        sqlite3.OperationalError: it does not stand.
+        DatabaseUnconfirmedError: it stands, but cannot be made durable; or it is not known whether it stands.
+    """
+    witness = connection.witness
+    stands = witness.stands(tokens) if witness and tokens and not connection.in_transaction else False
+    if witness is None or stands is False:
+        raise error
+    connection.compensations.pop_all()
+    if stands is None:
+        raise unknown(witness.path, error) from error
+    try:
+        connection.execute(_TO_WRITE)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute("COMMIT")
+    except sqlite3.Error as again:
+        raise unconfirmed(witness.path, again) from error

@@ -1,0 +1,298 @@
+"""A backup: a zip archive with the log, the personas with their sessions, the defaults, and maybe the attachments.
+
+It is written under a temporary name, so that a file with the name of a backup is a whole one. ``manifest.json`` names
+its contents. The log in it is a database that was checked before it was packed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+import zipfile
+import zlib
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFullError
+from chorus_cli.core.time import timestamps
+from chorus_cli.sessions.files import SESSIONS_FOLDER
+from chorus_cli.storage import durable_files
+from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
+from chorus_cli.stores.backup.working_folders import folder_for_copy
+from chorus_cli.stores.salvage import copying, soundness
+from chorus_cli.stores.salvage.copying import BackupStoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from datetime import datetime
+
+    from chorus_cli.stores.backup.places import Places
+
+DATABASE, CONFIG, PERSONAS, ATTACHMENTS, MANIFEST = (
+    "chorus.db",
+    "config.jsonc",
+    "personas",
+    "attachments",
+    "manifest.json",
+)
+FORMAT = 1
+DAMAGED = "damaged-"
+"""The beginning of the names of damaged logs that are kept."""
+
+_CHUNK_BYTES = 1_000_000
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
+TEMPORARY = rf"{durable_files.TEMPORARY}(-journal)?"
+"""The names of backups that are being written, and of copies of the log for them, as a regular expression."""
+
+
+class Manifest(NamedTuple):
+    """The contents of a backup. ``attachments`` are the names of all; those of a daily backup lie beside it."""
+
+    made_at: str
+    messages: int
+    threads: int
+    newest: str | None
+    personas: tuple[str, ...]
+    sessions: int
+    attachments: tuple[str, ...]
+    holds_attachments: bool
+    format: int = FORMAT
+
+    def to_text(self) -> str:
+        """Write it as JSON."""
+        return json.dumps(self._asdict(), indent=2)
+
+
+class Request(NamedTuple):
+    """A backup to be made, as the new file ``target``; ``is_stopped`` ends the work early."""
+
+    target: Path
+    now: datetime
+    holds_attachments: bool = True
+    is_stopped: Callable[[], bool] = lambda: False
+
+
+def write(places: Places, request: Request) -> Manifest:
+    """Write a backup to a new file, whole or not at all, and return its contents.
+
+    Raises:
+        BackupError: the file exists, cannot be written, or the work was stopped.
+        StorageError: the log cannot be read, or is damaged.
+    """
+    target = request.target
+    try:
+        if target.exists():
+            raise BackupError(f"{target} exists already. Choose another name; nothing was written.")
+        with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
+            copying.copy_database(places.database, copy, request.is_stopped)
+            manifest = _packed(places, request, copy, draft)
+            _name(draft, target)
+    except DatabaseFullError as error:
+        raise BackupError(
+            f"There is no room left on the disk of {places.backups} for the backup {target}. Free some and try again; "
+            "nothing was kept of it."
+        ) from error
+    except OSError as error:
+        raise BackupError(
+            f"The backup {target} cannot be written: {error.strerror or error}. Nothing was kept of it."
+        ) from error
+    return manifest
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the contents of a backup.
+
+    Raises:
+        BackupError: it cannot be read, is no backup, or was made by a newer Chorus.
+    """
+    with _readable(path) as archive:
+        read = json.loads(archive.read(MANIFEST))
+        if read["format"] > FORMAT:
+            raise BackupError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
+        lists = {name: tuple(read[name]) for name in ("personas", "attachments")}
+        return Manifest(**{**read, **lists})
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """Unpack a backup into an empty folder; damage is found by the checksums of the archive.
+
+    Raises:
+        BackupError: it is damaged, or cannot be unpacked.
+    """
+    with _readable(path) as archive:
+        for entry in archive.infolist():
+            place = folder / entry.filename
+            if not place.resolve().is_relative_to(folder.resolve()):
+                raise BackupError(
+                    f"{path} holds a file outside of its folder, {entry.filename!r}, which no backup does."
+                )
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with archive.open(entry) as source, place.open("xb") as copy:
+                while chunk := source.read(_CHUNK_BYTES):
+                    copy.write(chunk)
+
+
+def unpack_log(path: Path, target: Path) -> None:
+    """Unpack only the log of a backup.
+
+    Raises:
+        BackupError: it is damaged, or cannot be unpacked.
+    """
+    with _readable(path) as archive, archive.open(DATABASE) as source, target.open("wb") as copy:
+        shutil.copyfileobj(source, copy, _CHUNK_BYTES)
+
+
+def read_entries(path: Path, names: Collection[str], most_bytes: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of these names that a backup has, with their bytes; larger ones are left out.
+
+    Raises:
+        BackupError: it cannot be read, or is damaged.
+    """
+    with _readable(path) as archive:
+        for entry in archive.infolist():
+            if entry.filename in names and entry.file_size <= most_bytes:
+                yield entry.filename, archive.read(entry)
+
+
+def pack_again(folder: Path, target: Path) -> None:
+    """Pack the contents of a backup that was unpacked into a folder.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with target.open("xb") as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                _pack(archive, path, path.relative_to(folder).as_posix(), lambda: False)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def set_aside(places: Places, stamp: str) -> Path:
+    """Copy the log and its journal byte by byte into the folder of the backups and return the copy.
+
+    Raises:
+        BackupError: it cannot be read, or there is no room.
+    """
+    target = places.backups / f"{DAMAGED}{stamp}.db"
+    try:
+        durable_files.make_folder(places.backups)
+        for ending in ("", "-journal"):
+            source = places.database.with_name(places.database.name + ending)
+            if source.exists():
+                copy = target.with_name(target.name + ending)
+                shutil.copyfile(source, copy)
+                copy.chmod(stat.S_IRUSR | stat.S_IWUSR)
+                with copy.open("rb") as file:
+                    os.fsync(file.fileno())
+        durable_files.sync_folder(places.backups)
+    except OSError as error:
+        raise BackupError(f"{places.database} cannot be copied to {target}: {error.strerror or error}.") from error
+    return target
+
+
+def attachment_files(folder: Path) -> list[Path]:
+    """Return the files of attachments in a folder, sorted."""
+    return [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except FileNotFoundError as error:
+        raise BackupError(f"There is no file {path}.") from error
+    except _DAMAGE as error:
+        raise BackupError(f"{path} is damaged, or is no backup of Chorus ({error}). Choose another one.") from error
+    except OSError as error:
+        raise BackupError(f"{path} cannot be unpacked: {error.strerror or error}. Nothing was changed.") from error
+
+
+def _packed(places: Places, request: Request, copy: Path, draft: Path) -> Manifest:
+    """Check the copy of the log and pack it with the files beside it."""
+    manifest = _manifest(places, request, copy)
+    with draft.open("r+b") as file:
+        # The log shrinks to a third; stronger compression would take several times as long.
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            archive.writestr(MANIFEST, manifest.to_text())
+            for path, name in _contents(places, copy, holds_attachments=request.holds_attachments):
+                _pack(archive, path, name, request.is_stopped)
+        file.flush()
+        os.fsync(file.fileno())
+    return manifest
+
+
+def _manifest(places: Places, request: Request, copy: Path) -> Manifest:
+    if closed := refused_folders(places.personas, places.attachments):
+        raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
+    with copying.opened(copy) as connection:
+        fault = soundness.quick_fault(connection)
+        # The index of the search is made again from the log wherever the backup is restored.
+        if fault and soundness.concerns_log(connection):
+            raise DatabaseDamagedError(
+                f"{places.database} is damaged ({fault}), so no backup was made of it. chorus doctor mends it."
+            )
+        found = copying.facts(connection)
+    sessions = sum(1 for path, name in _persona_files(places) if f"/{SESSIONS_FOLDER}/" in name)
+    personas = sorted({name.split("/")[1] for _, name in _persona_files(places)})
+    folder = places.attachments
+    attachments = tuple(path.relative_to(folder).as_posix() for path in attachment_files(folder))
+    made_at = timestamps.to_text(request.now)
+    return Manifest(made_at, *found, tuple(personas), sessions, attachments, request.holds_attachments)
+
+
+def _contents(places: Places, copy: Path, *, holds_attachments: bool) -> Iterator[tuple[Path, str]]:
+    yield copy, DATABASE
+    if places.config_file.is_file():
+        yield places.config_file, CONFIG
+    yield from _persona_files(places)
+    if holds_attachments:
+        for path in attachment_files(places.attachments):
+            yield path, f"{ATTACHMENTS}/{path.relative_to(places.attachments).as_posix()}"
+
+
+def _persona_files(places: Places) -> Iterator[tuple[Path, str]]:
+    """Yield the files of the personas with their names in the archive; temporary files and locks stay out."""
+    for path in sorted(places.personas.rglob("*")):
+        is_passing = path.name.endswith((durable_files.SUFFIX, ".lock")) and path.name != ".lock"
+        if path.is_file() and not is_passing:
+            yield path, f"{PERSONAS}/{path.relative_to(places.personas).as_posix()}"
+
+
+def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[[], bool]) -> None:
+    """Add a file; one that is deleted meanwhile, such as a session's draft, is left out."""
+    with suppress(FileNotFoundError), path.open("rb") as source, archive.open(name, "w", force_zip64=True) as entry:
+        while chunk := source.read(_CHUNK_BYTES):
+            if is_stopped():
+                raise BackupStoppedError("The backup was stopped; nothing was kept of it.")
+            entry.write(chunk)
+
+
+@contextmanager
+def _temporary(folder: Path) -> Iterator[Path]:
+    descriptor, name = tempfile.mkstemp(durable_files.SUFFIX, durable_files.PREFIX, folder)
+    os.fchmod(descriptor, stat.S_IRUSR | stat.S_IWUSR)
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    finally:
+        for leftover in (name, f"{name}-journal"):
+            with suppress(OSError):
+                Path(leftover).unlink()
+
+
+def _name(draft: Path, target: Path) -> None:
+    """Give a draft its name, which another process may have taken meanwhile."""
+    try:
+        os.link(draft, target)
+    except FileExistsError as error:
+        raise BackupError(f"{target} exists already. Choose another name; nothing was written.") from error
+    except OSError:
+        # A file system without hard links.
+        draft.replace(target)
+    durable_files.sync_folder(target.parent)

@@ -1,0 +1,137 @@
+"""Daily backups: one at the first start of a day, of which the newest are kept.
+
+Their attachments lie beside them, each once, as a further name of the same file or as a copy.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import suppress
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import BackupError
+from chorus_cli.storage.durable_files import make_folder, sweep_stale
+from chorus_cli.storage.file_lock import try_lock
+from chorus_cli.stores.backup import archive
+from chorus_cli.stores.rules import retention
+from chorus_cli.stores.salvage import checksums, copying
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.stores.backup.archive import Manifest, Request
+    from chorus_cli.stores.backup.places import Places
+
+LOCK = ".lock"
+"""The file in the folder of the backups that is locked while one of a day is made."""
+
+TEMPORARY = r"\.[0-9a-f]{64}\.tmp"
+"""The names of attachments that are being copied, as a regular expression."""
+
+_DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
+
+
+class Listed(NamedTuple):
+    """A file in the folder of the backups: its path, its size, and its day, if it is a daily one."""
+
+    path: Path
+    size_bytes: int
+    modified: float
+    day: date | None
+
+
+def path_of(places: Places, day: date) -> Path:
+    """Return the path of the daily backup of a day."""
+    return places.backups / f"daily-{day.isoformat()}.zip"
+
+
+def make(places: Places, request: Request) -> Manifest | None:
+    """Make a daily backup and delete old ones; ``None`` if it is there, or another Chorus is making it.
+
+    Raises:
+        BackupError: it cannot be written, or the work was stopped; the other backups are as they were.
+        StorageError: the log cannot be read, or is damaged.
+    """
+    try:
+        make_folder(places.backups)
+        lock = None if request.target.exists() else try_lock(places.backups / LOCK)
+        if lock is None:
+            return None
+        with lock:
+            return None if request.target.exists() else _made(places, request)
+    except OSError as error:
+        raise BackupError(f"No backup can be made in {places.backups}: {error.strerror or error}.") from error
+
+
+def _made(places: Places, request: Request) -> Manifest:
+    sweep_stale(places.backups)
+    _keep_attachments(places)
+    manifest = archive.write(places, request)
+    _prune(places)
+    return manifest
+
+
+def changed_in_sample(places: Places, day: date) -> tuple[int, ...]:
+    """Return the ids of messages that are not as they were written, in the sample of a day.
+
+    Raises:
+        StorageError: the log cannot be read.
+    """
+    with copying.opened(places.database) as connection:
+        return checksums.sample(connection, day.toordinal()).changed
+
+
+def listed(places: Places) -> tuple[Listed, ...]:
+    """Return the files in the folder of the backups, oldest first."""
+    found = []
+    for path in places.backups.glob("[!.]*"):
+        # Another Chorus may delete one meanwhile.
+        with suppress(OSError):
+            if path.is_file():
+                status = path.stat()
+                found.append(Listed(path, status.st_size, status.st_mtime, _day(path.name)))
+    return tuple(sorted(found, key=lambda each: each.modified))
+
+
+def _day(name: str) -> date | None:
+    match = _DAILY.fullmatch(name)
+    with suppress(ValueError):
+        return date.fromisoformat(match[1]) if match else None
+    return None
+
+
+def _keep_attachments(places: Places) -> None:
+    """Keep the attachments that no earlier backup has; their names are those of their bytes, which never change."""
+    for path in archive.attachment_files(places.attachments):
+        kept = places.kept_attachments / path.relative_to(places.attachments)
+        if kept.exists():
+            continue
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            os.link(path, kept)
+        except FileExistsError:
+            continue
+        except OSError:
+            draft = kept.with_name(f".{kept.name}.tmp")
+            shutil.copyfile(path, draft)
+            draft.replace(kept)
+
+
+def _prune(places: Places) -> None:
+    """Delete the daily backups that are not to be kept, and the attachments that none of the others names."""
+    by_day = {each.day: each.path for each in listed(places) if each.day is not None}
+    remaining = retention.kept(day for day in by_day if day is not None)
+    for day, path in by_day.items():
+        if day not in remaining:
+            path.unlink(missing_ok=True)
+    try:
+        named = {name for day in remaining for name in archive.read_manifest(by_day[day]).attachments}
+    except BackupError:
+        # A damaged backup may name any of them.
+        return
+    for path in archive.attachment_files(places.kept_attachments):
+        if path.relative_to(places.kept_attachments).as_posix() not in named:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,273 @@
+"""Restoring a backup: all of it, or nothing, even if the process is killed.
+
+Everything is unpacked and checked in a folder beside the data. The rename of that folder to ``STAGED`` decides: from
+then on the restore is carried out to its end, if need be by the next start.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, HomeError
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage import file_lock
+from chorus_cli.storage.durable_files import RANDOM, sync_folder, write_atomically
+from chorus_cli.storage.migrations import is_newer
+from chorus_cli.stores.backup import archive
+from chorus_cli.stores.backup.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
+from chorus_cli.stores.salvage import checksums, copying, soundness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from chorus_cli.stores.backup.places import Places
+
+STAGED = ".restoring"
+TEMPORARY = rf"\.restoring-{RANDOM}"
+"""The names of folders that backups are unpacked in, as a regular expression."""
+
+_REPLACED = "replaced"
+_ZIP_BEGINNING, _DATABASE_BEGINNING = b"PK", b"SQLite format 3\0"
+
+
+class Staged(NamedTuple):
+    """A backup that is unpacked in ``folder`` and checked.
+
+    ``changed`` are the ids of messages that are not as they were written; ``missing`` are attachments that are neither
+    in the backup nor here. ``is_log_alone`` says that there is a database and nothing else.
+    """
+
+    folder: Path
+    manifest: Manifest
+    changed: tuple[int, ...]
+    missing: tuple[str, ...]
+    is_log_alone: bool
+
+
+def require_readable(typed: str | Path) -> None:
+    """Refuse a backup whose file cannot be opened.
+
+    Raises:
+        BackupError: it is not there, is no regular file, may not be read, or is neither an archive nor a database.
+    """
+    _is_archive(Path(typed).absolute())
+
+
+@contextmanager
+def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]:
+    """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
+
+    Raises:
+        BackupError: it cannot be read, or is damaged.
+        StorageError: the log in it is damaged, or was made by a newer Chorus.
+    """
+    path, folder = Path(typed).absolute(), draft_folder(places)
+    try:
+        try:
+            manifest, changed = _examined(path, folder, now)
+            missing = _attachments_brought(places, path, folder, manifest)
+        except OSError as error:
+            reason = error.strerror or error
+            raise BackupError(f"{path} cannot be unpacked in {folder}: {reason}. Nothing was changed.") from error
+        yield Staged(folder, manifest, changed, missing, not (folder / PERSONAS).exists())
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def draft_folder(places: Places) -> Path:
+    """Make the folder to unpack in, and delete those of killed processes: no other Chorus runs."""
+    try:
+        for leftover in places.database.parent.glob(f"{STAGED}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        places.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=places.database.parent))
+    except OSError as error:
+        raise BackupError(f"Nothing can be restored to {places.database.parent}: {error.strerror}.") from error
+
+
+def put_in_place(places: Places, folder: Path) -> None:
+    """Replace the log, the personas and the defaults by those in a folder; nobody else may have them open.
+
+    Raises:
+        BackupError: it failed; if it had begun, the next start goes on with it.
+    """
+    home = places.database.parent
+    require_none_pending(places)
+    try:
+        _make_durable(folder)
+        folder.rename(home / STAGED)
+        sync_folder(home)
+        finish(places)
+    except (OSError, HomeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        if (home / STAGED).exists():
+            raise BackupError(
+                f"The backup is being put in place in {home}, which stopped: {reason}. The next start goes on with it."
+            ) from error
+        raise BackupError(f"The backup cannot be put in place in {home}: {reason}. Nothing was changed.") from error
+
+
+def is_pending(places: Places) -> bool:
+    """Return whether a restore was decided and is not complete: files of two states lie side by side."""
+    return (places.database.parent / STAGED).is_dir()
+
+
+def require_none_pending(places: Places) -> None:
+    """Refuse to go on beside a restore that is not complete.
+
+    Raises:
+        BackupError: there is one.
+    """
+    if is_pending(places):
+        raise BackupError(
+            f"A restore in {places.database.parent} is not complete. Start chorus once, which carries it on, "
+            "and try again; nothing was changed."
+        )
+
+
+def finish(places: Places) -> bool:
+    """Carry out a restore that was decided, if there is one; return whether there was.
+
+    Raises:
+        HomeError: another process does the same, or that cannot be told.
+        OSError: a file cannot be moved; the next call goes on.
+    """
+    home = places.database.parent
+    source = home / STAGED
+    if not source.is_dir():
+        return False
+    places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with file_lock.hold(places.backups / ".restore.lock", patience_seconds=10.0):
+        if not source.is_dir():
+            return False
+        _move_personas(source, places.personas)
+        if (source / CONFIG).exists():
+            places.config_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(places.config_file, (source / CONFIG).read_bytes())
+        _move_attachments(source / ATTACHMENTS, places.attachments)
+        _move_database(source / DATABASE, places.database)
+        sync_folder(home)
+        shutil.rmtree(source)
+        # Should it come back, there is nothing left in it to move.
+        with suppress(OSError):
+            sync_folder(home)
+    return True
+
+
+def _make_durable(folder: Path) -> None:
+    for path in (*folder.rglob("*"), folder):
+        if path.is_dir():
+            path.chmod(0o700)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _is_archive(path: Path) -> bool:
+    """Return whether a file begins as an archive; else it begins as a database."""
+    beginning = _beginning(path)
+    if beginning.startswith(_ZIP_BEGINNING):
+        return True
+    if beginning != _DATABASE_BEGINNING:
+        raise BackupError(f"{path} is no backup of Chorus. Nothing was changed.")
+    return False
+
+
+def _beginning(path: Path) -> bytes:
+    try:
+        # Opening a pipe would wait for a writer, and a device may have no end.
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise BackupError(f"{path} is not a regular file, so it is no backup of Chorus. Nothing was changed.")
+        with path.open("rb") as file:
+            return file.read(len(_DATABASE_BEGINNING))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BackupError(f"{path} cannot be read: {reason}. Nothing was changed.") from error
+
+
+def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[int, ...]]:
+    """Unpack a backup and return its contents and the ids of messages that are not as they were written."""
+    try:
+        return _unpacked(path, folder, now), _checked(path, folder / DATABASE)
+    except DatabaseDamagedError as error:
+        # Its sentence is about the copy, and is advice for the log in use.
+        raise BackupError(
+            f"{path} is damaged, or is no backup of Chorus. Choose another one; nothing was changed."
+        ) from error
+
+
+def _unpacked(path: Path, folder: Path, now: datetime) -> Manifest:
+    if _is_archive(path):
+        manifest = archive.read_manifest(path)
+        archive.unpack(path, folder)
+        (folder / MANIFEST).unlink()
+        return manifest
+    copying.copy_database(path, folder / DATABASE)
+    (folder / DATABASE).chmod(0o600)
+    with copying.opened(folder / DATABASE) as connection:
+        return Manifest(timestamps.to_text(now), *copying.facts(connection), (), 0, (), holds_attachments=False)
+
+
+def _checked(path: Path, database: Path) -> tuple[int, ...]:
+    """Check the log of a backup and return the ids of messages that are not as they were written."""
+    with copying.opened(database) as connection:
+        copying.facts(connection)
+        if is_newer(connection):
+            raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
+        found = soundness.faults(connection)
+        if found and soundness.concerns_log(connection):
+            raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
+        return checksums.checked(connection).changed
+
+
+def _attachments_brought(places: Places, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
+    """Bring the attachments that lie beside a daily backup; return those that are neither there nor here."""
+    missing = []
+    for name in manifest.attachments:
+        if (folder / ATTACHMENTS / name).exists() or (places.attachments / name).exists():
+            continue
+        kept = path.parent / ATTACHMENTS / name
+        if not kept.is_file():
+            missing.append(name)
+            continue
+        (folder / ATTACHMENTS / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copyfile(kept, folder / ATTACHMENTS / name)
+    return tuple(missing)
+
+
+def _move_personas(source: Path, personas: Path) -> None:
+    """Exchange the folders; the old one goes into ``source``, which is deleted when all is in place."""
+    if not (source / PERSONAS).exists():
+        return
+    if personas.exists():
+        shutil.rmtree(source / _REPLACED, ignore_errors=True)
+        personas.rename(source / _REPLACED)
+    (source / PERSONAS).rename(personas)
+
+
+def _move_attachments(source: Path, target: Path) -> None:
+    for path in archive.attachment_files(source):
+        place = target / path.relative_to(source)
+        if not place.exists():
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.rename(place)
+            sync_folder(place.parent)
+
+
+def _move_database(source: Path, target: Path) -> None:
+    if not source.exists():
+        return
+    # SQLite would write the journal of the old database into the new one.
+    with suppress(FileNotFoundError):
+        target.with_name(f"{target.name}-journal").unlink()
+    sync_folder(target.parent)
+    source.replace(target)

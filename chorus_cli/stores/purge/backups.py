@@ -1,0 +1,304 @@
+"""Backups that still hold purged texts, and the same backups without them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
+from chorus_cli.log.rules.purges import NO_IDS, Purge, PurgedIds
+from chorus_cli.storage import migrations
+from chorus_cli.storage.durable_files import sync_folder
+from chorus_cli.storage.errors import storage_error
+from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup.working_folders import delete_abandoned, working_folder
+from chorus_cli.stores.purge import files, overwriting, sessions
+from chorus_cli.stores.purge.concerned import Concerned, concerned
+from chorus_cli.stores.purge.selection import AMONG, selected_by_words
+from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
+from chorus_cli.stores.salvage import copying, examination
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    from chorus_cli.stores.backup.places import Places
+
+_IDENTITIES = {
+    "messages": ("messages", "id, persona, role, timestamp"),
+    "items": ("context_items", "id, persona, item_type, created_at"),
+    "summaries": ("summaries", "id, persona, thread_id, created_at"),
+}
+
+
+class PurgedRows(NamedTuple):
+    """Rows of purges with all that tells them from others of the same ids: another log may have given those too."""
+
+    messages: frozenset[tuple[object, ...]] = frozenset()
+    items: frozenset[tuple[object, ...]] = frozenset()
+    summaries: frozenset[tuple[object, ...]] = frozenset()
+
+
+class Sought(NamedTuple):
+    """The rows of purges, and the criteria of one that hold in every backup, such as the words of a search."""
+
+    rows: PurgedRows = PurgedRows()
+    criteria: WantedPurge = NO_CRITERIA
+
+
+class Holding(NamedTuple):
+    """Backups that hold some of the rows, and those that cannot be read."""
+
+    backups: tuple[Path, ...]
+    unreadable: tuple[Path, ...]
+
+
+def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
+    """Return the rows of every purge of a log."""
+    found = NO_IDS
+    for (detail,) in connection.execute("SELECT detail FROM operations WHERE kind = ?", (Purge.kind,)):
+        found = found.united(PurgedIds.from_json(json.loads(detail)))
+    return rows_of(connection, found)
+
+
+def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
+    """Return the rows of a purge that backups may have."""
+    return PurgedRows(*(_rows(connection, name, getattr(ids, name)) for name in PurgedRows._fields))
+
+
+def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
+    """Look into all backups in the folder of backups, oldest first, without those that killed purges have unpacked."""
+    delete_abandoned(places.backups)
+    found, unreadable = [], []
+    for each in daily.listed(places):
+        if each.path.suffix not in {".zip", ".db"}:
+            continue
+        try:
+            if _has_rows(places, each.path, rows) or (criteria != NO_CRITERIA and _has(places, each.path, criteria)):
+                found.append(each.path)
+        except (BackupError, StorageError, OSError, ValueError, KeyError):
+            unreadable.append(each.path)
+    return Holding(tuple(found), tuple(unreadable))
+
+
+def _has_rows(places: Places, path: Path, rows: PurgedRows) -> bool:
+    with _log_of(places, path) as log, copying.opened(log) as connection:
+        return any(_held(connection, rows))
+
+
+def _has(places: Places, path: Path, criteria: WantedPurge) -> bool:
+    """Return whether a purge of a backup with criteria would change something, by a copy of it."""
+    with _folder_for_copies(places) as folder:
+        _unpack(path, folder)
+        with _migrated(folder) as connection:
+            return _traced(connection, places, folder, Sought(criteria=criteria)).is_any
+
+
+def purged_since(log: Path, backup: Path) -> int:
+    """Return the number of messages of a backup that were purged in the present log; 0 if that is damaged."""
+    # A restore must be possible however the present log is damaged.
+    with suppress(StorageError, ValueError, TypeError, KeyError):
+        with copying.opened(log) as connection:
+            rows = rows_purged(connection)
+        with copying.opened(backup) as connection:
+            return len(_held(connection, rows)[0])
+    return 0
+
+
+def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> str:
+    """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
+
+    Return a sentence if the disk does not confirm it all, else an empty one.
+
+    Raises:
+        BackupError: it cannot be read or written, and is as it was; or a purged attachment beside it cannot be deleted.
+        StorageError: the log in it is damaged, or was made by a newer Chorus.
+    """
+    status = path.stat()
+    is_replaced, told = False, ""
+    try:
+        with working_folder(places.backups) as outer:
+            folder, draft = outer / "content", outer / "draft"
+            folder.mkdir()
+            _unpack(path, folder)
+            dropped = _purge(places, folder, sought, now)
+            if path.suffix == ".zip":
+                _without_attachments(folder, dropped)
+                archive.pack_again(folder, draft)
+            else:
+                (folder / archive.DATABASE).replace(draft)
+            draft.chmod(0o600)
+            # It stays as old as it was: the newest of all is the one that is looked into first.
+            os.utime(draft, ns=(status.st_atime_ns, status.st_mtime_ns))
+            draft.replace(path)
+            is_replaced = True
+    except OSError as error:
+        if not is_replaced:
+            raise BackupError(f"{path} cannot be written anew: {error.strerror or error}. It is as it was.") from error
+        told = _unconfirmed(path, error)
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        told = _unconfirmed(path, error)
+    _drop_kept_attachments(places, path, dropped)
+    return told
+
+
+def _unconfirmed(path: Path, error: OSError) -> str:
+    return f"{path} was written anew, but the disk does not confirm all of that: {error.strerror or error}."
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    if path.suffix == ".zip":
+        archive.unpack(path, folder)
+    else:
+        shutil.copyfile(path, folder / archive.DATABASE)
+
+
+def _purge(places: Places, folder: Path, sought: Sought, now: datetime) -> frozenset[str]:
+    """Purge the log and the sessions in a folder, and return the attachments that nothing names any more."""
+    with _migrated(folder) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        traced = _traced(connection, places, folder, sought)
+        for change in traced.sessions:
+            sessions.store(connection, change)
+            files.change(sessions.file_change(folder / archive.PERSONAS, change))
+        sessions.forget(connection, traced.lost_sessions)
+        overwriting.overwrite(connection, traced.found.ids, now)
+        connection.execute("COMMIT")
+        connection.execute("VACUUM")
+    return traced.attachments
+
+
+@contextmanager
+def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
+    path = folder / archive.DATABASE
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        try:
+            if migrations.is_newer(connection):
+                raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
+            connection.execute("PRAGMA secure_delete = ON")
+            migrations.migrate(connection)
+            yield connection
+        except sqlite3.Error as error:
+            raise storage_error(error, path) from error
+
+
+class _Traced(NamedTuple):
+    """All that a purge changes in a backup that was unpacked."""
+
+    found: Concerned
+    sessions: tuple[sessions.SessionChange, ...]
+    lost_sessions: tuple[tuple[str, str], ...]
+    attachments: frozenset[str]
+
+    @property
+    def is_any(self) -> bool:
+        return any((*self.found.ids, self.sessions, self.lost_sessions, self.attachments))
+
+
+def _traced(connection: sqlite3.Connection, places: Places, folder: Path, sought: Sought) -> _Traced:
+    held, items, summaries = _held(connection, sought.rows)
+    stored = (folder / archive.ATTACHMENTS, places.kept_attachments, places.attachments)
+    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, stored))
+    # A reply in progress is nobody's any more in a backup.
+    connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
+    found = concerned(connection, wanted, PurgedIds(items=items, summaries=summaries))
+    texts = sessions.saved_texts(connection, found)
+    personas = folder / archive.PERSONAS
+    return _Traced(
+        found,
+        tuple(sessions.changes(personas, texts)),
+        tuple(sessions.lost(connection, personas, texts)),
+        _attachments(connection, places, folder, found),
+    )
+
+
+def _attachments(connection: sqlite3.Connection, places: Places, folder: Path, found: Concerned) -> frozenset[str]:
+    """Return the attachments of a backup that are to go; those of a daily backup lie beside it."""
+    path = folder / archive.MANIFEST
+    names = json.loads(path.read_text(encoding="utf-8"))["attachments"] if path.exists() else []
+    unsent = {
+        digest
+        for stored in (folder / archive.ATTACHMENTS, places.kept_attachments)
+        for digest in files.unsent_attachments(connection, stored, found)
+    }
+    return frozenset(files.lonely_attachments(connection, found)) | (unsent & {Path(name).name for name in names})
+
+
+def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
+    path = folder / archive.MANIFEST
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["attachments"] = [name for name in manifest["attachments"] if Path(name).name not in dropped]
+    manifest["sessions"] = sum(1 for _ in (folder / archive.PERSONAS).glob("*/sessions/*.json"))
+    path.write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+    for each in archive.attachment_files(folder / archive.ATTACHMENTS):
+        if each.name in dropped:
+            each.unlink()
+
+
+def _drop_kept_attachments(places: Places, rewritten: Path, dropped: frozenset[str]) -> None:
+    """Delete the attachments beside the daily backups that neither one of them nor the log has any more.
+
+    Raises:
+        BackupError: one cannot be deleted.
+    """
+    if not dropped:
+        return
+    named: set[str] = set()
+    for each in daily.listed(places):
+        if each.path.suffix == ".zip":
+            with suppress(BackupError):
+                named.update(Path(name).name for name in archive.read_manifest(each.path).attachments)
+    there = {path.name for path in archive.attachment_files(places.attachments)}
+    for path in archive.attachment_files(places.kept_attachments):
+        if path.name in dropped - named - there:
+            _delete(path, rewritten)
+
+
+def _delete(attachment: Path, rewritten: Path) -> None:
+    try:
+        attachment.unlink()
+    except OSError as error:
+        raise BackupError(
+            f"{rewritten} was written anew, but its attachment {attachment} cannot be deleted and still has the text: "
+            f"{error.strerror or error}."
+        ) from error
+
+
+def _folder_for_copies(places: Places) -> AbstractContextManager[Path]:
+    """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
+    is_writable = os.access(places.backups, os.W_OK)
+    return working_folder(places.backups if is_writable else None)
+
+
+@contextmanager
+def _log_of(places: Places, path: Path) -> Iterator[Path]:
+    if path.suffix == ".db":
+        yield path
+        return
+    with _folder_for_copies(places) as folder:
+        archive.unpack_log(path, folder / archive.DATABASE)
+        yield folder / archive.DATABASE
+
+
+def _held(connection: sqlite3.Connection, rows: PurgedRows) -> tuple[frozenset[int], ...]:
+    """Return the ids of the rows that a log has, by their tables."""
+    found = []
+    for name, wanted in zip(PurgedRows._fields, rows, strict=True):
+        _, columns = _IDENTITIES[name]
+        there = examination.filled_rows(connection, name, columns, [int(str(row[0])) for row in wanted])
+        found.append(frozenset(int(str(row[0])) for row in wanted.intersection(there)))
+    return tuple(found)
+
+
+def _rows(connection: sqlite3.Connection, name: str, ids: frozenset[int]) -> frozenset[tuple[object, ...]]:
+    table, columns = _IDENTITIES[name]
+    found = connection.execute(f"SELECT {columns} FROM {table} WHERE id {AMONG}", {"ids": json.dumps([*ids])})
+    return frozenset(found.fetchall())

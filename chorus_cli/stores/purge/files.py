@@ -1,0 +1,186 @@
+"""Files beside the log that hold purged texts: attachments, drafts, and texts that could not be stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.attachments.files import attachments
+from chorus_cli.core.errors import PurgeError
+from chorus_cli.editing.files import rescued_files
+from chorus_cli.log.rules.attachments import Kind
+from chorus_cli.storage import drafts, migrations
+from chorus_cli.storage.durable_files import sync_folder, write_atomically
+from chorus_cli.stores.backup import archive, restoring
+from chorus_cli.stores.purge.attached import attachments_in, is_pdf, named_attachments, text_of
+from chorus_cli.stores.rules.purge_reports import Repetition
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.stores.purge.concerned import Concerned
+
+_COPY = re.compile(f"{archive.TEMPORARY}|{migrations.TEMPORARY_COPY}")
+_UNKNOWN = ""
+"""The persona of a file that names none: a search limited to one persona does not reach it."""
+
+
+class StateFolders(NamedTuple):
+    """The folders of drafts and of texts that could not be stored; ``is_alive`` tells of a run whether it goes on."""
+
+    drafts: Path
+    rescue: Path
+    is_alive: Callable[[str], bool]
+
+
+class FileChange(NamedTuple):
+    """A file to be replaced by a text, under the name of ``after``; without a text it is to be deleted."""
+
+    path: Path
+    after: Path
+    text: str | None = None
+
+
+def change(wanted: FileChange) -> None:
+    """Carry out a change, which can be repeated: a file that is gone stays so.
+
+    Raises:
+        OSError: it cannot be written or deleted.
+    """
+    path, after, text = wanted
+    if not os.path.lexists(path):
+        return
+    if text is not None:
+        write_atomically(after, text)
+    if text is None or after != path:
+        path.unlink()
+        sync_folder(path.parent)
+
+
+def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict[str, int]:
+    """Return the attachments that only purged messages name: their sizes by their SHA-256."""
+    among = "IN (SELECT value FROM json_each(?))"
+    gone, kept = (
+        {
+            each.sha256: each.size_bytes
+            for (text,) in connection.execute(
+                f"SELECT attachments FROM messages WHERE attachments IS NOT NULL AND id {negation} {among}",
+                (json.dumps([*found.ids.messages]),),
+            )
+            for each in attachments_in(text)
+        }
+        for negation in ("", "NOT")
+    )
+    return {digest: size for digest, size in gone.items() if digest not in kept}
+
+
+def unsent_attachments(connection: sqlite3.Connection, folder: Path, found: Concerned) -> dict[str, int]:
+    """Return the stored attachments that no message names and that repeat purged texts."""
+    named = named_attachments(connection)
+    unnamed = [path for path in _stored(folder) if path.name not in named]
+    return {path.name: path.stat().st_size for path in unnamed if found.repeats(text_of(path), _UNKNOWN)}
+
+
+def unsearched_pdfs(connection: sqlite3.Connection, attached: Path, found: Concerned) -> int:
+    """Return the number of PDFs that stay, in which a search for words does not look; 0 without words."""
+    wanted = found.wanted
+    if not wanted.words:
+        return 0
+    rows = connection.execute(
+        "SELECT id, attachments FROM messages WHERE attachments IS NOT NULL AND (? = '' OR persona = ?)",
+        (wanted.persona, wanted.persona),
+    )
+    kept = {each for id_, text in rows if id_ not in found.ids.messages for each in attachments_in(text)}
+    pdfs = {each.sha256 for each in kept if each.kind is Kind.PDF}
+    if not wanted.persona:
+        named = named_attachments(connection)
+        pdfs |= {path.name for path in _stored(attached) if path.name not in named and is_pdf(path)}
+    return len(pdfs)
+
+
+def delete_attachments(folder: Path, digests: Iterable[str]) -> None:
+    """Delete attachments that are there.
+
+    Raises:
+        PurgeError: one cannot be deleted.
+    """
+    for digest in digests:
+        path = attachments.path_of(folder, digest)
+        if path.exists():
+            _delete(path)
+
+
+def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[FileChange]:
+    """Yield the changes of drafts, and of files of texts that could not be stored: texts that are purged go.
+
+    A draft that a running Chorus has open is left to it.
+    """
+    for path in sorted(folders.drafts.glob("*")):
+        if not drafts.is_owned(path, folders.is_alive) and found.takes(text_of(path), drafts.persona_of(path)):
+            yield FileChange(path, path)
+    for path in sorted(rescued_files.files(folders.rescue)):
+        lines = text_of(path).splitlines()
+        kept = [line for line in lines if not _is_purged(line, found)]
+        if len(kept) < len(lines):
+            yield FileChange(path, path, "".join(f"{line}\n" for line in kept) or None)
+
+
+def repetitions(
+    connection: sqlite3.Connection, folders: StateFolders, attached: Path, found: Concerned
+) -> Iterator[Repetition]:
+    """Yield the files that have words of purged texts without repeating them: they stay."""
+    named = named_attachments(connection)
+    unsent = [path for path in _stored(attached) if path.name not in named]
+    for kind, paths in (("draft", sorted(folders.drafts.glob("*"))), ("attachment", unsent)):
+        for path in paths:
+            text = text_of(path)
+            persona = drafts.persona_of(path)
+            if found.traces.have_run_in(text) and not found.takes(text, persona):
+                yield Repetition(kind, path.name, persona, text)
+    for path in sorted(rescued_files.files(folders.rescue)):
+        for line in text_of(path).splitlines():
+            if found.traces.have_run_in(line) and not _is_purged(line, found):
+                yield Repetition("text that could not be stored", path.name, _UNKNOWN, line)
+
+
+def delete_remains(places: Places) -> None:
+    """Delete the copies of the log that killed backups, upgrades and restores have left.
+
+    Raises:
+        PurgeError: one cannot be deleted.
+    """
+    for path in places.backups.glob(".*"):
+        if _COPY.fullmatch(path.name):
+            _delete(path)
+    for folder in places.database.parent.glob(f"{restoring.STAGED}-*"):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise PurgeError(f"{folder} cannot be deleted: {error.strerror or error}.") from error
+
+
+def _stored(attached: Path) -> list[Path]:
+    return sorted(attached.glob("[0-9a-f][0-9a-f]/*"))
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
+
+
+def _is_purged(line: str, found: Concerned) -> bool:
+    """Return whether a record of a text that could not be stored is of a purged persona, or repeats purged texts."""
+    with suppress(ValueError, TypeError, KeyError):
+        record = json.loads(line)
+        return found.takes(str(record["content"]), str(record["persona"]))
+    return found.repeats(line, _UNKNOWN)

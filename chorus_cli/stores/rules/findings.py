@@ -1,0 +1,78 @@
+"""Findings of the doctor: each about one subject, with a sentence and, if it can be mended, how."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from chorus_cli.core.json.jsonc import JsonValue
+
+
+class State(StrEnum):
+    """The state of a subject."""
+
+    FINE = "fine"
+    NOTE = "note"
+    WRONG = "wrong"
+
+
+class Mend(StrEnum):
+    """A repair that the doctor offers: its name for programs, and the question before it is done."""
+
+    question: str
+
+    def __new__(cls, name: str, question: str) -> Self:
+        """Make a repair of this name."""
+        mend = str.__new__(cls, name)
+        mend._value_, mend.question = name, question
+        return mend
+
+    PERMISSIONS = "permissions", "Take the permissions of other users away?"
+    INDEX = "index", "Make the index again from the log?"
+    CHECKSUMS = "checksums", "Bring the text of each changed message from the newest backup that has it?"
+    SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
+    RESTORE = "restore", "Carry the restore on now?"
+    PURGE = "purge", "Carry the purge on now?"
+    INTERRUPTED = "interrupted", "Settle that now, as the next start would?"
+    SESSIONS = "sessions", "Bring each lost session from the newest backup that has it? A damaged file is kept."
+    ATTACHMENTS = "attachments", "Bring each lost attachment from the newest backup that has it?"
+    UNNAMED = "unnamed", "Delete each attachment that nothing names?"
+    LEFTOVERS = "leftovers", "Delete all temporary files that a killed Chorus has left?"
+    RUNS = "runs", "Delete each lock file of a process that has ended?"
+
+
+class Finding(NamedTuple):
+    """The state of a subject."""
+
+    subject: str
+    state: State
+    sentence: str
+    mend: Mend | None = None
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return it for a program."""
+        return {"subject": self.subject, "state": self.state, "sentence": self.sentence, "mend": self.mend}
+
+
+def is_well(findings: Sequence[Finding]) -> bool:
+    """Return whether nothing is wrong."""
+    return all(finding.state is not State.WRONG for finding in findings)
+
+
+def fine(subject: str, sentence: str) -> Finding:
+    """Return the finding that all is well."""
+    return Finding(subject, State.FINE, sentence)
+
+
+def note(subject: str, sentence: str, mend: Mend | None = None) -> Finding:
+    """Return a finding that is worth knowing, but nothing wrong."""
+    return Finding(subject, State.NOTE, sentence, mend)
+
+
+def wrong(subject: str, sentence: str, mend: Mend | None = None) -> Finding:
+    """Return the finding that something is wrong."""
+    return Finding(subject, State.WRONG, sentence, mend)

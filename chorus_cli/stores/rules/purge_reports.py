@@ -1,0 +1,213 @@
+"""The extent of a purge, for the user to agree to, and its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.text.phrases import counted, enumerated, shortened, size_in_words
+from chorus_cli.core.time import timestamps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.json.jsonc import JsonValue
+
+MOST_SHOWN = 5
+MOST_PLACES = 20
+"""The most places that have words of purged texts and are shown; a program is told of all."""
+
+DOCUMENT = "document"
+"""The place of a repetition in a file of a persona that no purge changes."""
+
+
+class ShownMessage(NamedTuple):
+    """A message that would be purged, for a list; ``speaker`` is a name for the user or of the persona."""
+
+    id: int
+    persona: str
+    timestamp: datetime
+    content: str
+    speaker: str
+
+    def line(self) -> str:
+        """Return its line in the list."""
+        return f"  #{self.id} {_local(self.timestamp)} {self.speaker}: {shortened(self.content)}"
+
+
+class Repetition(NamedTuple):
+    """A place that has words of purged texts and stays, such as ``memory item`` ``#3``; ``persona`` may be empty."""
+
+    place: str
+    name: str
+    persona: str
+    text: str
+
+    def line(self) -> str:
+        """Return its line in the list."""
+        whose = f" of {self.persona}" if self.persona else ""
+        return f"  {self.place} {self.name}{whose}: {shortened(self.text)}"
+
+
+class BackupsFate(Enum):
+    """The fate of backups that hold some of a purge: a phrase for one, and one for several."""
+
+    STAY = "would still have it", "would still have it"
+    REWRITTEN = "has it too and is rewritten", "have it too and are rewritten"
+    WOULD_BE_REWRITTEN = "has it too and would be rewritten", "have it too and would be rewritten"
+
+    def __init__(self, of_one: str, of_several: str) -> None:
+        self.of_one = of_one
+        self.of_several = of_several
+
+    @classmethod
+    def of(cls, *, with_backups: bool, is_dry: bool = False) -> BackupsFate:
+        """Return the fate of backups in a purge, or in one that is only shown."""
+        if not with_backups:
+            return cls.STAY
+        return cls.WOULD_BE_REWRITTEN if is_dry else cls.REWRITTEN
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """All that a purge overwrites or deletes.
+
+    ``shown`` are the first messages, ``first`` and ``last`` the times of the oldest and the newest one. ``repeated``
+    are other messages that have one of the texts, ``elsewhere`` other places that have the words of a short one; they
+    stay. ``items`` are the memory items with their numbers, ``drafts`` and ``sessions`` files by their names,
+    ``backups`` those that hold some of it. ``unsearched_pdfs`` is the number of PDFs that may have the words of a
+    search and stay.
+    """
+
+    messages: int
+    shown: tuple[ShownMessage, ...] = ()
+    first: datetime | None = None
+    last: datetime | None = None
+    repeated: tuple[int, ...] = ()
+    elsewhere: tuple[Repetition, ...] = ()
+    titles: int = 0
+    summaries: int = 0
+    preambles: int = 0
+    items: tuple[tuple[int, str], ...] = ()
+    inputs: int = 0
+    sessions: tuple[str, ...] = ()
+    attachments: int = 0
+    attachment_bytes: int = 0
+    drafts: tuple[str, ...] = ()
+    backups: tuple[str, ...] = ()
+    unsearched_pdfs: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to purge but in backups."""
+        found = (self.messages, self.titles, self.summaries, self.preambles, self.items, self.inputs)
+        return not any((*found, self.sessions, self.attachments, self.drafts))
+
+    def text(self, backups: BackupsFate = BackupsFate.STAY) -> str:
+        """Return the lines that show it to the user."""
+        return "\n".join(self._lines(backups))
+
+    def _lines(self, fate: BackupsFate) -> Iterator[str]:
+        if self.messages and self.first and self.last:
+            first, last = _local(self.first), _local(self.last)
+            span = first if self.messages == 1 else f"{first} to {last}"
+            yield f"{counted(self.messages, 'message')}, {span}:"
+            yield from (each.line() for each in self.shown)
+            if self.messages > len(self.shown):
+                yield f"  and {self.messages - len(self.shown):,} more"
+        if derived := self._derived():
+            yield f"{'With them' if self.messages else 'Concerned'}: {enumerated(derived)}."
+        for number, content in self.items[:MOST_SHOWN]:
+            yield f"  memory item #{number}: {shortened(content)}"
+        if self.repeated:
+            yield (
+                f"{_numbers(self.repeated)} {'has' if len(self.repeated) == 1 else 'have'} the same words and would "
+                "stay; name them too, or purge what a search finds."
+            )
+        yield from self._places()
+        yield from filter(None, [self._unsearched()])
+        if self.backups:
+            yield f"{_files(self.backups)} {fate.of_one if len(self.backups) == 1 else fate.of_several}."
+
+    def text_of_none(self) -> str:
+        """Return the answer if nothing is found."""
+        told = " ".join(filter(None, ["There is nothing of that; nothing was purged.", self._unsearched()]))
+        return "\n".join([told, *self._places()])
+
+    def _unsearched(self) -> str:
+        if not self.unsearched_pdfs:
+            return ""
+        verb = "was" if self.unsearched_pdfs == 1 else "were"
+        return f"{counted(self.unsearched_pdfs, 'PDF')} {verb} not searched; if one has the words, purge its message."
+
+    def _places(self) -> Iterator[str]:
+        documents = [each for each in self.elsewhere if each.place == DOCUMENT]
+        others = [each for each in self.elsewhere if each.place != DOCUMENT]
+        own = "Repeated in documents of personas, which no purge changes (edit or delete them yourself):"
+        rest = "Repeated in, and would stay (change or delete it yourself, or purge what a search finds):"
+        for heading, places in ((rest, others), (own, documents)):
+            if places:
+                yield heading
+                yield from (each.line() for each in places[:MOST_PLACES])
+            if len(places) > MOST_PLACES:
+                yield f"  and {len(places) - MOST_PLACES:,} more, which --json names"
+
+    def _derived(self) -> list[str]:
+        size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""
+        numbers = {
+            "thread title": self.titles,
+            "summary": self.summaries,
+            "preamble": self.preambles,
+            "memory item": len(self.items),
+            "line of the input history": self.inputs,
+            "saved session": len(self.sessions),
+            "attachment": self.attachments,
+            "draft": len(self.drafts),
+        }
+        irregular = {"summary": "summaries", "line of the input history": "lines of the input history"}
+        found = [counted(number, thing, irregular.get(thing, "")) for thing, number in numbers.items() if number]
+        return [f"{each}{size}" if "attachment" in each else each for each in found]
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return it for a program."""
+        return {
+            "messages": self.messages,
+            "first": timestamps.to_text(self.first) if self.first else None,
+            "last": timestamps.to_text(self.last) if self.last else None,
+            "repeated_by": [*self.repeated],
+            "repeated_in": [
+                {"place": each.place, "name": each.name, "persona": each.persona} for each in self.elsewhere
+            ],
+            "titles": self.titles,
+            "summaries": self.summaries,
+            "preambles": self.preambles,
+            "items": [number for number, _ in self.items],
+            "inputs": self.inputs,
+            "sessions": [*self.sessions],
+            "attachments": self.attachments,
+            "drafts": [*self.drafts],
+            "backups": [*self.backups],
+            "unsearched_pdfs": self.unsearched_pdfs,
+        }
+
+
+def backups_sentence(backups: Sequence[str]) -> str:
+    """Return the sentence about backups that still hold purged texts."""
+    return f"{_files(backups)} still {'has' if len(backups) == 1 else 'have'} it."
+
+
+def _files(names: Sequence[str]) -> str:
+    more = [f"{len(names) - MOST_SHOWN:,} more"] if len(names) > MOST_SHOWN else []
+    kind = "The backup" if len(names) == 1 else "The backups"
+    return f"{kind} {enumerated([*names[:MOST_SHOWN], *more])}"
+
+
+def _numbers(ids: Sequence[int]) -> str:
+    more = [f"{len(ids) - MOST_SHOWN:,} more"] if len(ids) > MOST_SHOWN else []
+    return enumerated([*(f"#{id_}" for id_ in ids[:MOST_SHOWN]), *more])
+
+
+def _local(moment: datetime) -> str:
+    return f"{timestamps.local(moment):%Y-%m-%d %H:%M}"

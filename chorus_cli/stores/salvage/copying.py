@@ -1,0 +1,126 @@
+"""A copy of the database that keeps no other connection waiting, and its facts."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from chorus_cli.core.errors import BackupError, DatabaseDamagedError
+from chorus_cli.storage import read_only
+from chorus_cli.storage.errors import folder_in_the_way, storage_error
+from chorus_cli.storage.migrations import APPLICATION_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+OpenDatabase: TypeAlias = sqlite3.Connection
+
+_STEP_PAGES = 1000
+"""Pages of 4 kB that are copied at a time: some milliseconds, in which nobody else can commit."""
+
+_PAUSE_SECONDS = 0.005
+_MOST_RESTARTS = 5
+_BUSY_TIMEOUT_SECONDS = 10.0
+
+
+class BackupStoppedError(BackupError):
+    """A copy was stopped, because Chorus ends."""
+
+
+class Facts(NamedTuple):
+    """The extent of a log: its messages and threads, and the time of the newest message, as its row has it."""
+
+    messages: int
+    threads: int
+    newest: str | None
+
+
+class _Restarted(Exception):  # noqa: N818 - no error: the copy is made in another way
+    pass
+
+
+def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = lambda: False) -> None:
+    """Copy the committed state of ``source`` into the new file ``target``, while others may write to it.
+
+    It is copied in steps, between which others write. SQLite begins anew when they do; after some times the rest is
+    copied in one step.
+
+    Raises:
+        StorageError: it cannot be read, or ``target`` not written.
+        BackupStoppedError: ``is_stopped`` has become true.
+    """
+    with opened(source) as connection, _told(target), closing(sqlite3.connect(target)) as copy:
+        copy.execute("PRAGMA synchronous = OFF")
+        try:
+            connection.backup(copy, pages=_STEP_PAGES, progress=_watched(is_stopped))
+        except _Restarted:
+            connection.backup(copy)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open an existing database; its errors become sentences.
+
+    Raises:
+        StorageError: it cannot be opened or read.
+    """
+    if path.is_dir():
+        raise folder_in_the_way(path)
+    if not path.is_file():
+        raise DatabaseDamagedError(f"There is no database {path}.")
+    if not read_only.is_writable(path):
+        with _told(path), closing(sqlite3.connect("", isolation_level=None)) as connection:
+            read_only.copy_into(connection, path, _BUSY_TIMEOUT_SECONDS)
+            yield connection
+        return
+    # Only a connection that may write rolls back the transaction of a killed process, which must not be read.
+    with (
+        _told(path),
+        closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None)) as connection,
+    ):
+        yield connection
+
+
+def facts(connection: sqlite3.Connection) -> Facts:
+    """Return the extent of the log.
+
+    Raises:
+        DatabaseDamagedError: it is no database of Chorus.
+    """
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    if application_id != APPLICATION_ID:
+        (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+        raise DatabaseDamagedError(f"{path} is no database of Chorus.")
+    messages, newest = connection.execute("SELECT COUNT(*), MAX(timestamp) FROM messages").fetchone()
+    (threads,) = connection.execute("SELECT COUNT(*) FROM threads").fetchone()
+    return Facts(messages, threads, newest)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
+        raise storage_error(error, path) from error
+
+
+def _watched(is_stopped: Callable[[], bool]) -> Callable[[int, int, int], None]:
+    """Return the function that SQLite calls after each step: it leaves others time, and ends a copy."""
+    fewest: int | None = None
+    restarts = 0
+
+    def after_step(_status: int, remaining: int, _total: int) -> None:
+        nonlocal fewest, restarts
+        if is_stopped():
+            raise BackupStoppedError("The backup was stopped; the log is as it was.")
+        if fewest is not None and remaining > fewest:
+            restarts += 1
+            if restarts > _MOST_RESTARTS:
+                raise _Restarted
+        fewest = remaining
+        time.sleep(_PAUSE_SECONDS)
+
+    return after_step

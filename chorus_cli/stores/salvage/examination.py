@@ -1,0 +1,258 @@
+"""Examination of the rows: those that cannot be read, the indexes, and references to files."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.log.rows import index_renewal, intents, search_index
+from chorus_cli.log.rows.index_renewal import IndexDamagedError
+from chorus_cli.log.rows.message_columns import COLUMNS, messages
+from chorus_cli.log.rules import attachments
+from chorus_cli.log.rules.purges import NO_IDS, Purge, PurgedIds
+from chorus_cli.memory.rows import item_words
+from chorus_cli.storage import meta_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_MOST_NAMED = 20
+
+
+class Named(NamedTuple):
+    """An attachment that a message names, by its SHA-256."""
+
+    message_id: int
+    sha256: str
+
+
+def unreadable(connection: sqlite3.Connection) -> list[str]:
+    """Return a sentence for each message whose values cannot be read, at most some."""
+    found: list[str] = []
+    for row in connection.execute(f"SELECT {COLUMNS} FROM messages"):
+        try:
+            messages([row])
+        except DatabaseDamagedError as error:
+            found.append(str(error))
+            if len(found) == _MOST_NAMED:
+                break
+    return found
+
+
+def dangling_references(connection: sqlite3.Connection) -> list[str]:
+    """Return phrases for rows that refer to rows that are gone."""
+    references = (
+        ("message of a thread that is gone", "messages of threads that are gone", "thread_id", "threads"),
+        ("message of a turn that is gone", "messages of turns that are gone", "turn_id", "messages"),
+        ("rewording of a message that is gone", "rewordings of messages that are gone", "revises", "messages"),
+        ("message of an operation that is gone", "messages of operations that are gone", "introduced_by", "operations"),
+    )
+    found = []
+    for one, more, column, table in references:
+        (number,) = connection.execute(
+            f"SELECT COUNT(*) FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
+        ).fetchone()
+        if number:
+            found.append(counted(number, one, more))
+    return found
+
+
+def missing(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
+    """Return the rows that are gone and that messages refer to: their ids by their tables."""
+    columns = {"threads": ["thread_id"], "messages": ["turn_id", "revises"], "operations": ["introduced_by"]}
+    found = {}
+    for table, names in columns.items():
+        referred = " UNION ".join(f"SELECT {name} AS id FROM messages" for name in names)
+        query = f"SELECT id FROM ({referred}) WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM {table})"
+        if ids := frozenset(id_ for (id_,) in connection.execute(query)):
+            found[table] = ids
+    return found
+
+
+def has_any(connection: sqlite3.Connection, wanted: Mapping[str, frozenset[int]]) -> bool:
+    """Return whether some rows are there, by their tables and ids."""
+    among = "IN (SELECT value FROM json_each(?))"
+    return any(
+        _rows(connection, f"SELECT 1 FROM {table} WHERE id {among} LIMIT 1", json.dumps([*ids]))
+        for table, ids in wanted.items()
+    )
+
+
+def sessions(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return persona and name of each session that the log lists."""
+    return connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
+
+
+def session_messages(connection: sqlite3.Connection, persona: str, session_id: str) -> int:
+    """Return the number of messages that the row of a session tells; 0 without a row."""
+    query = "SELECT message_count FROM sessions WHERE persona = ? AND session_id = ?"
+    return next((number for (number,) in connection.execute(query, (persona, session_id))), None) or 0
+
+
+def named_attachments(connection: sqlite3.Connection) -> Iterator[Named]:
+    """Yield the attachments that messages name, as far as they can be read."""
+    if not any(name == "attachments" for _, name, *_ in connection.execute("PRAGMA table_info(messages)")):
+        return
+    for id_, text in connection.execute("SELECT id, attachments FROM messages WHERE attachments IS NOT NULL"):
+        try:
+            yield from (Named(id_, each.sha256) for each in attachments.from_text(text))
+        except (ValueError, TypeError):
+            continue
+
+
+def digests(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return each SHA-256 that messages and operations name, also damaged ones."""
+    before, connection.text_factory = connection.text_factory, bytes
+    try:
+        texts = [text for query in _NAMING for (text,) in _rows(connection, query)]
+    finally:
+        connection.text_factory = before
+    return frozenset(digest for text in texts for digest in attachments.digests_in(text))
+
+
+class InProgress(NamedTuple):
+    """A reply, or a call of a tool, that a process has begun; ``run`` names the process."""
+
+    message_id: int
+    run: str | None
+
+
+def rows_in_progress(connection: sqlite3.Connection) -> list[InProgress]:
+    """Return the rows in progress, oldest first."""
+    found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming' ORDER BY id").fetchall()
+    return [InProgress(*row) for row in found]
+
+
+class CutOffChanges(NamedTuple):
+    """The changes of files that were begun and are not settled; the ids of those that cannot be read."""
+
+    readable: int
+    damaged: tuple[int, ...]
+
+
+def changes_cut_off(connection: sqlite3.Connection) -> CutOffChanges:
+    """Return the changes of files that were begun and are not settled."""
+    if not _rows(connection, "SELECT 1 FROM intents LIMIT 1"):
+        return CutOffChanges(0, ())
+    return CutOffChanges(len(intents.unfinished(connection)), tuple(intents.damaged(connection)))
+
+
+class Purged(NamedTuple):
+    """The rows that purges of a log have overwritten, and its newest purge if that cannot be read, else 0."""
+
+    ids: PurgedIds = NO_IDS
+    unread: int = 0
+
+
+NOTHING_PURGED = Purged()
+
+
+def purged(connection: sqlite3.Connection) -> Purged:
+    """Return the rows that were purged, as far as operations and rows tell."""
+    ids, read = NO_IDS, set()
+    for id_, detail in _rows(connection, f"SELECT id, detail FROM operations WHERE kind = '{Purge.kind}'"):
+        with suppress(ValueError, TypeError, AttributeError):
+            ids = ids.united(PurgedIds.from_json(json.loads(detail)))
+            read.add(id_)
+    marked = (
+        frozenset(id_ for (id_,) in _rows(connection, f"SELECT id FROM {table} WHERE purged_by IS NOT NULL"))
+        for table in ("messages", "context_items")
+    )
+    newest = max((id_ for (id_,) in _rows(connection, _NEWEST_PURGE)), default=0)
+    return Purged(ids.united(PurgedIds(*marked)), 0 if newest in read else newest)
+
+
+def holds(connection: sqlite3.Connection, found: Purged) -> bool:
+    """Return whether a backup has the text of a row that its log has purged since, or may have it."""
+    if found.unread and not _rows(connection, f"SELECT 1 FROM operations WHERE id = {found.unread:d}"):
+        return True
+    return any(
+        filled_rows(connection, name, "1", ids) for name, ids in found.ids._asdict().items() if ids and name in _FILLED
+    )
+
+
+def filled_rows(connection: sqlite3.Connection, name: str, columns: str, ids: Iterable[int]) -> list[Any]:
+    """Return columns of the rows of these ids that have some text; ``name`` is that of the rows in ``PurgedIds``."""
+    filled = _FILLED[name]
+    among = "id IN (SELECT value FROM json_each(?))"
+    # Each column by itself, because a log of an older Chorus may lack one.
+    return [
+        row
+        for column in filled.columns
+        for row in _rows(
+            connection, f"SELECT {columns} FROM {filled.table} WHERE {among} AND {column} <> ''", json.dumps([*ids])
+        )
+    ]
+
+
+_NEWEST_PURGE = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{meta_rows.NEWEST_PURGE}'"
+
+
+class _Texts(NamedTuple):
+    """A table, and its columns in which a text may stand that a purge overwrites."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+_FILLED = {
+    "messages": _Texts("messages", ("content", "tool_calls", "reasoning", "thought_parts")),
+    "items": _Texts("context_items", ("content",)),
+    "summaries": _Texts("summaries", ("content",)),
+}
+"""The texts by which it is seen whether a row is purged, by the names of the rows in ``PurgedIds``."""
+
+
+def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Any]:
+    """Return the rows of a query; none if the log is of an older Chorus, without its table or column."""
+    try:
+        return connection.execute(query, values).fetchall()
+    except sqlite3.OperationalError as error:
+        if not str(error).startswith("no such"):
+            raise
+        return []
+
+
+_NAMING = (
+    "SELECT attachments FROM messages WHERE attachments IS NOT NULL",
+    "SELECT detail FROM operations",
+)
+
+
+def damaged_indexes(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of the full-text indexes that are damaged; SQLite takes a write lock for that."""
+    checks = {"search": search_index.check, "memory": item_words.check}
+    found = []
+    for name, check in checks.items():
+        try:
+            check(connection)
+            index_renewal.require_sound_pages(connection, _INDEXES[name])
+        except IndexDamagedError:
+            found.append(name)
+    return found
+
+
+_INDEXES = {"search": index_renewal.MESSAGES, "memory": index_renewal.ITEMS}
+
+
+def renew_indexes(connection: sqlite3.Connection) -> None:
+    """Make both full-text indexes again: that of the memory from its items, that of the search by the next one.
+
+    Raises:
+        DatabaseDamagedError: a table beside them is damaged, so that nothing may be written.
+    """
+    index_renewal.require_sound_log(connection)
+    for begin_anew in (search_index.begin_in_new_pages, item_words.make_again):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            begin_anew(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    connection.execute("VACUUM")

@@ -1,0 +1,166 @@
+"""Backups: on request, and the one of a day in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from chorus_cli.core.errors import BackupError, StorageError
+from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
+from chorus_cli.core.time import timestamps
+from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup.archive import Request
+from chorus_cli.stores.salvage.copying import BackupStoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.stores.backup.archive import Manifest
+    from chorus_cli.stores.backup.places import Places
+
+T = TypeVar("T")
+
+_MOST_NAMED = 5
+
+
+class Made(NamedTuple):
+    """A backup that was made: its file, its size and its contents."""
+
+    path: Path
+    size_bytes: int
+    manifest: Manifest
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return it for a program."""
+        contents = {**self.manifest._asdict()}
+        lists = {name: list(contents[name]) for name in ("personas", "attachments")}
+        return {"file": str(self.path), "bytes": self.size_bytes, **contents, **lists}
+
+    def sentence(self) -> str:
+        """Return a sentence for the user."""
+        return f"Backed up {contents_in_words(self.manifest)}, to {self.path} ({size_in_words(self.size_bytes)})."
+
+
+@dataclass(frozen=True, slots=True)
+class Backups:
+    """Makes backups in threads of their own, with connections of their own."""
+
+    places: Places
+    clock: Clock
+
+    async def make(self, typed: str = "") -> Made:
+        """Write a backup with everything to the file or into the folder ``typed``; otherwise beside the daily ones.
+
+        Raises:
+            BackupError: the file exists or cannot be written.
+            StorageError: the log cannot be read, or is damaged.
+        """
+        now = self.clock.now()
+        target = _target(typed, self.places.backups, f"chorus-{timestamps.local(now):%Y-%m-%d_%H%M%S}.zip")
+        manifest = await _stoppable(
+            lambda is_stopped: archive.write(self.places, Request(target, now, is_stopped=is_stopped))
+        )
+        return Made(target, target.stat().st_size, manifest)
+
+    async def make_daily(self) -> str:
+        """Make the backup of today unless there is one, and check a sample of the log.
+
+        Return a sentence about a failure or about damage, empty if all is well.
+        """
+        now = self.clock.now()
+        day = timestamps.local(now).date()
+
+        def work(is_stopped: Callable[[], bool]) -> tuple[int, ...]:
+            request = Request(daily.path_of(self.places, day), now, holds_attachments=False, is_stopped=is_stopped)
+            is_made = daily.make(self.places, request) is not None
+            return daily.changed_in_sample(self.places, day) if is_made else ()
+
+        try:
+            return _changed(await _stoppable(work))
+        except BackupStoppedError:
+            return ""
+        except (BackupError, StorageError) as error:
+            return f"Today's backup was not made. {error}"
+
+
+def contents_in_words(manifest: Manifest) -> str:
+    """Return a phrase for the contents of a backup."""
+    parts = [
+        counted(manifest.messages, "message"),
+        counted(len(manifest.personas), "persona"),
+        counted(manifest.sessions, "saved session"),
+    ]
+    if manifest.attachments and manifest.holds_attachments:
+        parts.append(counted(len(manifest.attachments), "attachment"))
+    return enumerated(parts)
+
+
+def _changed(ids: tuple[int, ...]) -> str:
+    if not ids:
+        return ""
+    named = enumerated([f"#{id_}" for id_ in ids[:_MOST_NAMED]])
+    more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
+    are = "is" if len(ids) == 1 else "are"
+    return f"Of the messages in the log, {named}{more} {are} not as written. chorus doctor tells more and mends it."
+
+
+def _unused(path: Path) -> Path:
+    """Return the path, or one with a number if there is such a file, as after another restore in the same second."""
+    others = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
+    return next(each for each in chain([path], others) if not each.exists())
+
+
+def keep_present(places: Places, now: datetime) -> Path | None:
+    """Back up the state that is about to be replaced and return the file; ``None`` if there is no log.
+
+    A log that cannot be backed up is copied as it is, with its journal.
+
+    Raises:
+        BackupError: there is no room for it.
+    """
+    if not places.database.exists():
+        return None
+    stamp = f"{timestamps.local(now):%Y-%m-%d_%H%M%S}"
+    target = _unused(places.backups / f"before-restore-{stamp}.zip")
+    try:
+        archive.write(places, Request(target, now, holds_attachments=False))
+    except StorageError:
+        return archive.set_aside(places, stamp)
+    return target
+
+
+async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
+    """Do ``work`` in a thread; a cancellation makes the function that it is given return true, so that it ends."""
+    stopped = threading.Event()
+    try:
+        return await asyncio.to_thread(work, stopped.is_set)
+    except asyncio.CancelledError:
+        stopped.set()
+        raise
+
+
+def _target(typed: str, folder: Path, name: str) -> Path:
+    """Return the path that was typed, relative to the current folder.
+
+    Raises:
+        BackupError: there is no such folder, or the path is a device, a pipe or a socket.
+    """
+    if not typed:
+        return folder / name
+    try:
+        path = Path(typed).expanduser().absolute()
+    except RuntimeError as error:
+        raise BackupError(f"There is no home folder for {typed}, so nothing was written.") from error
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise BackupError(f"{path} is neither a file nor a folder, so nothing was written.")
+    path = path / name if typed.endswith("/") or path.is_dir() else path
+    if not path.parent.is_dir():
+        raise BackupError(f"There is no folder {path.parent}. Make it, or choose another place.")
+    return path.with_name(f"{path.name}.zip") if not path.suffix else path

@@ -1,0 +1,192 @@
+"""Checks of the files and folders around the log: permissions, room, settings, backups, and rescued texts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.text.phrases import counted, size_in_words
+from chorus_cli.core.time import timestamps
+from chorus_cli.editing.files import rescued_files
+from chorus_cli.storage.permissions import (
+    MOST_NAMED,
+    access_advice,
+    closed_paths,
+    is_refused,
+    is_there,
+    refused,
+    refused_folders,
+)
+from chorus_cli.storage.read_only import is_writable
+from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.rules.findings import Finding, Mend, fine, note, wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from chorus_cli.personas.service.personas import Personas
+    from chorus_cli.stores.backup.places import Places
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_LEAST_FREE_BYTES = 100_000_000
+_STALE_DAYS = 8
+_MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it can be written."
+
+
+class Folders(NamedTuple):
+    """The folders that belong to the user alone: data, settings, state, rescued texts, drafts, lock files of runs."""
+
+    data: Path
+    config: Path
+    state: Path
+    rescue: Path
+    drafts: Path
+    run: Path
+
+
+def check_home(places: Places, folders: Folders, personas: Personas, now: datetime) -> Iterator[Finding]:
+    """Yield the findings about everything but the log."""
+    yield from unless_refused("home", _writable(places, folders))
+    yield from _accessible(folders)
+    yield _permissions(folders)
+    yield from unless_refused("disk", _room(places, folders))
+    yield from unless_refused("settings", _settings(personas))
+    yield from unless_refused("backups", _backups(places, now))
+    yield from unless_refused("rescue", _rescued(folders.rescue))
+
+
+def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings, and one about the file or folder that permissions keep them from, if there is one."""
+    try:
+        yield from findings
+    except OSError as error:
+        yield wrong(subject, refused(error))
+
+
+def exposed(folders: Folders) -> list[Path]:
+    """Return the files and folders that other users can get at: all that lie in no private folder."""
+    found: set[Path] = set()
+    for root in {folders.data, folders.config, folders.state}:
+        for folder, below, names in os.walk(root):
+            here = Path(folder)
+            if not _is_open(here):
+                # Nobody gets past it, whatever the modes inside.
+                below.clear()
+                continue
+            found.add(here)
+            found.update(path for path in map(here.joinpath, names) if _is_open(path))
+    return sorted(found)
+
+
+def narrow(paths: Iterable[Path]) -> None:
+    """Take the permissions of other users away.
+
+    Raises:
+        OSError: a file belongs to somebody else.
+    """
+    for path in paths:
+        path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISLNK(mode) and bool(mode & _OTHERS)
+
+
+def _permissions(folders: Folders) -> Finding:
+    found = exposed(folders)
+    if not found:
+        return fine("permissions", "Only you can read your files.")
+    others = f" and {counted(len(found) - 1, 'more file')} and folders in it" if len(found) > 1 else ""
+    return wrong("permissions", f"Other users of this machine can get at {found[0]}{others}.", Mend.PERMISSIONS)
+
+
+def _writable(places: Places, folders: Folders) -> Iterator[Finding]:
+    """Yield a finding about the file or folder that keeps the log from being written, if it can be read."""
+    path = places.database
+    if not is_there(path) or is_refused(path) or is_writable(path):
+        return
+    barrier = folders.data if os.access(path, os.W_OK) else path
+    told = f"{barrier} cannot be written: everything can be read, and nothing can be stored."
+    is_on_read_only_disk = os.statvfs(folders.data).f_flag & os.ST_RDONLY
+    yield wrong("home", f"{told} {_MOUNTED_READ_ONLY if is_on_read_only_disk else access_advice(barrier)}")
+
+
+def _accessible(folders: Folders) -> Iterator[Finding]:
+    """Yield a finding about the folders that the user may not look into."""
+    found = refused_folders(folders.data, folders.config, folders.state)
+    if found:
+        again = "; then run chorus doctor again" if len(found) > MOST_NAMED else ""
+        yield wrong("access", f"{closed_paths(found)} cannot be read. {access_advice(*found)}{again}")
+
+
+def _room(places: Places, folders: Folders) -> Iterator[Finding]:
+    place = next(path for path in (folders.data, *folders.data.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    size = places.database.stat().st_size if places.database.exists() else 0
+    if free < max(_LEAST_FREE_BYTES, 2 * size):
+        yield wrong("disk", f"Only {size_in_words(free)} are left on the disk of {folders.data}. Make room there.")
+    else:
+        yield fine("disk", f"{size_in_words(free)} are left on the disk of {folders.data}.")
+
+
+def _settings(personas: Personas) -> Iterator[Finding]:
+    try:
+        known = personas.slugs()
+    except ChorusError as error:
+        yield wrong("settings", str(error))
+        return
+    warnings: list[str] = []
+    for slug in known:
+        try:
+            warnings += personas.load(slug).warnings
+        except ChorusError as error:
+            warnings.append(str(error))
+    for warning in dict.fromkeys(warnings):
+        yield wrong("settings", warning)
+    if not warnings:
+        yield fine("settings", f"The settings of {counted(len(known), 'persona')} can be read.")
+
+
+def _backups(places: Places, now: datetime) -> Iterator[Finding]:
+    if is_refused(places.backups):
+        # Of a folder that the user may not look into there is a finding already.
+        return
+    found = [each for each in daily.listed(places) if not each.path.name.startswith(archive.DAMAGED)]
+    if not found:
+        yield note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
+        return
+    newest = found[-1]
+    age_days = int((now.timestamp() - newest.modified) // 86_400)
+    total = size_in_words(sum(each.size_bytes for each in found))
+    sentence = f"{counted(len(found), 'backup')} ({total}) in {places.backups}; the newest is {newest.path.name}"
+    if age_days > _STALE_DAYS:
+        yield note("backups", f"{sentence}, {age_days} days old. chorus backup makes one now.")
+    else:
+        yield fine("backups", f"{sentence}.")
+
+
+def _rescued(folder: Path) -> Iterator[Finding]:
+    if is_refused(folder):
+        return
+    found = rescued_files.find(folder)
+    if found.unreadable:
+        yield wrong("rescue", f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole.")
+    elif not found.texts:
+        yield fine("rescue", "There is no text that could not be stored.")
+    else:
+        since = f"{timestamps.local(found.texts[0].at):%Y-%m-%d %H:%M}"
+        told = f"{_texts(found.texts)} that could not be stored since {since}"
+        yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
+
+
+def _texts(texts: Sequence[object]) -> str:
+    return counted(len(texts), "text")

@@ -1,0 +1,150 @@
+"""Remains of killed processes in the folders: temporary files, lock files of runs, and a restore that was decided."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.text.phrases import counted, size_in_words
+from chorus_cli.personas import files as persona_files
+from chorus_cli.sessions import files as session_files
+from chorus_cli.storage import file_lock, migrations
+from chorus_cli.storage.durable_files import TEMPORARY, is_stale
+from chorus_cli.stores.backup import archive, daily, restoring, working_folders
+from chorus_cli.stores.backup.restoring import STAGED, is_pending
+from chorus_cli.stores.rules.findings import Finding, Mend, fine, note, wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from datetime import datetime
+
+    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.stores.service.home_checks import Folders
+
+
+class _Place(NamedTuple):
+    """A folder, and the names that Chorus gives to temporary files in it, also ``deep`` in its folders."""
+
+    folder: Path
+    names: str
+    is_deep: bool = False
+
+    def found(self) -> Iterator[Path]:
+        """Yield the files and folders with such names; links are no files of Chorus."""
+        for folder, below, names in os.walk(self.folder):
+            matching = {name for name in (*below, *names) if re.fullmatch(self.names, name)}
+            yield from (path for path in map(Path(folder).joinpath, sorted(matching)) if not path.is_symlink())
+            below[:] = [name for name in below if self.is_deep and name not in matching]
+
+
+def _places(places: Places, folders: Folders) -> Iterator[_Place]:
+    yield _Place(folders.data, _any_of(migrations.TEMPORARY, persona_files.TEMPORARY_SHIPPED, restoring.TEMPORARY))
+    yield from (
+        _Place(each, TEMPORARY)
+        for each in (folders.data, folders.config, folders.state, folders.rescue, folders.drafts)
+    )
+    yield _Place(places.personas, persona_files.TEMPORARY)
+    yield _Place(places.personas, _any_of(TEMPORARY, session_files.TEMPORARY), is_deep=True)
+    yield _Place(places.attachments, TEMPORARY, is_deep=True)
+    yield _Place(places.backups, _any_of(archive.TEMPORARY, working_folders.TEMPORARY, migrations.TEMPORARY_COPY))
+    yield _Place(places.kept_attachments, daily.TEMPORARY, is_deep=True)
+
+
+def _any_of(*names: str) -> str:
+    return "|".join(names)
+
+
+def check_leftovers(places: Places, folders: Folders, now: datetime) -> Iterator[Finding]:
+    """Yield the findings about remains of killed processes."""
+    if is_pending(places):
+        told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
+        yield wrong("restore", told, Mend.RESTORE)
+    left = temporary_files(places, folders, now)
+    if left:
+        told = counted(len(left), "temporary file or folder", "temporary files and folders")
+        size = size_in_words(size_bytes(left))
+        others = ", such as" if len(left) > 1 else ":"
+        yield note("leftovers", f"A killed Chorus has left {told} ({size}){others} {left[0]}.", Mend.LEFTOVERS)
+    else:
+        yield fine("leftovers", "There are no temporary files of a killed Chorus.")
+    if runs := ended_runs(folders.run):
+        told = counted(len(runs), "lock file")
+        yield note("runs", f"Processes that have ended left {told} in {folders.run}.", Mend.RUNS)
+
+
+def temporary_files(places: Places, folders: Folders, now: datetime) -> list[Path]:
+    """Return the temporary files and folders that no process uses.
+
+    Neither they nor other temporary files beside them were changed within an hour. A folder that a backup was unpacked
+    in may wait for an answer for longer: it is left once no other Chorus runs, or if it has a lock, once the lock is
+    free.
+    """
+    found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _places(places, folders))))
+    outer = [path for path in found if not {*path.parents} & {*found}]
+    locked = {
+        path: working_folders.is_locked(path) for path in outer if re.fullmatch(working_folders.LOCKED, path.name)
+    }
+    # Looked at after the list is made: the maker of a folder in it had its lock before.
+    is_alone = not running(folders.run)
+    in_use = {path.parent for path in outer if locked.get(path, not _is_stale(path, now))}
+    return [path for path in outer if _is_left(path, locked, in_use, is_alone=is_alone)]
+
+
+def _is_left(path: Path, locked: Mapping[Path, bool], in_use: Collection[Path], *, is_alone: bool) -> bool:
+    if path in locked:
+        return not locked[path]
+    return is_alone if path.name.startswith(STAGED) else path.parent not in in_use
+
+
+def running(run_folder: Path) -> tuple[str, ...]:
+    """Return the runs whose processes are alive, by their lock files; one that cannot be opened counts as locked."""
+    try:
+        return file_lock.held_in(run_folder) if run_folder.is_dir() else ()
+    except OSError as error:
+        return (str(error),)
+
+
+def ended_runs(run_folder: Path) -> tuple[Path, ...]:
+    """Return the lock files of processes that have ended."""
+    with suppress(OSError):
+        return file_lock.left_in(run_folder)
+    return ()
+
+
+def delete(paths: Iterable[Path]) -> None:
+    """Delete files, and folders with all that is in them.
+
+    Raises:
+        OSError: one cannot be deleted.
+    """
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def size_bytes(paths: Iterable[Path]) -> int:
+    """Return the size of files, and of all files in folders."""
+    files = (status for path in paths for status in _statuses(path) if stat.S_ISREG(status.st_mode))
+    return sum(status.st_size for status in files)
+
+
+def _is_stale(path: Path, now: datetime) -> bool:
+    """Return whether no process can still write a file, or any in a folder."""
+    return all(is_stale(status.st_mtime, now.timestamp()) for status in _statuses(path))
+
+
+def _statuses(path: Path) -> Iterator[os.stat_result]:
+    """Yield the facts about a file, or a folder and all in it; another process may delete some meanwhile."""
+    for each in (path, *path.rglob("*")):
+        try:
+            yield each.lstat()
+        except OSError:
+            continue

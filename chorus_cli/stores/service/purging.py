@@ -1,0 +1,300 @@
+"""Purges: their extent, carrying one out, and the backups that still hold it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import BackupError, HomeError, PurgeError, StorageError
+from chorus_cli.core.text.phrases import counted, size_in_words
+from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.storage import file_lock
+from chorus_cli.stores.backup import daily
+from chorus_cli.stores.purge import backups, carrying_out, files
+from chorus_cli.stores.purge.backups import Sought
+from chorus_cli.stores.purge.concerned import concerned
+from chorus_cli.stores.purge.selection import selected
+from chorus_cli.stores.rules.purge_reports import backups_sentence
+from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS
+from chorus_cli.stores.rules.traces import Watch
+from chorus_cli.stores.service.purge_progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.personas.service.roster import Roster
+    from chorus_cli.recall.service.search import Search
+    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.stores.purge.backups import PurgedRows
+    from chorus_cli.stores.purge.carrying_out import PurgedHome
+    from chorus_cli.stores.rules.purge_reports import Extent, ShownMessage
+    from chorus_cli.stores.rules.purging import AskedPurge, WantedPurge
+
+_ROOM = 2
+"""Times the size of the log that making it anew may take besides."""
+
+BACKUPS = "backups"
+REWRITES = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites"
+NONE_HOLDS = "No backup holds a purged message."
+
+LOCK = ".purge.lock"
+"""The file in the folder of the backups that is locked while a purge is carried out."""
+
+
+class Found(NamedTuple):
+    """A purge with its extent, before it is decided; ``rows`` are those that backups may have."""
+
+    wanted: WantedPurge
+    extent: Extent
+    rows: PurgedRows
+
+
+class Purged(NamedTuple):
+    """The result of a purge: a sentence, and the names of the backups that still hold it."""
+
+    sentence: str
+    backups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Purging:
+    """Purges the log of a store, the files of ``home``, and the backups in ``places``.
+
+    Another program's purge or daily backup is waited for, ``patience_seconds`` at most.
+    """
+
+    store: Store
+    clock: Clock
+    search: Search
+    roster: Roster
+    places: Places
+    home: PurgedHome
+    patience_seconds: float = 10.0
+
+    async def find(self, asked: AskedPurge, focus: str, tell: Callable[[str], None]) -> Found:
+        """Return the extent of a purge; a thread without a persona is one of the persona ``focus``.
+
+        ``tell`` gets lines about the progress. A caller that is cancelled ends it.
+
+        Raises:
+            PersonaError: there is no such persona.
+            ThreadError: there is no such thread.
+            PurgeError: there is no such message, one is being written, there is no room, or a file cannot be read.
+        """
+        if asked.words:
+            with suppress(StorageError):
+                # Without an index, the search reads the whole log.
+                await self.search.catch_up(tell)
+        slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
+        wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""), self.home.attachments)
+        self._require_room()
+        with Progress(self.clock, tell) as progress:
+            extent, rows = await self.store.read(_extent_and_rows, self.home, wanted, Watch(progress.look))
+        held = await self._holding(rows, wanted, is_certain=extent.is_empty) if _is_sought(extent, wanted) else ()
+        return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
+
+    async def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
+        """Return the messages of an extent with the names of the personas that said them."""
+        names = {slug: (await self.roster.logged(None, slug))[1] for slug in {each.persona for each in extent.shown}}
+        return tuple(each._replace(speaker=each.speaker or names[each.persona]) for each in extent.shown)
+
+    async def carry_out(
+        self, found: Found, tell: Callable[[str], None] = lambda _sentence: None, *, with_backups: bool = False
+    ) -> Purged:
+        """Purge; from the decision on, a purge that fails or is killed is carried on by `finish`.
+
+        One that was interrupted is carried on before; ``tell`` gets sentences about its backups. ``with_backups`` says
+        that `rewrite_backups` follows, if there are any that still hold it.
+
+        Raises:
+            PurgeError: another Chorus is at it, a message is being written, or it is not complete.
+            StorageError: it could not be decided; nothing was purged.
+        """
+        async with self._alone(self.patience_seconds):
+            if await self.store.read(carrying_out.is_pending):
+                await self._carry_on(tell)
+            _, is_stopped = await run_to_completion(self._decided(found.wanted, with_backups=with_backups))
+            if is_stopped:
+                raise asyncio.CancelledError
+        amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
+        verb = "is" if found.extent.messages == 1 else "are"
+        # A backup may have been made since the extent was shown.
+        names = await self._holding(found.rows, found.wanted)
+        if with_backups and not names:
+            await self.store.write(carrying_out.complete)
+        return Purged(f"{amount} {verb} purged, for good.", names)
+
+    async def finish(self, tell: Callable[[str], None] = lambda _sentence: None) -> bool:
+        """Carry on a purge that was interrupted, and return whether there was one; not if another Chorus is at it.
+
+        Backups are rewritten if the purge was to do so; ``tell`` gets sentences about them.
+
+        Raises:
+            PurgeError: it is not complete yet.
+        """
+        if not await self.store.read(carrying_out.is_pending):
+            return False
+        try:
+            async with self._alone(patience_seconds=0):
+                wanted = await self._carry_on(tell)
+        except _BusyError:
+            return False
+        if wanted is None and (names := await self.in_backups(is_certain=True)):
+            tell(f"{backups_sentence(names)} {REWRITES} {'it' if len(names) == 1 else 'them'}.")
+        return True
+
+    async def _carry_on(self, tell: Callable[[str], None]) -> WantedPurge | None:
+        """Carry a purge and the rewriting of backups on to their end; return criteria if backups were rewritten."""
+        wanted = await self._to_its_end()
+        if wanted is not None:
+            tell((await self._rewrite_all(wanted, tell)).sentence)
+        return wanted
+
+    async def in_backups(self, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False) -> tuple[str, ...]:
+        """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``.
+
+        Unless that is to be certain, those that cannot be read are among them.
+        """
+        return await self._holding(await self.store.read(backups.rows_purged), wanted, is_certain=is_certain)
+
+    async def rewrite_backups(self, tell: Callable[[str], None], wanted: WantedPurge = NO_CRITERIA) -> str:
+        """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``; return a sentence.
+
+        ``tell`` gets a sentence for each that cannot be rewritten, or is not confirmed by the disk.
+
+        Raises:
+            PurgeError: another Chorus is at it.
+        """
+        async with self._alone(self.patience_seconds):
+            return (await self._rewrite_all(wanted, tell)).sentence
+
+    async def _rewrite_all(self, wanted: WantedPurge, tell: Callable[[str], None]) -> _Rewritten:
+        """Rewrite the backups, even if the caller is cancelled; with that a purge that was to do so is complete."""
+        sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
+        told, _ = await run_to_completion(self._rewritten(sought))
+        for sentence in told.failures:
+            tell(sentence)
+        return told
+
+    async def _rewritten(self, sought: Sought) -> _Rewritten:
+        told = await asyncio.to_thread(self._rewrite, sought)
+        if await self.store.read(carrying_out.is_compact):
+            await self.store.write(carrying_out.complete)
+        return told
+
+    def _rewrite(self, sought: Sought) -> _Rewritten:
+        held = backups.holding(self.places, *sought)
+        failures = [
+            f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable
+        ]
+        rewritten = 0
+        for path in held.backups:
+            try:
+                unconfirmed = backups.rewrite(self.places, path, sought, self.clock.now())
+                rewritten += 1
+                failures += filter(None, [unconfirmed])
+            except (BackupError, StorageError) as error:
+                failures.append(f"{path} still has it. {error}")
+        return _Rewritten(rewritten, tuple(failures))
+
+    async def _decided(self, wanted: WantedPurge, *, with_backups: bool) -> None:
+        await self.store.write(carrying_out.decide, self.home, wanted, self.clock.now(), with_backups=with_backups)
+        await self._to_its_end()
+
+    async def _to_its_end(self) -> WantedPurge | None:
+        """Carry the purge of the log on to its end, even if the caller is cancelled; return criteria for backups."""
+        try:
+            wanted, is_stopped = await run_to_completion(self._steps())
+        except (StorageError, PurgeError) as error:
+            raise PurgeError(f"The purge is not complete. {error} The next start of Chorus carries it on.") from error
+        if is_stopped:
+            raise asyncio.CancelledError
+        return wanted
+
+    async def _steps(self) -> WantedPurge | None:
+        if not await self.store.read(carrying_out.is_compact):
+            await self.store.write(carrying_out.take_up, self.home, self.clock.now())
+            await self.store.write(carrying_out.change_files, self.home)
+            await self.store.compact()
+            await asyncio.to_thread(files.delete_remains, self.places)
+        return await self.store.write(carrying_out.complete_log)
+
+    async def _holding(
+        self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
+    ) -> tuple[str, ...]:
+        """Return the names of the backups that hold it, and unless that is to be certain those that cannot be read."""
+        held = await asyncio.to_thread(backups.holding, self.places, rows, wanted.criteria())
+        return tuple(path.name for path in (*held.backups, *(() if is_certain else held.unreadable)))
+
+    @asynccontextmanager
+    async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
+        """Keep other purges away, and daily backups, which would have the texts that are being purged.
+
+        Raises:
+            PurgeError: the folder of the backups cannot be written, or another Chorus is at one of them.
+        """
+        with ExitStack() as locks:
+            try:
+                self.places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+                for name in (LOCK, daily.LOCK):
+                    path = self.places.backups / name
+                    locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
+            except HomeError as error:
+                if isinstance(error.__cause__, OSError):
+                    raise self._unwritable(error.__cause__) from error
+                raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.") from error
+            except OSError as error:
+                raise self._unwritable(error) from error
+            yield
+
+    def _unwritable(self, error: OSError) -> PurgeError:
+        return PurgeError(
+            f"{self.places.backups} cannot be written ({error.strerror or error}), so nothing can be purged."
+        )
+
+    def _require_room(self) -> None:
+        if not self.places.database.exists():
+            return
+        size = self.places.database.stat().st_size
+        free = shutil.disk_usage(self.places.database.parent).free
+        if free < _ROOM * size:
+            raise PurgeError(
+                f"There is too little room on the disk of {self.places.database.parent}: a purge makes the log anew, "
+                f"which takes up to {size_in_words(_ROOM * size)} there. Nothing was purged."
+            )
+
+
+def _extent_and_rows(
+    connection: Connection, home: PurgedHome, wanted: WantedPurge, watch: Watch
+) -> tuple[Extent, PurgedRows]:
+    found = concerned(connection, wanted, watch=watch)
+    return carrying_out.extent(connection, home, found, watch), backups.rows_of(connection, found.ids)
+
+
+def _is_sought(extent: Extent, wanted: WantedPurge) -> bool:
+    """Return whether backups may hold it; only the words of a search are found without the log."""
+    return bool(wanted.words) or not extent.is_empty
+
+
+class _BusyError(PurgeError):
+    """Another process is purging."""
+
+
+class _Rewritten(NamedTuple):
+    rewritten: int
+    failures: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The result of rewriting backups, without the failures."""
+        return f"Rewrote {counted(self.rewritten, 'backup')}." if self.rewritten or self.failures else NONE_HOLDS
+
+
+def still_there(names: Sequence[str]) -> str:
+    """Return the question about backups that still hold purged texts."""
+    return f"{backups_sentence(names)} Rewrite {'it' if len(names) == 1 else 'them'} without it?"

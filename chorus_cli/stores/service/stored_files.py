@@ -1,0 +1,273 @@
+"""Files of sessions and attachments: those that are gone or changed, with backups of them, and those without a row."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import BackupError, SessionError, StorageError
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.log.rules.attachments import digests_in, is_sha256
+from chorus_cli.personas import files as persona_files
+from chorus_cli.sessions import files as session_files
+from chorus_cli.sessions.rules import reader
+from chorus_cli.sessions.rules.names import is_session_id
+from chorus_cli.storage import drafts
+from chorus_cli.storage.bounded_files import read_within
+from chorus_cli.storage.durable_files import write_atomically
+from chorus_cli.storage.permissions import access_advice, is_refused
+from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.purge import backups as purged_backups
+from chorus_cli.stores.salvage import copying, examination
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.stores.salvage.copying import OpenDatabase
+
+_DELETED = "deleted"
+
+
+class LostFile(NamedTuple):
+    """A file that the log names and that is gone or not as it was stored.
+
+    ``phrase`` tells of it, ``entry`` is its name in a backup, empty if its place is gone too, and ``is_right`` says of
+    bytes whether they are its own.
+    """
+
+    path: Path
+    phrase: str
+    entry: str
+    is_right: Callable[[bytes], bool]
+
+    @property
+    def obstacle(self) -> str:
+        """A sentence about a folder, or about permissions, that keep the file from being written; empty if none do."""
+        path = self.path
+        if is_refused(path.parent) or is_refused(path):
+            return access_advice(path.parent if is_refused(path.parent) else path)
+        if self.entry and path.is_dir():
+            return f"{path} is a folder: move it away, and run chorus doctor again."
+        return ""
+
+    @property
+    def can_be_written(self) -> bool:
+        """Whether the file can be put in its place, where no link is and nothing else is in the way."""
+        return bool(self.entry) and not self.obstacle and not self.path.is_symlink()
+
+    @property
+    def may_be_purged(self) -> bool:
+        """Whether a backup may have it with purged texts: an attachment has its hash, and a message names it still."""
+        return self.entry.startswith(f"{archive.PERSONAS}/")
+
+
+class Copy(NamedTuple):
+    """The bytes of a lost file in a backup, or in a file beside the backups."""
+
+    lost: LostFile
+    backup: Path
+    data: bytes
+
+
+class Unnamed(NamedTuple):
+    """Attachments that nothing names; ``doubt`` is a clause that says why that is not certain, empty if it is."""
+
+    paths: tuple[Path, ...]
+    doubt: str
+
+
+def sessions(connection: OpenDatabase, places: Places) -> list[tuple[str, str]]:
+    """Return persona and name of each session that the log lists; those of a deleted persona went with it."""
+    listed = examination.sessions(connection)
+    deleted = {persona for persona in {persona for persona, _ in listed} if _is_deleted(places, persona)}
+    return [(persona, session_id) for persona, session_id in listed if persona not in deleted]
+
+
+def lost_sessions(connection: OpenDatabase, places: Places) -> Iterator[LostFile]:
+    """Yield the sessions that cannot be read."""
+    for persona, session_id in sessions(connection, places):
+        try:
+            session_files.read(places.personas, persona, session_id)
+        except SessionError as error:
+            path, entry = session_files.folder(places.personas, persona), ""
+            if is_session_id(session_id) and persona_files.exists(places.personas, persona):
+                path = session_files.path_of(places.personas, persona, session_id)
+                entry = f"{archive.PERSONAS}/{path.relative_to(places.personas).as_posix()}"
+            yield LostFile(path, str(error), entry, _is_session)
+
+
+def lost_attachments(connection: OpenDatabase, places: Places) -> Iterator[LostFile]:
+    """Yield the attachments that messages name and that are gone or changed."""
+    named = {each.sha256: each.message_id for each in examination.named_attachments(connection)}
+    for digest, message_id in named.items():
+        path = places.attachments / digest[:2] / digest
+        if not is_sha256(digest):
+            continue
+        refusal = is_refused(path.parent) or is_refused(path)
+        found = _digest(path) if not refusal and path.is_file() else ""
+        if found != digest:
+            state = f", {path}, cannot be read" if refusal else f", {path}, has changed" if found else " is gone"
+            entry = f"{archive.ATTACHMENTS}/{digest[:2]}/{digest}"
+            phrase = f"that of message #{message_id}{state}"
+            yield LostFile(path, phrase, entry, partial(_has_digest, digest))
+
+
+def copies(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -> Iterator[Copy]:
+    """Yield the right bytes of lost files, each from the newest backup that has them.
+
+    Of sessions, backups with messages that were purged since are passed over: they may have purged sessions too.
+    """
+    wanted = {each.entry: each for each in lost if each.can_be_written}
+    for entry, each in [*wanted.items()]:
+        beside = places.backups / entry
+        with suppress(OSError):
+            data = read_within(beside, limits.STORED_ATTACHMENT)
+            if each.is_right(data):
+                yield Copy(wanted.pop(entry), beside, data)
+    withheld = _with_purged(connection, places) if any(each.may_be_purged for each in wanted.values()) else ()
+    for each_backup in reversed(daily.listed(places)) if wanted else ():
+        path = each_backup.path
+        for found in _found(path, [each for each in wanted.values() if not (each.may_be_purged and path in withheld)]):
+            # An archive can have two entries of one name.
+            if wanted.pop(found.lost.entry, None):
+                yield found
+
+
+def are_withheld(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -> bool:
+    """Return whether only backups with messages that were purged since have some of these files."""
+    wanted = [each for each in lost if each.can_be_written and each.may_be_purged]
+    return bool(wanted) and any([*_found(path, wanted)] for path in _with_purged(connection, places))
+
+
+def _found(backup: Path, wanted: Sequence[LostFile]) -> Iterator[Copy]:
+    by_entry = {each.entry: each for each in wanted}
+    if backup.suffix != ".zip" or not by_entry:
+        return
+    with suppress(BackupError):
+        for entry, data in archive.read_entries(backup, by_entry, limits.STORED_ATTACHMENT.most):
+            if by_entry[entry].is_right(data):
+                yield Copy(by_entry[entry], backup, data)
+
+
+def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
+    """Write a lost file anew; return the copy of a damaged session in the folder ``aside``: a user may have edited it.
+
+    Raises:
+        OSError: it cannot be written; the file is as it was.
+    """
+    path, kept = found.lost.path, None
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.is_file() and path.parent.name == session_files.SESSIONS_FOLDER:
+        kept = drafts.keep_damaged(aside, path, path.parents[1].name, now)
+    write_atomically(path, found.data)
+    return kept
+
+
+def gap(connection: OpenDatabase, found: Copy) -> str:
+    """Return a sentence if a session of a backup is older than its row in the log; empty if not, or of an attachment.
+
+    The idle timer writes a session anew as long as its conversation goes on.
+    """
+    path = found.lost.path
+    if path.parent.name != session_files.SESSIONS_FOLDER:
+        return ""
+    listed = examination.session_messages(connection, path.parents[1].name, path.stem)
+    brought = len(reader.read(found.data.decode("utf-8-sig")).messages)
+    if brought >= listed:
+        return ""
+    return f"The session {path.stem} of the backup is older: it has {brought:,} of {counted(listed, 'message')}."
+
+
+def unnamed_attachments(connection: OpenDatabase, places: Places) -> Unnamed:
+    """Return the attachments that no message, operation or session names, and no backup needs."""
+    files = {path.name: path for path in archive.attachment_files(places.attachments) if is_sha256(path.name)}
+    for digest in examination.digests(connection) & {*files}:
+        del files[digest]
+    doubt = "a message cannot be read" if files and examination.unreadable(connection) else ""
+    backups = [each.path for each in daily.listed(places)]
+    looks = [*((_in_session, path) for path in _session_files(places)), *((_needed, path) for path in backups)]
+    for look, path in looks if files else ():
+        try:
+            for digest in look(places, path):
+                files.pop(digest, None)
+        except (OSError, BackupError, StorageError):
+            doubt = doubt or f"{path} is damaged or cannot be read"
+    return Unnamed(tuple(sorted(files.values())), doubt)
+
+
+def _with_purged(connection: OpenDatabase, places: Places) -> frozenset[Path]:
+    """Return the backups that hold messages that were purged since, or may hold some."""
+    try:
+        rows = purged_backups.rows_purged(connection)
+    except (ValueError, TypeError, AttributeError):
+        # The journal is damaged where it says what was purged.
+        return frozenset(each.path for each in daily.listed(places))
+    holding = purged_backups.holding(places, rows) if any(rows) else purged_backups.Holding((), ())
+    return frozenset({*holding.backups, *holding.unreadable})
+
+
+def _is_session(data: bytes) -> bool:
+    try:
+        reader.read(data.decode("utf-8-sig"))
+    except (SessionError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _has_digest(digest: str, data: bytes) -> bool:
+    return sha256(data).hexdigest() == digest
+
+
+def _is_deleted(places: Places, persona: str) -> bool:
+    """Return whether a persona was deleted, which keeps its folder among the backups."""
+    is_there = persona_files.exists(places.personas, persona)
+    return not is_there and persona_files.was_moved_away(persona, places.backups / _DELETED)
+
+
+def _digest(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1_000_000):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _session_files(places: Places) -> Iterable[Path]:
+    """Return the files of sessions, also of deleted personas."""
+    pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
+    deleted = places.backups / _DELETED
+    barriers = [path for path in (*places.personas.glob("*"), places.backups, deleted) if is_refused(path)]
+    return [*places.personas.glob(pattern), *(deleted.glob(pattern) if not barriers else ()), *barriers]
+
+
+def _in_session(_places: Places, path: Path) -> list[str]:
+    """Return the attachments that a session names.
+
+    Raises:
+        OSError: it cannot be read, so that it may name any.
+    """
+    return digests_in(read_within(path, limits.SESSION))
+
+
+def _needed(places: Places, path: Path) -> frozenset[str]:
+    """Return the attachments that a backup names and neither holds nor has beside it.
+
+    Raises:
+        BackupError, StorageError: it cannot be read, so that it may need any.
+    """
+    if path.name.startswith(archive.DAMAGED):
+        raise BackupError(f"{path} is a damaged log that was kept.")
+    if path.suffix == ".db":
+        with copying.opened(path) as connection:
+            return examination.digests(connection)
+    if path.suffix != ".zip":
+        return frozenset()
+    manifest = archive.read_manifest(path)
+    names = () if manifest.holds_attachments else manifest.attachments
+    return frozenset(Path(name).name for name in names if not (places.kept_attachments / name).is_file())

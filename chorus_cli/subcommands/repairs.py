@@ -1,0 +1,278 @@
+"""The repairs that ``chorus doctor`` offers; each is carried out once the user has agreed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.command_composition import purged_home
+from chorus_cli.composition import places_of
+from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.machine.clock import SystemClock
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.personas.service.roster import Roster
+from chorus_cli.recall.service.search import Search
+from chorus_cli.startup import finish_restore, settle_intents
+from chorus_cli.storage import file_lock
+from chorus_cli.storage.store import Store
+from chorus_cli.stores.backup import archive, restoring, salvaging
+from chorus_cli.stores.purge import carrying_out
+from chorus_cli.stores.rules.findings import Mend
+from chorus_cli.stores.salvage import checksums, copying, examination
+from chorus_cli.stores.salvage import restored_texts as true_texts
+from chorus_cli.stores.service import home_checks, leftovers, stored_files
+from chorus_cli.stores.service.home_checks import Folders
+from chorus_cli.stores.service.purging import Purging
+from chorus_cli.subcommands.backup import alone
+from chorus_cli.terminal.consent import agreed
+from chorus_cli.terminal.screen.output import standard_output
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from chorus_cli.machine.paths import Paths
+    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.stores.salvage.copying import OpenDatabase
+    from chorus_cli.stores.salvage.new_log import Lost
+    from chorus_cli.stores.salvage.salvage import Counts
+    from chorus_cli.stores.service.stored_files import LostFile
+
+
+def folders_of(home: Paths) -> Folders:
+    """Return the folders that belong to the user alone."""
+    return Folders(home.data, home.config, home.state, home.rescue, home.drafts, home.run)
+
+
+async def _narrow(home: Paths) -> bool:
+    found = home_checks.exposed(folders_of(home))
+    home_checks.narrow(found)
+    standard_output().paragraph(
+        f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now."
+    )
+    return True
+
+
+async def _renew_index(home: Paths) -> bool:
+    with copying.opened(home.database) as connection:
+        examination.renew_indexes(connection)
+    standard_output().paragraph("The index is made again; the next search fills it.")
+    return True
+
+
+@contextmanager
+def _alone(home: Paths) -> Iterator[Places]:
+    """Keep the data to this process, and yield its places.
+
+    Raises:
+        BackupError: a restore is not complete, which may need everything that is there.
+        CommandError: another Chorus runs.
+    """
+    with alone(home):
+        restoring.require_none_pending(places_of(home))
+        yield places_of(home)
+
+
+async def _bring_texts(home: Paths) -> bool:
+    with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
+        changed = checksums.checked(connection).changed
+        without = examination.purged(connection)
+        backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
+        connection.execute("BEGIN IMMEDIATE")
+        remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
+        connection.execute("COMMIT")
+        brought = f"{counted(len(changed) - len(remaining), 'text')} brought from {backup}."
+        standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
+        if not remaining:
+            return True
+        question = f"No backup has the text of {counted(len(remaining), 'message')}. Take the present text for true?"
+        texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
+        if is_agreed:
+            connection.execute("BEGIN IMMEDIATE")
+            true_texts.accept(connection, remaining)
+            connection.execute("COMMIT")
+        left = "as before; chorus doctor will tell of the difference again"
+        standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")
+    return is_agreed
+
+
+def _present_texts(number: int) -> str:
+    return "The present text of 1 message is" if number == 1 else f"The present texts of {number:,} messages are"
+
+
+async def _salvage(home: Paths) -> bool:
+    now = SystemClock().now()
+    with _alone(home) as places, salvaging.salvaged(places) as found:
+        standard_output().paragraph(_counts(found.counts, found.backup))
+        remaining = _remaining(found.folder / archive.DATABASE)
+        if remaining:
+            standard_output().paragraph(f"These faults would remain: {enumerated(remaining)}.")
+        if not await agreed("Use the salvaged log? The damaged one is kept beside the backups.", standard_output()):
+            standard_output().paragraph("The damaged log is as it was.")
+            return False
+        kept = None
+        if places.database.exists():
+            kept = archive.set_aside(places, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
+        restoring.put_in_place(places, found.folder)
+    aside = f" The damaged one is kept as {kept}." if kept else ""
+    standard_output().paragraph(f"The salvaged log is in use now.{aside}")
+    return not remaining
+
+
+def _remaining(log: Path) -> list[str]:
+    """Return phrases for the rows of a log that cannot be read, or that refer to rows that are gone."""
+    with copying.opened(log) as connection:
+        unreadable = len(examination.unreadable(connection))
+        told = [counted(unreadable, "message that cannot be read", "messages that cannot be read")]
+        return [*(told if unreadable else []), *examination.dangling_references(connection)]
+
+
+def _named(lost: Lost) -> str:
+    """Return the ids of lost messages after a colon: of many the first, and the number of the others."""
+    names, others = [f"#{id_}" for id_ in lost.first_ids], lost.number - len(lost.first_ids)
+    if others > 0:
+        names.append(counted(others, "other"))
+    return f": {enumerated(names)}" if names else ""
+
+
+def _counts(counts: Counts, backup: Path | None) -> str:
+    brought = f", {counts.from_backup:,} brought from {backup}" if backup else ""
+    differ, are = ("differs" if counts.changed == 1 else "differ"), ("is" if counts.lost.number == 1 else "are")
+    lost = f"{counts.lost.number:,} {are} lost{_named(counts.lost)}."
+    changed = f" {counts.changed:,} of them {differ} from the text that was written." if counts.changed else ""
+    others = counts.others + counts.others_from_backup
+    return f"{counted(counts.read, 'message')} could be read{brought}; {lost}{changed} {others:,} other rows are kept."
+
+
+async def _finish_restore(home: Paths) -> bool:
+    with alone(home):
+        finish_restore(home)
+    standard_output().paragraph("The restore is complete.")
+    return True
+
+
+async def _finish_purge(home: Paths) -> bool:
+    """Carry a purge on to its end, and return whether no other Chorus is at it."""
+    places, clock, store = places_of(home), SystemClock(), Store(home.database, home.backups)
+    restoring.require_none_pending(places)
+    told: list[str] = []
+    await store.open()
+    try:
+        roster = Roster(store, clock, Personas(home.personas, home.config_file), home.deleted_personas)
+        purged = purged_home(home, lambda run: file_lock.may_be_locked(home.run / run))
+        await Purging(store, clock, Search(store, clock), roster, places, purged).finish(told.append)
+        is_over = not await store.read(carrying_out.is_pending)
+    finally:
+        await store.close()
+    over = (
+        "The purge is complete."
+        if is_over
+        else "Another Chorus is purging or making a backup. Run chorus doctor again in a moment."
+    )
+    for sentence in (over, *told):
+        standard_output().paragraph(sentence)
+    return is_over
+
+
+async def _settle(home: Paths) -> bool:
+    """Settle replies, calls and changes of files that were cut off, as the next start does."""
+    store = Store(home.database, home.backups)
+    await store.open()
+    try:
+        mended = await store.write(
+            orphans.mend, lambda run: file_lock.may_be_locked(home.run / run), SystemClock().now()
+        )
+        told = await store.write(settle_intents, home)
+    finally:
+        await store.close()
+    interrupted = counted(len(mended.interrupted), "reply or call is", "replies and calls are")
+    for sentence in (*([f"{interrupted} marked as interrupted."] if mended.interrupted else []), *told):
+        standard_output().paragraph(sentence)
+    return True
+
+
+async def _bring_sessions(home: Paths) -> bool:
+    return _brought(home, stored_files.lost_sessions)
+
+
+async def _bring_attachments(home: Paths) -> bool:
+    return _brought(home, stored_files.lost_attachments)
+
+
+def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[LostFile]]) -> bool:
+    """Bring lost files from backups and return whether each was brought."""
+    with _alone(home) as places, copying.opened(home.database) as connection:
+        lost, sources = [*lost_files(connection, places)], Counter[Path]()
+        for found in stored_files.copies(connection, places, lost):
+            kept = stored_files.bring(found, home.drafts, SystemClock().now())
+            sources[found.backup] += 1
+            aside = f"The damaged file is kept as {kept}." if kept else ""
+            for sentence in filter(None, (aside, stored_files.gap(connection, found))):
+                standard_output().paragraph(sentence)
+    for backup, number in sources.items():
+        standard_output().paragraph(f"{counted(number, 'file')} brought from {backup}.")
+    if missing := len(lost) - sources.total():
+        told = counted(missing, "file is", "files are")
+        standard_output().paragraph(f"{told} in no backup; chorus doctor names what is lost.")
+    return not missing
+
+
+async def _delete_unnamed(home: Paths) -> bool:
+    with _alone(home) as places, copying.opened(home.database) as connection:
+        unnamed = stored_files.unnamed_attachments(connection, places)
+    # The look into backups takes a while, in which another Chorus may have begun.
+    with _alone(home) as places, copying.opened(home.database) as connection:
+        named = examination.digests(connection)
+        gone = [] if unnamed.doubt else [each for each in unnamed.paths if each.name not in named]
+        _deleted(gone, "attachment", still=_kept_by_backups(gone, places))
+    return True
+
+
+async def _delete_leftovers(home: Paths) -> bool:
+    found = leftovers.temporary_files(places_of(home), folders_of(home), SystemClock().now())
+    _deleted(found, "temporary file or folder", "temporary files and folders")
+    return True
+
+
+async def _delete_ended_runs(home: Paths) -> bool:
+    ended = leftovers.ended_runs(home.run)
+    file_lock.delete_free(ended)
+    standard_output().paragraph(f"Deleted {counted(len(ended), 'lock file')}.")
+    return True
+
+
+def _deleted(paths: Sequence[Path], thing: str, things: str = "", still: str = "") -> None:
+    """Delete files and folders, and say so; ``still`` is a clause about those of which another copy stays."""
+    size = size_in_words(leftovers.size_bytes(paths))
+    leftovers.delete(paths)
+    standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}{still}).")
+
+
+def _kept_by_backups(paths: Sequence[Path], places: Places) -> str:
+    """Say how much of attachments backups keep, as a clause, empty if it is nothing."""
+    kept = [path for path in paths if (places.kept_attachments / path.relative_to(places.attachments)).is_file()]
+    if not kept:
+        return ""
+    part = "which" if len(kept) == len(paths) else f"{size_in_words(leftovers.size_bytes(kept))} of which"
+    return f", {part} backups keep"
+
+
+MENDS: Mapping[Mend, Callable[[Paths], Awaitable[bool]]] = {
+    Mend.PERMISSIONS: _narrow,
+    Mend.INDEX: _renew_index,
+    Mend.CHECKSUMS: _bring_texts,
+    Mend.SALVAGE: _salvage,
+    Mend.RESTORE: _finish_restore,
+    Mend.PURGE: _finish_purge,
+    Mend.INTERRUPTED: _settle,
+    Mend.SESSIONS: _bring_sessions,
+    Mend.ATTACHMENTS: _bring_attachments,
+    Mend.UNNAMED: _delete_unnamed,
+    Mend.LEFTOVERS: _delete_leftovers,
+    Mend.RUNS: _delete_ended_runs,
+}
+"""The function that carries out each repair and returns whether nothing of the fault is left."""

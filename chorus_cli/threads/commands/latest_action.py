@@ -1,0 +1,153 @@
+"""``/undo``, ``/redo`` and ``/retry``: the latest action, be it a message or an operation on the context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from chorus_cli.context.service.journal import Newest
+from chorus_cli.core.errors import JournalError
+from chorus_cli.core.text.command_signs import typed_line
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Question, Refill, Reply, Text
+from chorus_cli.jobs.rules.wording import going_again_line, kept_back_line
+from chorus_cli.log.rules.messages import Message as Spoken
+from chorus_cli.log.rules.operations import Operation
+from chorus_cli.models.rules.choice import ModelChoice
+from chorus_cli.personas.commands.model import MODEL
+from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.service.settings import Change
+from chorus_cli.services import Services
+from chorus_cli.settings.rules import values as setting_values
+from chorus_cli.threads.service.running_turn import RunningTurn
+from chorus_cli.turns.commands.journal import follow_fork, named
+from chorus_cli.turns.service.writers import is_answering, made_elsewhere
+
+GROUP: CommandGroup[Services] = CommandGroup("")
+
+_LONGEST_VALUE = 60
+
+
+@GROUP.command("undo")
+async def undo(services: Services) -> Reply:
+    """Undo your latest action: a message with its reply, or an operation on the context.
+
+    Repeat it to go further back. A message leaves the context, not the log, and returns to the input line; a slash
+    typed there replaces it. One that waits for the end of a reply is not sent. If you have changed a setting since, or
+    another Chorus sent the message, you are asked first. Right after a job has ended, it keeps the job's output back
+    from your next message instead.
+
+    Examples:
+        /undo
+    """
+    target = services.focus.target()
+    attached = services.replies.attached_in(target.thread_id)
+    if unsent := await services.replies.take_back(target.thread_id):
+        services.attachments.give_back(attached)
+        return Refill(f"Not sent: {shortened(unsent)}", typed_line(unsent))
+    try:
+        newest = await services.log.journal.newest(target)
+    except JournalError as error:
+        return _nothing_else(services, target, error)
+    if kept_back := services.jobs.news.keep_back(target.thread_id, newest.at):
+        return Text(kept_back_line(kept_back))
+    return await _undo_unless_doubtful(services, target, newest)
+
+
+def _nothing_else(services: Services, target: Target, error: JournalError) -> Text:
+    """Keep the output of jobs back where there is nothing else to undo.
+
+    Raises:
+        JournalError: there is no output either.
+    """
+    if kept_back := services.jobs.news.keep_back(target.thread_id, None):
+        return Text(kept_back_line(kept_back))
+    passed_over = services.personas.settings.unrecorded.newest(target.persona.slug, None)
+    raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
+
+
+async def _undo_unless_doubtful(services: Services, target: Target, newest: Newest) -> Reply:
+    """Undo an action, after asking if it is not certain that the user means it."""
+    slug, unrecorded = target.persona.slug, services.personas.settings.unrecorded
+
+    async def taken_back() -> Reply:
+        await services.log.journal.take_back(target, newest)
+        if isinstance(newest.done, Spoken):
+            await _forget_reply(services, target, newest.done)
+        unrecorded.forget(slug, newest.at)
+        name = await named(services, newest.done)
+        return _undone(newest.done, name + await follow_fork(services, newest.done), services)
+
+    passed_over = unrecorded.newest(slug, newest.at)
+    doubts = [_said_of(passed_over)] if passed_over else []
+    if isinstance(newest.done, Spoken) and (elsewhere := await made_elsewhere(services.conversation, newest.done)):
+        doubts.append(elsewhere)
+    if not doubts:
+        return await taken_back()
+    what = f"{'the action before it: ' if passed_over else ''}{await named(services, newest.done)}"
+    return Question("\n".join([*doubts, f"Undo {what}?"]), taken_back, Text("Nothing was undone."))
+
+
+async def _forget_reply(services: Services, target: Target, question: Spoken) -> None:
+    """Break off the reply of an undone turn; one that has ended unseen is not shown any more."""
+    if await is_answering(services.conversation, question):
+        await services.replies.break_off(target.thread_id)
+    else:
+        services.replies.forget_unseen(target.thread_id)
+
+
+def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:
+    if isinstance(done, Operation):
+        return Text(f"Undone: {name}")
+    again = services.jobs.news.turn_undone(done.id)
+    services.attachments.give_back(done.attachments)
+    told = [f"Undone: {name}", *([going_again_line(again)] if again else [])]
+    return Refill("\n".join(told), typed_line(done.content), gives_way=True)
+
+
+def _said_of(change: Change) -> str:
+    """Say which setting /undo does not revert, and the command that does."""
+    key = change.setting.key
+    if not change.changed:
+        return "Your latest action left the context window as it was, so there is nothing to undo in it."
+    return f"Your latest action changed {key}, which /undo does not revert; {_way_back(change)} does."
+
+
+def _way_back(change: Change) -> str:
+    key, before = change.setting.key, setting_values.as_typed(change.before)
+    if change.before is None:
+        return f"/settings unset {key}"
+    is_short = before and len(before) <= _LONGEST_VALUE and before.isprintable()
+    return f"/settings set {key} {before}" if is_short else "/settings edit"
+
+
+@GROUP.command("redo")
+async def redo(services: Services) -> Text:
+    """Redo the action undone last, if nothing else was said or done since.
+
+    Examples:
+        /redo
+    """
+    redone = await services.log.journal.redo(services.focus.target())
+    if isinstance(redone, Spoken):
+        services.jobs.news.turn_redone(redone.id)
+    return Text(f"Redone: {await named(services, redone)}{await follow_fork(services, redone)}")
+
+
+@GROUP.command("retry")
+async def retry(services: Services, model: Annotated[str | None, MODEL] = None) -> RunningTurn:
+    """Ask for another reply to the last message, from the same model or once from another one.
+
+    The old reply leaves the context, not the log; /undo brings it back.
+
+    Examples:
+        /retry
+        /retry chorus/eliza
+    """
+    target = services.focus.target()
+    if model is not None:
+        if doubt := await services.personas.models.doubt(model):
+            services.machine.notifier.aside(doubt)
+        target = replace(target, choice=ModelChoice(model, "for one reply"))
+    return services.replies.retry(target)

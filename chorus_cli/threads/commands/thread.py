@@ -1,0 +1,325 @@
+"""``/thread``: the persona's conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Annotated
+
+from chorus_cli.core.errors import CommandError, UnknownThreadError
+from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, without_option
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Output, Question, Report, Table, Text
+from chorus_cli.log.rules.messages import Message, is_reply_of_calls
+from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
+from chorus_cli.log.rules.wording import local, log_entry
+from chorus_cli.services import Services
+from chorus_cli.threads.service.running_turn import RunningTurn
+from chorus_cli.threads.service.threads import ListedThread
+
+GROUP: CommandGroup[Services] = CommandGroup(
+    "thread", "Conversations with one persona, each with a context of its own.", aliases=("t",)
+)
+
+_ALL, _THOUGHTS = "all", "--thoughts"
+_MOST_CLOSED = 50
+_COLUMNS = ("", "Thread", "Title", "In context", "Messages", "Last talked", "State")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedHistory:
+    """The thread as typed, empty for the current one, and whether its models' thoughts are to be shown."""
+
+    thread: str = ""
+    with_thoughts: bool = False
+
+
+def _asked_history(text: str, _now: datetime) -> AskedHistory:
+    return AskedHistory(*without_option(text, _THOUGHTS))
+
+
+def _with_closed(text: str, _now: datetime) -> bool:
+    if text.casefold() != _ALL:
+        raise CommandError(f'/thread list takes only "{_ALL}", not {quoted(text)}.')
+    return True
+
+
+def _every(services: Services, text: str) -> Sequence[Candidate]:
+    return _candidates(services.threads.offers(), text)
+
+
+def _of_history(services: Services, text: str) -> Sequence[Candidate]:
+    before = text.removesuffix(text.rpartition(" ")[2])
+    return [*_every(services, text), Candidate(f"{before}{_THOUGHTS}", "with the thoughts of the model")]
+
+
+def _open(services: Services, text: str) -> Sequence[Candidate]:
+    threads = [thread for thread in services.threads.offers() if thread.closed_at is None]
+    return [*_candidates(threads, text), Candidate(_ALL, "every thread")]
+
+
+def _candidates(threads: Sequence[Thread], text: str) -> list[Candidate]:
+    """Offer numbers, described by titles, and then titles, described by numbers.
+
+    An import may have closed threads by the thousand: of those only the newest that begin so are offered.
+    """
+    begun = text.casefold().removeprefix("#")
+    closed = [each for each in threads if each.closed_at and f"\n{begun}" in f"\n{each.number}\n{each.name}".casefold()]
+    threads = [*(each for each in threads if not each.closed_at), *closed[-_MOST_CLOSED:]]
+    sign = text[: text.startswith("#")]
+    numbers = [Candidate(f"{sign}{thread.number}", _described(thread, thread.name)) for thread in threads]
+    titles = [Candidate(_words(thread), _described(thread, f"#{thread.number}")) for thread in threads if thread.name]
+    return numbers + titles
+
+
+def _described(thread: Thread, text: str) -> str:
+    return text if thread.closed_at is None else f"{text} (closed)".lstrip()
+
+
+def _words(thread: Thread) -> str:
+    """Return a title as far as it fits into one line, so that it can be typed."""
+    return thread.name.removesuffix("…").rstrip()
+
+
+ALL = Parameter(_ALL, _with_closed, "also the closed ones", lambda _services, _text: [Candidate(_ALL)])
+THREAD = replace(
+    TEXT, name="thread", help="a number such as 3 or #3, a title, or the unique beginning of one", complete=_every
+)
+OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complete=_open)
+HISTORY = Parameter(
+    f"thread [{_THOUGHTS}]",
+    _asked_history,
+    f"{THREAD.help}; {_THOUGHTS} for what the model thought before its replies",
+    _of_history,
+)
+MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
+TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
+NEW_TITLE = replace(
+    TITLE, help="the new title, after the number of another thread if you like; without one, the first message names it"
+)
+
+
+@GROUP.command("")
+async def overview(services: Services) -> Table:
+    """List the persona's open threads; the current one is marked.
+
+    A thread is running while a reply is written in it, here or by another Chorus, and interrupted if its newest reply
+    broke off: /retry there asks again.
+
+    Examples:
+        /thread
+    """
+    return await _table(services, closed=False)
+
+
+@GROUP.command("list")
+async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> Table:  # noqa: FBT002 - read from a word
+    """List the persona's open threads, or also those that were closed, of many the newest.
+
+    Examples:
+        /thread list
+        /thread list all
+    """
+    return await _table(services, closed=closed)
+
+
+@GROUP.command("switch", default=True)
+async def switch(services: Services, thread: Annotated[str, THREAD]) -> Report | RunningTurn:
+    """Switch to another thread by its number or title; the next run continues there too. A closed one is opened again.
+
+    A reply that is being written there, or that you have not seen yet, is shown.
+
+    Examples:
+        /thread 3
+        /thread rome
+    """
+    chosen = await _found(services, thread)
+    await services.focus.turn_to_thread(chosen.id)
+    turn = services.replies.in_thread(chosen.id)
+    if turn is not None:
+        return turn
+    opened = [Text(f"Thread #{chosen.number} is open again.")] if chosen.closed_at is not None else []
+    return Report((*opened, *(await _arrived(services)).parts))
+
+
+@GROUP.command("new")
+async def new(services: Services, title: Annotated[str, TITLE] = "") -> Report:
+    """Open a new thread with an empty context, and switch to it.
+
+    Examples:
+        /thread new
+        /thread new The trip to Rome
+    """
+    await services.threads.new(shortened(title))
+    return await _arrived(services)
+
+
+@GROUP.command("fork")
+async def fork(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Report:
+    """Open a new thread with the context of this one, and switch to it.
+
+    With the number of a message, as /search shows it, the context is taken up to the end of that message's turn.
+    What is said and done in either thread then does not change the other. /undo closes the new thread again.
+
+    Examples:
+        /thread fork
+        /thread fork 12
+    """
+    forked = await services.log.journal.fork(services.focus.target(), message)
+    await services.focus.turn_to_last_thread()
+    return await _arrived(services, f"It begins as a {forked.describe()}. /undo closes it and goes back.")
+
+
+@GROUP.command("rename")
+async def rename(services: Services, title: Annotated[str, NEW_TITLE] = "") -> Text:
+    """Give this thread a title, or another one: /thread rename 3 TITLE.
+
+    Examples:
+        /thread rename The trip to Rome
+        /thread rename 3 The trip to Rome
+    """
+    thread, wanted = await _thread_and_title(services, title)
+    renamed = await services.threads.rename(thread, shortened(wanted))
+    now = f"is now called {renamed.title}" if renamed.title else "is called by its first message again"
+    before = f"its title was {thread.title}" if thread.title else "it had no title"
+    return Text(f"Thread #{thread.number} {now}; {before}.")
+
+
+@GROUP.command("kill", "close")
+async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Question:
+    """Close a thread, or all of them after asking: a reply is broken off, no message is deleted.
+
+    A closed thread is no longer saved or listed; /thread N opens it again.
+
+    Examples:
+        /thread kill 3
+        /thread kill all
+    """
+    if thread.casefold() == _ALL:
+        return await _kill_all(services)
+    chosen = await _found(services, thread)
+    if chosen.closed_at is not None:
+        raise CommandError(f"Thread #{chosen.number} is closed already. /thread {chosen.number} opens it again.")
+    return await _closed(services, [chosen])
+
+
+@GROUP.command("history")
+async def history(services: Services, thread: Annotated[AskedHistory | None, HISTORY] = None) -> Text | Output:
+    """Print everything that was ever said in this thread, or in another one, also a closed one.
+
+    Examples:
+        /thread history
+        /thread history 3
+        /thread history 3 --thoughts
+    """
+    asked = thread or AskedHistory()
+    chosen = await _found(services, asked.thread) if asked.thread else await services.threads.current()
+    found = await services.threads.history(chosen, with_thoughts=asked.with_thoughts)
+    name = services.focus.target().persona.name
+    shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
+    if not shown:
+        return Text(f"Nothing was said in thread #{chosen.number} yet.")
+    texts = {id_: each.text for id_, each in found.thoughts.items()}
+    return Output("\n\n".join(log_entry(each, found.marks, name, thoughts=texts.get(each.id, "")) for each in shown))
+
+
+async def _table(services: Services, *, closed: bool) -> Table:
+    here = services.focus.thread_id
+    rows = [_row(each, here=each.thread.id == here) for each in await services.threads.listed(closed=closed)]
+    return Table("", _COLUMNS, tuple(rows), cut=frozenset({"Title"}))
+
+
+def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
+    thread = listed.thread
+    return (
+        "●" if here else "",
+        f"#{thread.number}",
+        thread.name,
+        f"{listed.in_view:,}",
+        f"{thread.messages:,}",
+        local(thread.last_spoken) if thread.last_spoken else "never",
+        _state(listed),
+    )
+
+
+def _state(listed: ListedThread) -> str:
+    is_answered = listed.state is ThreadState.RUNNING and listed.waiting
+    return f"{listed.state}, {listed.waiting} waiting" if is_answered else str(listed.state)
+
+
+async def _found(services: Services, typed: str) -> Thread:
+    try:
+        return await services.threads.found(typed)
+    except UnknownThreadError as error:
+        raise UnknownThreadError(error.wanted, _meant(services, typed)) from error
+
+
+def _meant(services: Services, typed: str) -> str:
+    """Suggest a thread whose title looks like ``typed``, or a command of this group."""
+    if number_in(typed) is not None:
+        return ""
+    titles = {_words(each).casefold(): f"/thread {each.number} ({each.name})" for each in services.threads.offers()}
+    first_word = typed.casefold().split()[0]
+    commands = {word: f"/thread {word}" for word in GROUP.words if word}
+    beginning = [word for word in commands if word.startswith(first_word)]
+    near = get_close_matches(typed.casefold(), titles, 1) or beginning or get_close_matches(first_word, commands, 1)
+    return f"Did you mean {(titles | commands)[near[0]]}?" if near else ""
+
+
+async def _arrived(services: Services, *told: str) -> Report:
+    here = await services.threads.current()
+    return Report(tuple(map(Text, (f"Thread {here.label}", *told, *await services.focus.notices()))))
+
+
+async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str]:
+    """Read ``3 TITLE``; a first word that is no thread's number belongs to the title."""
+    first, _, rest = typed.strip().partition(" ")
+    if rest.strip() and (number := number_in(first)) is not None:
+        for thread in await services.threads.all():
+            if thread.number == number:
+                return thread, rest
+        if first.startswith("#"):
+            raise UnknownThreadError(f"#{number}")
+    return await services.threads.current(), typed
+
+
+async def _kill_all(services: Services) -> Question:
+    threads = [thread for thread in await services.threads.all() if thread.closed_at is None]
+    persona = services.focus.target().persona.name
+
+    async def confirmed() -> Report:
+        return await _closed(services, threads)
+
+    return Question(
+        f"Close {counted(len(threads), 'thread')} of {persona}? Replies are broken off; no message is deleted.",
+        confirmed,
+        Text("No thread was closed."),
+    )
+
+
+async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
+    before = services.focus.thread_id
+    waiting = sum(services.replies.waiting_in(thread.id) for thread in threads)
+    written_elsewhere = await services.threads.close(threads)
+    numbers = enumerated([f"#{thread.number}" for thread in written_elsewhere])
+    elsewhere = f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""
+    lines = [_closing(threads), _kept_as_drafts(waiting), elsewhere]
+    done = Text("\n".join(filter(None, lines)))
+    return Report((done, *(await _arrived(services)).parts)) if services.focus.thread_id != before else Report((done,))
+
+
+def _kept_as_drafts(waiting: int) -> str:
+    if not waiting:
+        return ""
+    are = "is kept as a draft" if waiting == 1 else "are kept as drafts"
+    return f"{counted(waiting, 'message')} that waited there {are}."
+
+
+def _closing(threads: Sequence[Thread]) -> str:
+    if len(threads) == 1:
+        return f"Thread {threads[0].label} is closed. /thread {threads[0].number} opens it again."
+    return f"{len(threads)} threads are closed. /thread list all shows them, /thread N opens one again."

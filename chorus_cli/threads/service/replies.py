@@ -1,0 +1,289 @@
+"""The replies of this process: one at a time in each thread, in as many threads as the user likes.
+
+A message for a thread that is being answered waits in the outbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import ChorusError, CommandError, EditorError, JournalError, MessageNotStoredError
+from chorus_cli.models.rules.events import WaitBegun
+from chorus_cli.threads.service.outbox import Outbox, Unsent
+from chorus_cli.threads.service.running_turn import RunningTurn
+from chorus_cli.threads.service.wording import closing_lines, ended_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from chorus_cli.log.rules.attachments import Attachment
+    from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.turns.service.conversation import Conversation
+
+
+_NO_WAIT = "So your message does not wait for the reply, and is at the prompt again."
+_NOT_SENT = "A message that waited was not sent."
+
+
+class Surroundings(NamedTuple):
+    """The chat around the replies.
+
+    ``busy`` is entered while a reply is written. ``in_focus`` returns the slug of the persona in focus. ``tell`` takes
+    a sentence when a reply has ended in the background. ``report_bug`` keeps a traceback and returns a sentence.
+    """
+
+    busy: Callable[[], AbstractContextManager[None]]
+    in_focus: Callable[[], str]
+    tell: Callable[[str], None]
+    report_bug: Callable[[Exception], str]
+
+
+class Unfinished(NamedTuple):
+    """Numbers of the replies in progress and of the messages that wait, and the numbers of their threads."""
+
+    replies: int
+    waiting: int
+    threads: tuple[int, ...]
+
+
+class Replies:
+    """Begins turns, and keeps those that are running and those that ended unseen."""
+
+    def __init__(self, conversation: Conversation, outbox: Outbox, surroundings: Surroundings) -> None:
+        self._conversation = conversation
+        self._outbox = outbox
+        self._surroundings = surroundings
+        self._turns: dict[int, RunningTurn] = {}
+        self._unseen: dict[int, RunningTurn] = {}
+        self._unstored: dict[int, Unsent] = {}
+        self._is_closed = False
+
+    @property
+    def running(self) -> tuple[RunningTurn, ...]:
+        """The turns that are being answered, in the order of their beginning."""
+        return tuple(turn for turn in self._turns.values() if not turn.is_waiting)
+
+    @property
+    def waiting_count(self) -> int:
+        """The number of messages that wait for a reply of this process or of another."""
+        return len(self._outbox.waiting()) + sum(turn.is_waiting for turn in self._turns.values())
+
+    def waiting_in(self, thread_id: int) -> int:
+        """Return the number of messages that wait in a thread for a reply of this process."""
+        return len(self._outbox.waiting_in(thread_id))
+
+    def unfinished(self, slug: str) -> Unfinished:
+        """Return the replies in progress and the messages that wait in the threads of a persona."""
+        turns = [turn for turn in self._turns.values() if turn.target.persona.slug == slug]
+        unsent = [each for each in self._outbox.waiting() if each.target.persona.slug == slug]
+        replies = sum(not turn.is_waiting for turn in turns)
+        targets = [*(turn.target for turn in turns), *(each.target for each in unsent)]
+        threads = sorted({target.thread_number for target in targets})
+        return Unfinished(replies, len(turns) - replies + len(unsent), tuple(threads))
+
+    def in_thread(self, thread_id: int) -> RunningTurn | None:
+        """Return the oldest turn of a thread that is being answered or that the user has not seen, to be followed."""
+        return self._unseen.pop(thread_id, None) or self._turns.get(thread_id)
+
+    async def send(
+        self, target: Target, text: str, draft: Path | None = None, attachments: tuple[Attachment, ...] = ()
+    ) -> RunningTurn | None:
+        """Begin the turn of a message, and delete its ``draft`` when it is stored.
+
+        Return ``None`` if the message waits for the end of another turn of its thread.
+
+        Raises:
+            MessageNotStoredError: it would have to wait, and cannot be kept meanwhile.
+        """
+        sent = Unsent(target, text, draft, attachments)
+        if target.thread_id in self._turns:
+            try:
+                sent = await self._outbox.kept(sent)
+            except EditorError as error:
+                raise MessageNotStoredError(f"{error} {_NO_WAIT}") from error
+        if target.thread_id in self._turns:
+            self._outbox.add(sent)
+            return None
+        self._unseen.pop(target.thread_id, None)
+        return self._begin(sent)
+
+    async def send_aside(self, target: Target, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
+        """Begin the turn of a message in a new thread, which is closed again if the message is refused.
+
+        Nobody follows it, so the message is a draft until it is stored.
+        """
+        sent = await self._kept(Unsent(target, text, attachments=attachments))
+        self._begun(sent, self._answered_in_new_thread(sent))
+
+    def retry(self, target: Target) -> RunningTurn:
+        """Begin to answer the last message of a thread again.
+
+        Raises:
+            JournalError: it is being answered now.
+        """
+        if target.thread_id in self._turns:
+            number = target.thread_number
+            raise JournalError(
+                f"The last message of thread #{number} is being answered now. /thread {number} shows the reply; "
+                "Ctrl-C stops it there."
+            )
+        return self._begun(Unsent(target, ""), self._conversation.retry(target))
+
+    def attached_in(self, thread_id: int) -> tuple[Attachment, ...]:
+        """Return the attachments of the newest message that waits in a thread."""
+        waiting, turn = self._outbox.waiting_in(thread_id), self._turns.get(thread_id)
+        if waiting:
+            return waiting[-1].attachments
+        return turn.attachments if turn is not None and turn.is_waiting else ()
+
+    async def take_back(self, thread_id: int) -> str:
+        """Return the newest message that waits in a thread, which then is not sent; empty if there is none."""
+        text, turn = self._outbox.take_back(thread_id), self._turns.get(thread_id)
+        if text or turn is None or not turn.is_waiting:
+            return text
+        await turn.stop()
+        return self.give_back(turn) if turn.is_waiting else ""
+
+    def give_back(self, turn: RunningTurn) -> str:
+        """Return the message of a turn that was stopped before it was stored; the user has it again."""
+        unstored = self._unstored.pop(turn.target.thread_id, None)
+        if unstored is not None:
+            self._outbox.drop_draft(unstored)
+        return turn.text
+
+    async def break_off(self, thread_id: int) -> bool:
+        """Break off the reply in a thread, and return whether there was one; a message that waits there is next."""
+        turn = self._turns.get(thread_id)
+        if turn is not None:
+            await turn.stop()
+            self._forget(turn)
+        return turn is not None
+
+    def forget_unseen(self, thread_id: int) -> None:
+        """Forget the newest turn of a thread that has ended unseen, because it was undone."""
+        unseen = self._unseen.get(thread_id)
+        if unseen is not None and thread_id not in self._turns:
+            self._forget(unseen.chain[-1])
+
+    async def stop(self, thread_id: int) -> bool:
+        """Break off the reply in a thread, and return whether there was one; messages that wait there stay drafts."""
+        self._outbox.forget(thread_id)
+        self._unseen.pop(thread_id, None)
+        return await self.break_off(thread_id)
+
+    async def settle(self) -> None:
+        """Wait until no turn is running and no message waits."""
+        while self._turns:
+            await asyncio.gather(*(turn.over() for turn in self._turns.values()))
+            # The end of a turn is handled in the next round of the loop.
+            await asyncio.sleep(0)
+
+    async def close(self) -> list[str]:
+        """Break off all replies, and return the sentences that say so; messages that wait stay drafts.
+
+        One that has no draft is kept in another file, or is in its sentence.
+        """
+        self._is_closed = True
+        running, waiting = self.running, self._outbox.waiting()
+        drafts_before = [each for each in self._unstored.values() if each.draft is not None]
+        self._outbox.forget()
+        for turn in tuple(self._turns.values()):
+            await turn.stop()
+        unsent = [*waiting, *(each for each in self._unstored.values() if each not in drafts_before)]
+        lost = [each for each in unsent if each.draft is None]
+        told = [self._rescued(each, MessageNotStoredError(_NOT_SENT)) for each in lost]
+        return [*closing_lines(running, len(unsent) - len(lost)), *told]
+
+    def _begin(self, sent: Unsent) -> RunningTurn:
+        return self._begun(sent, self._answered(sent))
+
+    def _begun(self, sent: Unsent, events: AsyncGenerator[TurnEvent, None]) -> RunningTurn:
+        turn = RunningTurn(sent.target, sent.text, self._while_busy(events), self._ended, sent.attachments)
+        self._turns[sent.target.thread_id] = turn
+        return turn
+
+    async def _answered(self, sent: Unsent) -> AsyncGenerator[TurnEvent, None]:
+        """Answer a message; it is stored with the first event, and also when it is cancelled, unless that is a wait."""
+        is_waiting = False
+        try:
+            async with aclosing(self._conversation.answer(sent.target, sent.text, sent.attachments)) as events:
+                async for event in events:
+                    is_waiting = isinstance(event, WaitBegun)
+                    sent = await self._kept(sent) if is_waiting else self._outbox.drop_draft(sent)
+                    yield event
+        except asyncio.CancelledError:
+            if is_waiting:
+                self._unstored[sent.target.thread_id] = sent
+            else:
+                self._outbox.drop_draft(sent)
+            raise
+        except ChorusError as error:
+            if isinstance(error, MessageNotStoredError) and not self._is_followed(sent.target.thread_id):
+                sent = await self._kept(sent)
+                if sent.draft is None:
+                    raise CommandError(self._rescued(sent, error)) from error
+            if sent.draft is None:
+                raise
+            raise CommandError(f"{error} Your text is kept in {sent.draft}.") from error
+
+    async def _kept(self, sent: Unsent) -> Unsent:
+        """Write a message into a draft, if that can be done."""
+        with suppress(EditorError):
+            return await self._outbox.kept(sent)
+        return sent
+
+    def _rescued(self, sent: Unsent, error: ChorusError) -> str:
+        """Return the sentence of an error with the file that has the message now, or with the message."""
+        return str(self._conversation.answering.rescued(error, sent.target.persona.slug, "user", sent.text))
+
+    def _is_followed(self, thread_id: int) -> bool:
+        """Return whether the user sees the turn of a thread, and so its end."""
+        turn = self._turns.get(thread_id)
+        return turn is not None and turn.is_followed
+
+    async def _answered_in_new_thread(self, sent: Unsent) -> AsyncGenerator[TurnEvent, None]:
+        try:
+            async with aclosing(self._answered(sent)) as events:
+                async for event in events:
+                    yield event
+        except ChorusError:
+            await self._conversation.close_unused(sent.target)
+            raise
+
+    async def _while_busy(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
+        with self._surroundings.busy():
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+
+    def _forget(self, gone: RunningTurn) -> None:
+        """Leave a turn out of those that the user has not seen."""
+        first = self._unseen.get(gone.target.thread_id)
+        if first is None:
+            return
+        if first is gone:
+            del self._unseen[gone.target.thread_id]
+        for turn in first.chain:
+            if turn.next is gone:
+                turn.next = gone.next
+
+    def _ended(self, turn: RunningTurn) -> None:
+        thread_id = turn.target.thread_id
+        del self._turns[thread_id]
+        if self._is_closed:
+            return
+        following = self._outbox.take_next(thread_id)
+        if following is not None:
+            turn.next = self._begin(following)
+        if turn.is_followed or (turn.is_stopped and turn.error is None):
+            return
+        self._unseen.setdefault(thread_id, turn)
+        if turn.error is None or isinstance(turn.error, ChorusError):
+            self._surroundings.tell(ended_line(turn, self._surroundings.in_focus()))
+        else:
+            self._surroundings.tell(self._surroundings.report_bug(turn.error))

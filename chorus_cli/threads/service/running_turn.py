@@ -1,0 +1,136 @@
+"""A turn that goes on by itself, on the screen or in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.models.rules.events import WaitBegun
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from chorus_cli.log.rules.attachments import Attachment
+    from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.personas.rules.target import Target
+
+
+class RunningTurn:
+    """A turn to ``target``, answered in a task of its own, whose events can be followed by one listener at a time.
+
+    ``text`` is the message, empty if the last one is answered again; ``attachments`` are its files. ``ended`` is called
+    with the turn when it ``is_over``; ``next`` is then the turn of a message that has waited for it.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        text: str,
+        events: AsyncGenerator[TurnEvent, None],
+        ended: Callable[[RunningTurn], None],
+        attachments: tuple[Attachment, ...] = (),
+    ) -> None:
+        self.target = target
+        self.text = text
+        self.attachments = attachments
+        self.is_followed = False
+        self.is_over = False
+        self.is_stopped = False
+        self.next: RunningTurn | None = None
+        self._came: list[TurnEvent] = []
+        self._news = asyncio.Event()
+        self._is_begun = asyncio.Event()
+        self._is_left = False
+        self._is_broken_off = False
+        self._task = asyncio.create_task(self._take_in(events), name=f"turn in thread {target.thread_id}")
+        self._task.add_done_callback(lambda _task: self._end(ended))
+
+    @property
+    def events(self) -> tuple[TurnEvent, ...]:
+        """The events so far."""
+        return tuple(self._came)
+
+    @property
+    def chain(self) -> tuple[RunningTurn, ...]:
+        """This turn and those of the messages that have waited for it, as far as they have begun."""
+        return (self, *(self.next.chain if self.next is not None else ()))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is not stored yet, because another process is writing a reply in its thread."""
+        return bool(self._came) and isinstance(self._came[-1], WaitBegun)
+
+    @property
+    def error(self) -> Exception | None:
+        """The error that prevented the turn, if it is over; an error of the reply is in its last event."""
+        error = self._task.exception() if self.is_over and not self._task.cancelled() else None
+        return error if isinstance(error, Exception) else None
+
+    async def followed(self) -> AsyncGenerator[TurnEvent, None]:
+        """Yield the events from the first one on, until the turn is over or is left.
+
+        A listener that is cancelled breaks the reply off, and still gets all events that have come: no word is stored
+        that was not shown.
+
+        Raises:
+            ChorusError: the error that prevented the turn.
+        """
+        self.is_followed, self._is_left = True, False
+        position = 0
+        try:
+            while True:
+                self._news.clear()
+                while position < len(self._came):
+                    yield self._came[position]
+                    position += 1
+                if self.is_over or self._is_left:
+                    break
+                await self._news.wait()
+        except asyncio.CancelledError:
+            # Cancelled before its first step, the task would not even store the message.
+            if self._is_begun.is_set():
+                self.is_stopped = self._is_broken_off = self._task.cancel()
+            for event in self._came[position:]:
+                yield event
+            raise
+        finally:
+            self.is_followed = False
+        if self.error is not None:
+            raise self.error
+
+    def leave(self) -> None:
+        """End `followed`; the turn goes on."""
+        self._is_left = True
+        self._news.set()
+
+    async def stop(self) -> None:
+        """Break the reply off, and wait until that is stored."""
+        await run_to_completion(self._stop())
+
+    async def over(self) -> None:
+        """Wait for the end of the turn."""
+        await asyncio.wait({self._task})
+
+    async def _stop(self) -> None:
+        await self._is_begun.wait()
+        self.is_stopped = self.is_stopped or not self.is_over
+        if not self._is_broken_off:
+            self._task.cancel()
+        self._is_broken_off = False
+        await self.over()
+
+    async def _take_in(self, events: AsyncGenerator[TurnEvent, None]) -> None:
+        self._is_begun.set()
+        async with aclosing(events):
+            async for event in events:
+                self._came.append(event)
+                self._news.set()
+
+    def _end(self, ended: Callable[[RunningTurn], None]) -> None:
+        self.is_over = True
+        try:
+            ended(self)
+        finally:
+            self._news.set()

@@ -1,0 +1,229 @@
+"""The threads of the persona in focus: listed with their states, found, opened, renamed, closed."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.context.rows.thread_views import newest_in_context, number_in_view
+from chorus_cli.context.service.transcript import Selection, thoughts_in, transcript
+from chorus_cli.core.errors import StorageError, ThreadError, UnknownThreadError
+from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.text.surrogates import cleaned_input
+from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rules import threads as core_threads
+from chorus_cli.log.rules.journal import thread_journal
+from chorus_cli.log.rules.marks import log_marks
+from chorus_cli.log.rules.threads import ThreadState, state_of
+from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.memory.rows import item_rows
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.log.rows.thread_rows import ThreadKey
+    from chorus_cli.log.rules.marks import LogMarks
+    from chorus_cli.log.rules.messages import Message, Thoughts
+    from chorus_cli.log.rules.operations import Operation
+    from chorus_cli.log.rules.threads import Thread
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.storage.store import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadActivity:
+    """Replies in progress in threads.
+
+    ``is_alive`` returns whether the process of a run still runs. ``waiting`` returns the number of messages that wait
+    for a thread in this process. ``stop`` breaks off the reply that this process writes in a thread.
+    """
+
+    is_alive: Callable[[str], bool]
+    waiting: Callable[[int], int]
+    stop: Callable[[int], Awaitable[object]]
+
+
+MOST_CLOSED = 200
+"""The largest number of closed threads in a list: an import may close thousands."""
+
+
+class ListedThread(NamedTuple):
+    """A thread with its state, the number of its messages in view and of those that wait for it."""
+
+    thread: Thread
+    state: ThreadState
+    in_view: int
+    waiting: int
+
+
+class History(NamedTuple):
+    """All messages of a thread, with the effective boundaries between them.
+
+    ``thoughts`` are those to be shown before messages, by the ids of these.
+    """
+
+    thread: Thread
+    entries: tuple[Message | Operation, ...]
+    marks: LogMarks
+    thoughts: Mapping[int, Thoughts]
+
+
+class Threads:
+    """The threads of the persona in focus."""
+
+    def __init__(self, context: Context, focus: Focus, activity: ThreadActivity, now: Callable[[], datetime]) -> None:
+        self._context = context
+        self._focus = focus
+        self._activity = activity
+        self._now = now
+        self._offers: tuple[str, Sequence[Thread]] = ("", ())
+        self._reading: asyncio.Task[None] | None = None
+
+    async def current(self) -> Thread:
+        """Return the thread in focus."""
+        here = self._focus.thread_id
+        return next(thread for thread in await self.all() if thread.id == here)
+
+    async def all(self) -> list[Thread]:
+        """Return all threads, also closed ones, oldest first."""
+        slug = self._focus.slug
+        found = await self._context.store.read(thread_lists.all_threads, slug)
+        self._offers = slug, found
+        return found
+
+    async def open_threads(self) -> list[Thread]:
+        """Return the open threads, oldest first."""
+        return await self._context.store.read(thread_lists.open_threads, self._focus.slug)
+
+    async def listed(self, *, closed: bool) -> list[ListedThread]:
+        """Return the open threads with their states, with ``closed`` also the newest closed ones, oldest first."""
+        target, now = self._focus.target(), self._now()
+        threads = (
+            core_threads.with_newest_closed(await self.all(), MOST_CLOSED) if closed else await self.open_threads()
+        )
+        waiting = {thread.id: self._activity.waiting(thread.id) for thread in threads}
+        return await self._context.store.read(self._read, target, threads, waiting, now)
+
+    async def found(self, typed: str) -> Thread:
+        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one.
+
+        Raises:
+            UnknownThreadError: there is none.
+            ThreadError: several titles begin so.
+        """
+        threads = await self.all()
+        number = core_threads.number_in(typed)
+        by_number = [thread for thread in threads if thread.number == number]
+        found = by_number or ([] if typed.startswith("#") else core_threads.named(threads, typed))
+        if len(found) == 1:
+            return found[0]
+        if found:
+            meant = enumerated([f"#{thread.number} ({thread.name})" for thread in found], "or")
+            raise ThreadError(f"{quoted(typed)} may be {meant}. Give the number or more letters.")
+        raise UnknownThreadError(f"called {quoted(typed)}" if number is None else f"#{number}")
+
+    async def new(self, title: str = "") -> None:
+        """Open a new thread and switch to it."""
+        opened = await self._new(title)
+        await self._focus.turn_to_thread(opened.id)
+
+    async def new_aside(self) -> Target:
+        """Open a new thread, and return it as a target without switching to it."""
+        opened = await self._new()
+        return replace(self._focus.target(), thread_id=opened.id, thread_number=opened.number, is_aside=True)
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncGenerator[Target, None]:
+        """Open a new thread as `new_aside` does, for the block; it is closed at the end."""
+        target = await self.new_aside()
+        try:
+            yield target
+        finally:
+            await run_to_completion(self._context.store.write(thread_rows.close, [target.thread_id], self._now()))
+
+    async def rename(self, thread: Thread, title: str) -> Thread:
+        """Give a thread a title, with an empty one its first words again; return it as it is now."""
+        await self._context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
+        return next(each for each in await self.all() if each.id == thread.id)
+
+    async def close(self, threads: Sequence[Thread]) -> tuple[Thread, ...]:
+        """Close threads, whose replies are broken off; the messages stay.
+
+        If the thread in focus is among them, the open one that was last talked in comes into focus, or a new one.
+        Returns those in which another process goes on writing a reply.
+        """
+        for thread in threads:
+            await self._activity.stop(thread.id)
+        await self._context.store.write(thread_rows.close, [thread.id for thread in threads], self._now())
+        if self._focus.thread_id in {thread.id for thread in threads}:
+            await self._leave()
+        running = await self._context.store.read(self._running)
+        return tuple(thread for thread in threads if thread.id in running)
+
+    async def history(self, thread: Thread, *, with_thoughts: bool = False) -> History:
+        """Return the whole thread, also what is no longer in context."""
+        store, selection = self._context.store, Selection(self._focus.slug, thread.id)
+        operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
+        entries = tuple([entry async for entry in transcript(store, selection, operations)])
+        thoughts = await thoughts_in(store, entries) if with_thoughts else {}
+        return History(thread, entries, log_marks(operations), thoughts)
+
+    def offers(self) -> Sequence[Thread]:
+        """Return the threads for completion, as they were read last; they are read again in the background."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(self._read_offers())
+        slug, threads = self._offers
+        return threads if slug == self._focus.slug else ()
+
+    async def _read_offers(self) -> None:
+        # The store may be busy, or closed under a chat that ends; the next key tries again.
+        with suppress(StorageError, RuntimeError):
+            await self.all()
+
+    async def _new(self, title: str = "") -> ThreadKey:
+        return await self._context.store.write(thread_rows.new, self._focus.slug, title, self._now())
+
+    async def _leave(self) -> None:
+        left = await self.open_threads()
+        if left:
+            await self._focus.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
+        else:
+            await self.new()
+
+    def _running(self, connection: Connection) -> set[int]:
+        """Return the threads in which a live process writes a reply."""
+        writers = thread_rows.writers(connection)
+        alive = {run for run in {run for _, run in writers} if run and self._activity.is_alive(run)}
+        return {thread_id for thread_id, run in writers if run in alive}
+
+    def _read(
+        self,
+        connection: Connection,
+        target: Target,
+        threads: Sequence[Thread],
+        waiting: Mapping[int, int],
+        now: datetime,
+    ) -> list[ListedThread]:
+        operations = operation_rows.since_boundary(connection, target.persona.slug, None)
+        forgetting = item_rows.newest_forgetting(connection, target.persona.slug)
+        running = self._running(connection)
+        listed: list[ListedThread] = []
+        for thread in threads:
+            concerning = [each for each in operations if each.thread_id in {None, thread.id}]
+            journal = thread_journal(thread.id, concerning, forgetting)
+            newest = core_threads.newest_reply(newest_in_context(connection, journal))
+            state = state_of(
+                thread,
+                is_running=thread.id in running,
+                waiting=waiting[thread.id],
+                newest_reply=newest.status if newest else None,
+            )
+            in_view = number_in_view(connection, journal, self._context.window_start(target, journal, now))
+            listed.append(ListedThread(thread, state, in_view, waiting[thread.id]))
+        return listed

@@ -1,0 +1,158 @@
+"""Notices of a turn: why a message is refused, and which part of the context is not in its request."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.attachments.service.attachments import refuse_untaken
+from chorus_cli.core.errors import MessageRefusedError, SettingsError
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.time.window import window_reaching
+from chorus_cli.log.rules.attachments import Kind
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
+from chorus_cli.settings.rules.table import MAXIMUM_CONTEXT_HOURS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.log.rules.attachments import Attachment
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.memory.rules.checkpoint import FlashReport
+    from chorus_cli.memory.rules.items import Item
+    from chorus_cli.personas.rules.persona import Persona
+    from chorus_cli.personas.rules.target import Target
+
+_ALTERED = "Some characters of your message are not valid text and were replaced."
+
+
+def notices_of_message(attachments: Sequence[Attachment], *, altered: bool) -> tuple[str, ...]:
+    """Name the files that go with a message; say so if its text was ``altered`` to be valid."""
+    lines = [_ALTERED] if altered else []
+    lines += [f"+ {', '.join(each.label for each in attachments)}"] if attachments else []
+    return tuple(lines)
+
+
+def refuse_unreadable_settings(persona: Persona) -> None:
+    """Refuse to send a request without the prompt of a persona, and perhaps to another model than it names.
+
+    Raises:
+        SettingsError: a settings file cannot be read; the sentence has its path and the line of the error.
+    """
+    if persona.unreadable:
+        reasons = (_place(path, persona.warnings) for path in persona.unreadable)
+        raise SettingsError(
+            f"Nothing was sent: settings of {persona.name} cannot be read, so that its prompt may be missing. "
+            f"Mend {' and '.join(reasons)} and ask again."
+        )
+
+
+def _place(path: str, warnings: Sequence[str]) -> str:
+    """Return the path of a settings file with the line and column that a warning about it begins with, if one does."""
+    places = (re.match(rf"{re.escape(path)}:\d+:\d+(?=:)", warning) for warning in warnings)
+    return next((place[0] for place in places if place), path)
+
+
+def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble_tokens: int = 0) -> None:
+    """Refuse a message that does not fit the model, even alone; the sentence has all sizes.
+
+    Raises:
+        MessageRefusedError: the message does not fit the model.
+    """
+    if not fits(snapshot, preamble_tokens + message_tokens):
+        raise _unfitting(snapshot, message_tokens)
+
+
+def refuse_untaken_again(frame: Frame, question: Message) -> None:
+    """Refuse to have a question answered again by a model that does not take its files, unless no model does.
+
+    Raises:
+        AttachmentError: the model does not take one of them.
+    """
+    refuse_untaken(frame.target.choice.model, question.attachments, frame.accepted | {Kind.OTHER})
+
+
+def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
+    """Return whether a message of so many estimated tokens, those of its preamble included, fits the model alone."""
+    return snapshot.frame.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
+
+
+def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefusedError:
+    target, budget, measured = snapshot.target, snapshot.budget, snapshot.frame.system_prompt
+    model, system = target.choice.model, budget.corrected(measured.tokens)
+    if system >= budget.tokens:
+        return MessageRefusedError(
+            f"{target.persona.name} leaves no room for a message: the system prompt has "
+            f"~{budget.corrected(measured.prompt_tokens):,} tokens and the documents "
+            f"{budget.corrected(measured.document_tokens):,}, but a request to {model} may have {budget.tokens:,}. "
+            "The message was not stored; shorten them, or choose a model with a larger limit."
+        )
+    return MessageRefusedError(
+        f"The message is too large for {model}: it has ~{budget.corrected(message_tokens):,} tokens and "
+        f"the system prompt and documents {system:,}, but a request may have "
+        f"{budget.tokens:,} of the model's {budget.limit.tokens:,}. It was not stored; shorten it or choose a model "
+        "with a larger limit."
+    )
+
+
+def reopened_notice(target: Target) -> str:
+    """Say that the thread of a turn was closed and is open again."""
+    return f"Thread #{target.thread_number} was closed by another Chorus; it is open again."
+
+
+def recall_notice(items: Sequence[Item]) -> str:
+    """Name the memory items that go with a message."""
+    named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in items)
+    return f"From memory: {named}"
+
+
+def flash_notice(report: FlashReport) -> str:
+    """Say that COLD items were archived, and how they come back."""
+    archived = counted(report.items_archived, "COLD memory item")
+    was = "was" if report.items_archived == 1 else "were"
+    return f"{archived} {was} archived; /memory restore {report.checkpoint_id} reverts this."
+
+
+def shortfalls(plan: RequestPlan) -> dict[str, str]:
+    """Say which parts of the context are not, or not whole, in a request; each sentence under its subject."""
+    model = plan.snapshot.target.choice.model
+    found: dict[str, str] = {}
+    if number := len(plan.too_large):
+        found["left out"] = (
+            f"The oldest {counted(number, 'message')} in the window did not fit {model} and stayed out of this "
+            "request. All are still in the log."
+        )
+    if plan.lacks_summary:
+        found["summary"] = (
+            "The summary of the earlier conversation did not fit beside your message and stayed out of this request."
+        )
+    if number := len(plan.cut):
+        found["cut"] = (
+            f"{counted(number, 'message')} did not fit {model} whole and went without the middle. "
+            "The log has all of it."
+        )
+    return found
+
+
+def members_notice(snapshot: ContextSnapshot, since_before: datetime | None, now: datetime) -> str:
+    """Say that the members of an edit or a restore have left the window, if that of the last request still held them.
+
+    ``since_before`` is the start of that window, ``None`` if there was none.
+    """
+    boundary = snapshot.view.boundary
+    if boundary is None or not boundary.members or boundary.created_at > snapshot.view.cutoff:
+        return ""
+    if since_before is not None and boundary.created_at <= since_before:
+        return ""
+    hours = snapshot.target.persona.settings.context_hours
+    number = len(boundary.members)
+    have, them = ("has", "it") if number == 1 else ("have", "them")
+    lead = f"The {counted(number, 'message')} of the {boundary.act.kind} {have} left the {hours}h window"
+    age = now - boundary.created_at
+    if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS):
+        return f"{lead}, and no window reaches back that far. /context edit shows {them}."
+    return f"{lead}. /context {window_reaching(age)}h brings {them} back."

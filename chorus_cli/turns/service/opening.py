@@ -1,0 +1,256 @@
+"""The opening of a turn: its question is refused, or stored with its preamble and an empty reply, in one transaction.
+
+A retry opens the last turn in context once more, with another empty reply.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.attachments.rules.tokens import attachment_tokens
+from chorus_cli.context.rules.preamble import gap_line, pause_notice
+from chorus_cli.core import limits
+from chorus_cli.core.errors import (
+    DatabaseBusyError,
+    DatabaseUnconfirmedError,
+    JournalError,
+    MessageNotStoredError,
+    MessageRefusedError,
+    ModelError,
+    StorageError,
+    ThreadBusyError,
+)
+from chorus_cli.core.text.surrogates import cleaned_input
+from chorus_cli.core.time.window import cutoff
+from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
+from chorus_cli.log.rows.index_renewal import IndexDamagedError
+from chorus_cli.log.rules.acts import Retry
+from chorus_cli.log.rules.messages import MessageContent, Role, last_question
+from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.memory.rows import item_rows
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
+from chorus_cli.models.rules.events import IN_LOG
+from chorus_cli.turns.service.notices import (
+    members_notice,
+    notices_of_message,
+    recall_notice,
+    refuse_unfitting,
+    refuse_unreadable_settings,
+    refuse_untaken_again,
+    reopened_notice,
+)
+from chorus_cli.turns.service.preamble import NO_JOBS, OTHER_TOKENS, JobsBeside, Preamble, PreambleWriter
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.jobs.service.jobs import Jobs
+    from chorus_cli.log.rules.attachments import Attachment
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.memory.service.access import MemoryAccess
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.storage.store import Connection
+    from chorus_cli.turns.service.reply import Answering
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTurn:
+    """A turn that is stored: the context with its question, its empty reply, its time, and notices for the user."""
+
+    snapshot: ContextSnapshot
+    question: Message
+    reply: Message
+    at: datetime
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Opens turns. ``run`` names this process in the rows that it is writing; ``jobs`` run beside the turns."""
+
+    context: Context
+    answering: Answering
+    memory: MemoryAccess
+    jobs: Jobs
+    run: str
+
+    async def ask(self, target: Target, text: str, files: tuple[Attachment, ...]) -> OpenedTurn | ThreadBusyError:
+        """Store a question and its empty reply, or return why it has to wait; nothing is stored then.
+
+        News of jobs that cannot go with it wait for the next one.
+
+        Raises:
+            MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
+            SettingsError: settings of the persona cannot be read; nothing was stored.
+            MessageNotStoredError: another program kept the database locked, or no file took the text, which is kept
+                nowhere then.
+            StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
+        """
+        try:
+            if not self.jobs.has_any:
+                return await self._stored(target, text, files, NO_JOBS)
+            news = self.jobs.news.take(target.thread_id)
+            try:
+                beside = JobsBeside(self.jobs.running(target.persona.slug), news)
+                opened = await self._stored(target, text, files, beside)
+            except BaseException:
+                self.jobs.news.put_back(news)
+                raise
+        except ThreadBusyError as busy:
+            return busy
+        if news.ended:
+            self.jobs.news.sent(news, opened.reply.turn_id)
+        return opened
+
+    async def ask_again(self, target: Target) -> OpenedTurn | ThreadBusyError:
+        """Store the retry of the last turn and its empty reply, or return why it has to wait.
+
+        Raises:
+            JournalError: there is none, or its question does not fit the model.
+            AttachmentError: the model does not take a file of the question.
+            SettingsError: settings of the persona cannot be read.
+            StorageError, ModelError: the retry could not be stored or measured.
+        """
+        refuse_unreadable_settings(target.persona)
+        frame = await self.context.frame(target)
+        try:
+            return await self.context.store.write(self._store_retry, frame, self.answering.outside.clock.now())
+        except ThreadBusyError as busy:
+            return busy
+        except DatabaseUnconfirmedError:
+            await self._given_up(target)
+            raise
+
+    async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: JobsBeside) -> OpenedTurn:
+        """Check and measure a question and store it; an index of the memory that is found damaged is made again."""
+        content, altered = cleaned_input(text)
+        _refuse_unreadable(content, is_alone=not files)
+        if target.persona.unreadable:
+            refuse_unreadable_settings(target.persona)
+        attached = attachment_tokens(files, target.choice.model) if files else 0
+        try:
+            frame, count = await self.context.measured(target, content, OTHER_TOKENS + attached)
+            now, tokens = self.answering.outside.clock.now(), count + attached
+            question = MessageContent(target.thread_id, Role.USER, content, now, token_count=tokens, attachments=files)
+            try:
+                opened = await self.context.store.write(self._store, frame, question, beside)
+            except IndexDamagedError:
+                opened = await self.memory.write(self._store, frame, question, beside)
+        except DatabaseBusyError as error:
+            raise MessageNotStoredError(str(error)) from error
+        except (StorageError, ModelError) as error:
+            if isinstance(error, DatabaseUnconfirmedError) and await self._given_up(target):
+                raise DatabaseUnconfirmedError(f"{error} {IN_LOG}") from error
+            raise self.answering.rescued(error, target.persona.slug, "user", content) from error
+        if files or altered:
+            notices = notices_of_message(files, altered=altered)
+            opened = replace(opened, notices=(*notices, *opened.notices))
+        return opened
+
+    async def _given_up(self, target: Target) -> bool:
+        """Give up the empty reply of an unconfirmed opening, and return whether it is there, as then its question is.
+
+        It can only be this one: while another reply is being written in the thread, no turn is opened.
+        """
+        with suppress(StorageError):
+            rows = await self.answering.store.read(orphans.in_progress, target.thread_id)
+            fresh = {id_ for id_, run in rows if run == self.run} - self.answering.given_up
+            self.answering.given_up.update(fresh)
+            return bool(fresh)
+        return False
+
+    def _store(self, connection: Connection, frame: Frame, question: MessageContent, beside: JobsBeside) -> OpenedTurn:
+        """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.
+
+        Raises:
+            MessageRefusedError: the question does not fit the model.
+            ThreadBusyError: a reply is being written in the thread.
+        """
+        target, now, count = frame.target, question.timestamp, question.token_count or 0
+        slug, thread_id = target.persona.slug, target.thread_id
+        in_progress = self._mended(connection, now)
+        has_memory = item_rows.number(connection, slug) > 0
+        if has_memory and item_rows.is_renewal_due(connection, slug, now):
+            item_rows.renew(connection, slug, now)
+        snapshot = self.context.read(connection, frame, now)
+        if frame.fixed_tokens + count + OTHER_TOKENS + TOKENS_PER_MESSAGE > snapshot.budget.room.budget:
+            refuse_unfitting(snapshot, count, preamble_tokens=OTHER_TOKENS)
+        if in_progress:
+            self.answering.refuse_busy(connection, target, self.run)
+        clock = target.persona.settings.clock and bool(snapshot.view.messages)
+        gap = gap_line(snapshot.last_spoken, now, clock=clock)
+        told = Preamble(gap, self.answering.outside.counter.at_most(gap))
+        if in_progress or has_memory or beside is not NO_JOBS:
+            writer = PreambleWriter(snapshot, question, self.answering.outside.counter)
+            told = writer.written(connection, gap, in_progress, beside, has_memory=has_memory)
+        left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
+        # A bound is not stored: the message is counted when a count is needed.
+        tokens = count + told.tokens if frame.is_exact else None
+        question = replace(question, preamble=told.text, token_count=tokens)
+        model, is_aside = target.choice.model, target.is_aside
+        asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
+        again = reopened_notice(target) if thread_rows.reopen(connection, thread_id) else ""
+        pause = pause_notice(snapshot.last_spoken, now) if gap else ""
+        loaded = recall_notice(told.recalled) if told.recalled else ""
+        view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
+        notices = tuple(filter(None, (again, pause, left, loaded)))
+        return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
+
+    def _mended(self, connection: Connection, now: datetime) -> tuple[int, ...]:
+        """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
+        given_up = frozenset(self.answering.given_up)
+        return orphans.mend(connection, self.answering.outside.is_alive, now, given_up).in_progress
+
+    def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
+        """Say that the members of the boundary have left the window, if that of the last request still held them."""
+        if snapshot.last_spoken is None:
+            return members_notice(snapshot, None, now)
+        target = snapshot.frame.target
+        hours = target.persona.settings.context_hours
+        since_before = self.context.prefixes.last_window(target) or cutoff(snapshot.last_spoken, hours)
+        return members_notice(snapshot, since_before, now)
+
+    def _store_retry(self, connection: Connection, frame: Frame, now: datetime) -> OpenedTurn:
+        """Find the last turn in context and begin its reply anew, in one transaction."""
+        target = frame.target
+        self._mended(connection, now)
+        self.answering.refuse_busy(connection, target, self.run)
+        snapshot = self.context.read(connection, frame, now)
+        asked = last_question(snapshot.view.messages)
+        question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
+        refuse_untaken_again(frame, question)
+        try:
+            counter, model = self.answering.outside.counter, target.choice.model
+            refuse_unfitting(snapshot, own_tokens(question, counter.count, model))
+        except MessageRefusedError as error:
+            raise JournalError(
+                f"Your last message no longer fits {target.choice.model}, so it cannot be answered again. It "
+                "stays in the log. Choose a model with a larger limit, or shorten the system prompt and the documents."
+            ) from error
+        act = Retry(frozenset(reply.id for reply in replies))
+        retry = operation_rows.introduce(connection, NewOperation(question.persona, act, now, target.thread_id))
+        reply = message_rows.open_retry(connection, question, retry, target.choice.model, self.run)
+        snapshot = replace(snapshot, view=snapshot.view.through(asked + 1), newest_operation_id=retry.id)
+        is_closed = thread_rows.reopen(connection, target.thread_id)
+        return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
+
+
+def _refuse_unreadable(content: str, *, is_alone: bool) -> None:
+    """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words.
+
+    Raises:
+        MessageRefusedError: the message is empty or too large.
+    """
+    if is_alone and not content.strip():
+        raise MessageRefusedError("The message is empty, so there is nothing to send.")
+    size = len(content.encode())
+    if size > limits.MESSAGE.most:
+        raise MessageRefusedError(
+            f"The message has {size / 1e6:.1f} MB; the largest that is taken has {limits.MESSAGE.size}. "
+            "It was not stored. Put it in a file and send the part that matters."
+        )

@@ -1,0 +1,244 @@
+"""The rounds of a turn: the model is asked, the tools that it calls are used, and it is asked again with the results.
+
+Each round's request is planned from the rows, so that it begins with the request before, byte for byte, and so do the
+requests of later turns.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import StorageError
+from chorus_cli.memory.rules.capture import capture_notice
+from chorus_cli.models.rules.events import Notice, TextDelta, ToolStarted, TurnDone
+from chorus_cli.models.rules.thoughts import Span
+from chorus_cli.tools.service.built_in import Caller
+from chorus_cli.turns.service.calls import ENOUGH, MOST_ROUNDS
+from chorus_cli.turns.service.notices import flash_notice, shortfalls
+from chorus_cli.turns.service.reply import Called, HistoryRefused, ToolsRefused
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.memory.service.memory import Memory
+    from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.models.rules.request import PromptMessage
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.tools.service.built_in import Answer
+    from chorus_cli.tools.service.toolbox import ToolOffers
+    from chorus_cli.turns.folding.schedule import FoldSchedule
+    from chorus_cli.turns.service.opening import OpenedTurn
+    from chorus_cli.turns.service.reply import Answering
+    from chorus_cli.turns.service.withheld_attachments import UnsentFiles
+
+_PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
+_FOLDING = "The conversation no longer fits its model; the older part is being summarised."
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn that is being answered: the context and the row in progress of its present round.
+
+    ``rounds`` counts the replies that ended with calls; ``called`` is the last of them, until its calls are answered.
+    ``asked`` are the messages of the last request. ``row`` is ``None`` when the turn is over.
+    """
+
+    plan: RequestPlan
+    row: Message | None
+    at: datetime
+    notices: list[str]
+    rounds: int = 0
+    called: Called | None = None
+    asked: tuple[PromptMessage, ...] = ()
+
+    @property
+    def target(self) -> Target:
+        """Persona, thread and model of the turn."""
+        return self.plan.snapshot.target
+
+    @property
+    def next_snapshot(self) -> ContextSnapshot:
+        """The context of the next round: that of this one, with the calls and their results."""
+        snapshot = self.plan.snapshot
+        if self.called is None:
+            return snapshot
+        rows = self.called.round.rows
+        view = replace(snapshot.view, messages=(*snapshot.view.messages, *rows))
+        echoed = dict(snapshot.echoed)
+        if any(self.called.thoughts.thoughts) and snapshot.frame.echo.span is not Span.NEVER:
+            echoed[rows[0].id] = self.called.thoughts
+        return replace(snapshot, view=view, echoed=echoed, first_message_id=self.plan.begins_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Has a stored question answered."""
+
+    context: Context
+    answering: Answering
+    folds: FoldSchedule
+    offers: ToolOffers
+    memory: Memory
+    unsent_files: UnsentFiles
+
+    async def answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``.
+
+        Raises:
+            StorageError, ModelError: something could not be stored or measured; the row in progress is interrupted.
+        """
+        try:
+            plan = await self.context.plan_turn(opened.snapshot)
+            has_files = self.unsent_files.told or any(row.attachments for row in plan.sent)
+            unsent = await self.unsent_files.news(plan) if has_files else ()
+        except BaseException:
+            await self.answering.abandon(opened.reply)
+            raise
+        turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
+        if self.folds.told and not plan.is_crowded:
+            self.folds.forget_crowded(turn.target)
+        said: list[str] = []
+        while turn.row is not None:
+            async with aclosing(self._round(turn, turn.row)) as events:
+                async for event in events:
+                    match event:
+                        case TextDelta(text):
+                            said.append(text)
+                        case ToolStarted():
+                            said.clear()
+                        case TurnDone():
+                            for notice in await self._captured(opened, event.message_id, "".join(said)):
+                                yield notice
+                    yield event
+
+    async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model once, and use the tools that it calls."""
+        try:
+            if turn.plan.is_crowded:
+                async with aclosing(self._make_room(turn)) as notices:
+                    async for notice in notices:
+                        yield notice
+        except BaseException:
+            await self.answering.abandon(row)
+            raise
+        async with aclosing(self._asked(turn, row)) as events:
+            async for event in events:
+                yield event
+        if turn.called is None:
+            turn.row = None
+            return
+        try:
+            await self._learn(turn, turn.called.usage)
+            async with aclosing(turn.called.round.carried_out(_caller(turn, row), _refusal(turn))) as used:
+                async for each in used:
+                    yield each
+            turn.plan = await self.context.plan_turn(turn.next_snapshot)
+        except BaseException:
+            await turn.called.round.stop()
+            raise
+        turn.row, turn.notices, turn.called = turn.called.round.current, [], None
+        turn.at = self.answering.outside.clock.now()
+
+    async def _make_room(self, turn: _Turn) -> AsyncGenerator[Notice, None]:
+        """Have the oldest turns of a crowded request folded and COLD memory archived, and plan it again."""
+        if await self.folds.is_worth_trying(turn.target):
+            yield Notice(_FOLDING)
+            turn.notices += filter(None, [await self.folds.at_once(turn.target)])
+        # A memory that cannot be written now is saved when a request is crowded again.
+        with suppress(StorageError):
+            saved = await self.memory.flashes.save_automatically(turn.target.persona.slug)
+            turn.notices += [flash_notice(saved.report)] if saved else []
+        turn.plan = await self._replanned(turn.plan)
+        turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
+
+    async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model, and learn from the outcome."""
+        snapshot = turn.plan.snapshot
+        if snapshot.frame.echo.is_bound and not _begins_with(turn.plan.messages, turn.asked):
+            # Thoughts that are bound to what came before them are refused after anything else.
+            turn.plan = await self.context.plan(replace(snapshot, echoed={}))
+        turn.asked = turn.plan.messages
+        self.context.prefixes.hold(turn.plan, turn.at)
+        request = turn.plan.request
+        if turn.rounds > MOST_ROUNDS:
+            # After the last round the model must answer without tools.
+            request = replace(request, may_call=False)
+        async with aclosing(self.answering.reply(row, request, turn.notices)) as events:
+            async for event in events:
+                match event:
+                    case ToolsRefused(model):
+                        turn.plan = turn.plan.without_tools()
+                        yield Notice(await self.offers.refused(model))
+                    case HistoryRefused(model):
+                        turn.plan = turn.plan.with_plain_history()
+                        turn.asked = turn.plan.messages
+                        await self.context.remember_refusal(turn.plan.snapshot)
+                        yield Notice(_PLAIN_HISTORY.format(model=model))
+                    case Called():
+                        turn.called = event
+                        turn.rounds += 1
+                    case TurnDone():
+                        if event.usage:
+                            await self._learn(turn, event.usage)
+                        if self.folds.has_background:
+                            self.folds.begin_in_background(turn.target)
+                        yield event
+                    case _:
+                        yield event
+
+    async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
+        """Capture memory items from a question and its reply, those of each in an operation of its own."""
+        question, persona = opened.question, opened.snapshot.frame.target.persona
+        notices: list[Notice] = []
+        # The turn is stored; a memory that cannot be written now must not spoil it.
+        with suppress(StorageError):
+            for message_id, text in ((question.id, question.content), (reply_id, reply)):
+                added = await self.memory.capture(persona, text, message_id)
+                notices += [Notice(capture_notice(added.items))] if added.operation else []
+        return notices
+
+    async def _learn(self, turn: _Turn, usage: Mapping[str, int]) -> None:
+        reported = usage.get("prompt_tokens")
+        if reported and turn.plan.is_exact:
+            await self.context.learn(turn.target.choice.model, turn.plan.tokens, reported)
+
+    async def _replanned(self, plan: RequestPlan) -> RequestPlan:
+        """Plan with the summary that stands by now; messages that arrived meanwhile are no part of the request."""
+        frame, view = plan.snapshot.frame, plan.snapshot.view
+        now = await self.context.store.read(self.context.read_since, frame, view.cutoff)
+        summary = (await self.context.counted(now)).view.summary
+        snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
+        replanned = await self.context.plan(snapshot)
+        begins_anew = _begins_anew(replanned, plan)
+        return await self.context.plan(replace(snapshot, hot=now.hot)) if begins_anew else replanned
+
+
+def _begins_anew(plan: RequestPlan, before: RequestPlan) -> bool:
+    """Return whether a fold, or turns left out, have changed the beginning of a request, so that the cache is lost."""
+    return (plan.begins_at, plan.snapshot.view.summary_id) != (
+        before.snapshot.first_message_id,
+        before.snapshot.view.summary_id,
+    )
+
+
+def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessage]) -> bool:
+    """Return whether a request begins with the messages of the one before, thoughts aside."""
+    return len(messages) >= len(before) and all(
+        message._replace(thoughts=None) == known._replace(thoughts=None)
+        for message, known in zip(messages, before, strict=False)
+    )
+
+
+def _caller(turn: _Turn, row: Message) -> Caller:
+    return Caller(turn.target.persona, turn.target.thread_id, row.turn_id)
+
+
+def _refusal(turn: _Turn) -> Answer | None:
+    return ENOUGH if turn.rounds > MOST_ROUNDS else None

@@ -1,0 +1,259 @@
+"""``/persona import``, ``export`` and ``greeting``: a card makes a persona, and a persona a card."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.cards.rules.png import card_json
+from chorus_cli.core.errors import StorageError
+from chorus_cli.framework.replies import Question, plain
+from chorus_cli.personas.rows import persona_rows
+from tests.cards.rules.made_cards import archive, card, picture, text_chunk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.storage.store import Connection
+    from tests.world import World
+
+GREETING = "*Mira looks up.* You are wet, You."
+
+
+@pytest.fixture
+def mira(tmp_path: Path) -> Path:
+    path = tmp_path / "mira.png"
+    path.write_bytes(picture(text_chunk("chara", card(2))))
+    return path
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def written(tmp_path: Path, name: str, document: object) -> Path:
+    path = tmp_path / name
+    path.write_text(json.dumps(document))
+    return path
+
+
+def system_message(world: World) -> str:
+    return world.model.requests[-1].messages[0].content
+
+
+async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world: World, mira: Path) -> None:
+    assert await world.told(f"/persona import {mira}") == (
+        "Made Mira of mira.png by somebody, with a greeting, 1 document and 3 memory items, 1 of them pinned.\n"
+        "The card has 2 greetings; /persona greeting 2 puts the second into a thread.\n"
+        "Its creator notes: Best with patience.\n"
+        "1 entry of its lorebook is off or empty.\n\n"
+        "Talking to Mira: openai/test answers (chosen for this run).\n\n"
+        f"{GREETING}"
+    )
+    assert world.focus.slug == "mira"
+    assert await world.seen() == [GREETING]
+    assert "made of a character card" in await world.told("/persona info")
+
+
+async def test_the_path_of_a_card_may_be_quoted(world: World, mira: Path) -> None:
+    (mira.parent / "my mira.png").write_bytes(content(mira))
+    await world.told(f'/persona import "{mira.parent}/my mira.png"')
+    assert world.focus.slug == "mira"
+
+
+async def test_macros_are_replaced_when_they_are_sent(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    world.model.say("Come in.")
+    await world.say("hello")
+    system = system_message(world)
+    assert "Mira keeps the lighthouse.\n\nMira's personality: dry, watchful\n\nScenario: A storm keeps You" in system
+    assert "How Mira writes, in examples:\n\nYou: Is it far?" in system
+    assert system.endswith("PRD_SECTION: It is 1890.")
+    assert "{{" not in system
+    await world.told("/settings set user_name Ada")
+    world.model.say("Again.")
+    await world.say("hello again")
+    assert "A storm keeps Ada at the lighthouse." in system_message(world)
+
+
+async def test_the_original_prompt_is_the_users_own(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    for own, expected in (("{}", "Be the character"), ('{"defaults": {"system_prompt": "Rhyme."}}', "Rhyme. Speak")):
+        world.personas.config_file.write_text(own)
+        world.model.say("So.")
+        await world.say("hello")
+        assert system_message(world).startswith(expected)
+
+
+async def test_an_entry_of_the_lorebook_is_sent_when_a_message_or_the_reply_before_has_its_key(
+    world: World, mira: Path
+) -> None:
+    await world.told(f"/persona import {mira}")
+    for question, reply in (
+        ("hello", "The lamps are lit."),
+        ("I see", "Yes."),
+        ("a wreck", "Which?"),
+        ("its gold", "Ah"),
+    ):
+        world.model.say(reply)
+        await world.say(question)
+    preambles = [message.preamble for message in await world.log() if message.role == "user"]
+    assert preambles == [
+        "",
+        "From memory:\n#3 PRD_SECTION: Keys: Lamp, lens\n  The lamp was made in Mira's youth.",
+        "",
+        "",
+    ]
+    world.model.say("Deep.")
+    await world.say("The wrecks with gold")
+    assert (await world.log())[-2].preamble.endswith("The Anna sank with its gold.")
+
+
+async def test_an_entry_with_keys_is_sent_however_old_it_is(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    world.clock.advance(timedelta(days=30))
+    world.model.say("Old.")
+    await world.say("the lens")
+    assert "The lamp was made" in (await world.log())[-2].preamble
+
+
+async def test_the_import_can_be_undone(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    assert await world.told("/context undo") == "Undone: imported 3 memory items from mira.png"
+    assert await world.told("/context undo") == "Undone: greeting of the character card"
+    assert await world.seen() == []
+    assert "Nothing is remembered" in await world.told("/memory list")
+    await world.told("/context redo")
+    assert await world.seen() == [GREETING]
+
+
+async def test_the_same_card_makes_one_persona(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    await world.told("/persona chorus")
+    assert (await world.told(f"/persona import {mira}")).startswith("Mira was made of mira.png before.")
+    assert world.focus.slug == "mira"
+    await world.told("/persona archive")
+    assert "/persona unarchive mira" in await world.told(f"/persona import {mira}")
+    assert world.personas.archived() == ("mira",)
+
+
+async def test_another_card_of_the_same_name_keeps_it_for_the_model(world: World, mira: Path, tmp_path: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    other = written(tmp_path, "other.json", card(2, creator_notes=""))
+    assert (await world.told(f"/persona import {other}")).startswith("Made Mira 2 of other.json")
+    world.model.say("So.")
+    await world.say("hello")
+    assert "Mira keeps the lighthouse." in system_message(world)
+    assert "Mira 2" not in system_message(world)
+
+
+async def test_another_greeting_comes_into_the_thread(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    assert await world.told("/persona greeting 2") == "Who goes there, You?"
+    assert await world.seen() == [GREETING, "Who goes there, You?"]
+    assert await world.told("/persona greeting 3") == "The card of Mira has 2 greetings, and none with number 3."
+    await world.told("/persona chorus")
+    assert "no character card" in await world.told("/persona greeting")
+
+
+async def test_a_card_comes_out_as_picture_and_json(world: World, mira: Path, tmp_path: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    data = card(2)["data"] | {"group_only_greetings": []}
+    assert await world.told(f"/persona export Mira {tmp_path}/out.png") == f"Exported Mira to {tmp_path}/out.png"
+    picture_out = content(tmp_path / "out.png")
+    assert json.loads(card_json(picture_out) or b"") == {"spec": "chara_card_v3", "spec_version": "3.0", "data": data}
+    await world.told(f"/persona export {tmp_path}/")
+    assert await world.told(f"/persona export mira {tmp_path}/out.json") == f"Exported Mira to {tmp_path}/out.json"
+    assert json.loads((tmp_path / "out.json").read_text())["data"] == data
+
+
+async def test_an_existing_file_is_overwritten_only_on_yes(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    before = content(mira)
+    asked = await world.carry_out(f"/persona export Mira {mira}")
+    assert isinstance(asked, Question)
+    assert content(mira) == before
+    assert plain(await asked.confirmed()) == f"Exported Mira to {mira}"
+    assert content(mira) != before
+
+
+async def test_a_persona_without_a_card_goes_out_and_comes_back(world: World, tmp_path: Path) -> None:
+    world.configure('{"name": "Chorus", "system_prompt": "Say {{user}}.", "description": "A friend."}')
+    await world.told(f"/persona export chorus {tmp_path}/chorus.png")
+    assert (await world.told(f"/persona import {tmp_path}/chorus.png")).startswith("Made Chorus 2 of chorus.png.")
+    chosen = world.focus.target().persona.settings
+    assert (chosen.system_prompt, chosen.description) == ("Say {{user}}.", "A friend.")
+
+
+async def test_an_archive_of_version_3_makes_a_persona(world: World, tmp_path: Path) -> None:
+    icon = picture()
+    path = tmp_path / "mira.charx"
+    path.write_bytes(archive({"card.json": json.dumps(card(3)).encode(), "assets/icon/main.png": icon}))
+    assert "*Mi looks up.*" in await world.told(f"/persona import {path}")
+    await world.told(f"/persona export Mira {tmp_path}/out.png")
+    out = content(tmp_path / "out.png")
+    assert json.loads(card_json(out) or b"") == card(3)
+    assert out.startswith(icon[:50])
+
+
+@pytest.mark.parametrize("name", ["none.png", "text.json"])
+async def test_a_file_without_a_card_makes_nothing(world: World, tmp_path: Path, name: str) -> None:
+    (tmp_path / "text.json").write_text("{}")
+    told = await world.told(f"/persona import {tmp_path / name}")
+    assert told == f"There is no character card in {tmp_path / name}. Cards are PNG pictures, JSON or CHARX."
+    assert world.personas.slugs() == ("chorus",)
+
+
+async def test_a_greeting_stays_until_the_conversation_begins_anew(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    world.clock.advance(timedelta(days=3))
+    assert await world.seen() == [GREETING]
+    await world.told("/new")
+    assert await world.seen() == []
+    await world.told("/persona greeting")
+    assert await world.seen() == [GREETING]
+
+
+async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: Path) -> None:
+    def refuse_items(connection: Connection) -> None:
+        connection.execute(
+            "CREATE TRIGGER refused BEFORE INSERT ON context_items BEGIN SELECT RAISE(ABORT, 'no room'); END"
+        )
+
+    await world.store.write(refuse_items)
+    with pytest.raises(StorageError):
+        await world.carry_out(f"/persona import {mira}")
+    assert world.personas.slugs() == ("chorus",)
+    assert await world.store.read(persona_rows.traces) == {}
+
+
+async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, tmp_path: Path) -> None:
+    told = await world.told(f"/import {mira} --dry-run")
+    assert told.startswith("Would make Mira of mira.png by somebody, with a greeting")
+    assert world.personas.slugs() == ("chorus",)
+    other = written(tmp_path, "ben.json", card(1, name="Ben"))
+    told = await world.told(f"/import {mira} {other}")
+    assert told.startswith("Made Mira of mira.png")
+    assert "\nMade Ben of ben.json, with a greeting and 1 document." in told
+    assert world.focus.slug == "chorus"
+    assert (await world.told(f"/import {mira}")).startswith("Mira was made of mira.png before.")
+    assert world.focus.slug == "mira"
+
+
+async def test_the_cards_of_a_folder_are_imported(world: World, mira: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "characters"
+    folder.mkdir()
+    for name, data in (
+        ("mira.png", content(mira)),
+        ("a.png", picture()),
+        ("ben.PNG", picture(text_chunk("chara", card(1, name="Ben")))),
+    ):
+        (folder / name).write_bytes(data)
+    assert [line.split(",")[0] for line in (await world.told(f"/import {folder}")).splitlines() if "Made" in line] == [
+        "Made Ben of ben.PNG",
+        "Made Mira of mira.png by somebody",
+    ]
+    assert world.personas.slugs() == ("ben", "chorus", "mira")

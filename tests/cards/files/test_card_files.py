@@ -1,0 +1,107 @@
+"""Cards are read from pictures, JSON and archives; hostile files are refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.cards import files as card_files
+from chorus_cli.core.errors import ImportFormatError
+from tests.cards.rules.made_cards import archive, card, chunk, picture, text_chunk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = json.dumps(card(3)).encode()
+ICON = picture()
+
+KINDS = {
+    "card.png": (picture(text_chunk("chara", card(2)), text_chunk("ccv3", card(3))), {"card.json", "card.png"}),
+    "a picture without suffix": (picture(text_chunk("ccv3", card(3))), {"card.json", "card.png"}),
+    "card.json": (TEXT, {"card.json"}),
+    "marked.json": (b"\xef\xbb\xbf \n" + TEXT, {"card.json"}),
+    "card.charx": (archive({"assets/icon/main.png": ICON, "card.json": TEXT}), {"card.json", "card.charx"}),
+}
+
+
+@pytest.mark.parametrize(("name", "data", "kept"), [(name, *parts) for name, parts in KINDS.items()], ids=KINDS)
+def test_a_card_is_known_by_its_content(tmp_path: Path, name: str, data: bytes, kept: set[str]) -> None:
+    (tmp_path / name).write_bytes(data)
+    found = card_files.read(tmp_path / name)
+    assert found is not None
+    assert (found.name, found.card.name, found.card.version) == (name, "Mira", 3)
+    assert {*found.kept} == kept
+    assert json.loads(found.kept["card.json"].decode("utf-8-sig")) == card(3)
+
+
+OTHERS = {
+    "empty": b"",
+    "text": b"hello",
+    "a conversation": b'{"title": "x", "mapping": {}}',
+    "an array": b"[" + TEXT + b"]",
+    "broken JSON": b'{"spec": "chara_card_v2"',
+    "deep": b'{"a":' * 100_000,
+    "an archive": archive({"conversations.json": b"[]"}),
+    "a card in a folder of an archive": archive({"x/card.json": TEXT}),
+}
+
+
+@pytest.mark.parametrize("data", OTHERS.values(), ids=OTHERS)
+def test_a_file_of_another_kind_is_no_card(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "file").write_bytes(data)
+    assert card_files.read(tmp_path / "file") is None
+    assert card_files.read(tmp_path) is None
+
+
+BOMB = archive({"card.json": b" " * (card_files.LARGEST_JSON_BYTES + 1)})
+HOSTILE = {
+    "a picture without a card": (picture(), "This picture holds no character card."),
+    "a picture that is cut off": (picture(text_chunk("chara", card(2)))[:80], "This picture holds no character card."),
+    "a card of a wrong type": (picture(text_chunk("chara", [1])), "The JSON in it is no character card."),
+    "a wrong checksum": (picture(chunk(b"tEXt", b"chara\0e30=", crc=7)), "its checksum is wrong."),
+    "a nested card": (archive({"card.json": b"[" * 100_000}), "a nesting beyond any limit."),
+    "a bomb": (BOMB, "The card in this archive has over 20 MB."),
+    "an archive that is cut off": (KINDS["card.charx"][0][:200], "This archive cannot be read"),
+    "WebP": (b"RIFF\0\0\0\0WEBPVP8 ", "Export it as PNG or JSON."),
+}
+
+
+@pytest.mark.parametrize(("data", "sentence"), HOSTILE.values(), ids=HOSTILE)
+def test_a_damaged_card_is_refused_in_one_sentence(tmp_path: Path, data: bytes, sentence: str) -> None:
+    path = tmp_path / "card"
+    path.write_bytes(data)
+    with pytest.raises(ImportFormatError) as refused:
+        card_files.read(path)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert sentence in str(refused.value)
+
+
+def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+    data = bytearray(archive({"card.json": TEXT}))
+    for sign, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(sign) + offset] |= 1
+    (tmp_path / "card.charx").write_bytes(data)
+    with pytest.raises(ImportFormatError, match="cannot be read"):
+        card_files.read(tmp_path / "card.charx")
+
+
+def test_what_is_no_file_is_no_card(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert [card_files.read(tmp_path / name) for name in ("none.png", "pipe", "")] == [None, None, None]
+
+
+def test_the_picture_of_a_persona_is_that_of_its_card(tmp_path: Path) -> None:
+    for slug, name, data in (
+        ("a", "card.png", ICON),
+        ("b", "card.charx", KINDS["card.charx"][0]),
+        ("c", "card.charx", b"broken"),
+        ("d", "card.charx", archive({"card.json": TEXT})),
+        ("e", "card.charx", archive({"card.json": TEXT, "assets/icon/main.png": b"GIF"})),
+    ):
+        (tmp_path / slug).mkdir()
+        (tmp_path / slug / name).write_bytes(data)
+    found = [card_files.picture(tmp_path, slug, "Mira") == ICON for slug in "abcde"]
+    assert found == [True, True, False, False, False]

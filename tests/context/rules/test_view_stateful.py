@@ -1,0 +1,301 @@
+"""The view against a naive model: whatever is said, done and taken back, in whatever order, both see the same.
+
+The model keeps a plain list of everything that happened and works each view out from scratch, by the definitions alone.
+What it is compared with goes the whole way: real rows, read back from the database, and only those within reach.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
+
+from chorus_cli.context.rows.thread_counts import count_outside
+from chorus_cli.context.rules.view import reasons_outside, view
+from chorus_cli.core.time.window import cutoff
+from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.acts import Clear, Edit, Fold, Fork, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.log.rules.memory_acts import Flash
+from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.log.rules.operations import NewOperation
+from tests.context.rules.counted_past import CountedPast
+from tests.context.rules.kept_past import RUN, number, written
+from tests.context.rules.naive_view import (
+    PERSONAS,
+    PLACES,
+    Place,
+    Said,
+    deeds_of,
+    naive_reason,
+    naive_redoable,
+    naive_undoable,
+    said_elsewhere,
+    said_in,
+    standing,
+    untouched_view,
+)
+from tests.log.rows.views import view_in
+from tests.log.rules.keeping import Keep, registered
+
+# Stories become intricate only where most of what happens happens.
+SOMEWHERE = st.sampled_from((PLACES[0],) * 4 + PLACES[1:])
+SOMEBODY = st.sampled_from(("chorus", "chorus", "frodo"))
+
+
+class ViewMachine(CountedPast):
+    """Does the same to the database and to the model, and compares them after each step."""
+
+    # What is said
+
+    @rule(place=SOMEWHERE, at_once=st.booleans())
+    def say(self, place: Place, at_once: bool) -> None:  # noqa: FBT001 - hypothesis draws it by name
+        said = MessageContent(place.thread, Role.USER, "question", self.now, token_count=1)
+        question, reply = message_rows.open_turn(self.connection, place.persona, said, "model", RUN)
+        self.past += [Said(row.id, place.thread, question.id, self.now) for row in (question, reply)]
+        self.streaming.append(reply)
+        if at_once:
+            self._land(reply)
+
+    @precondition(lambda self: self.streaming)
+    @rule(data=st.data())
+    def land_a_reply(self, data: st.DataObject) -> None:
+        self._land(data.draw(st.sampled_from(self.streaming)))
+
+    @precondition(lambda self: self.streaming)
+    @rule(data=st.data())
+    def use_a_tool_in_a_running_turn(self, data: st.DataObject) -> None:
+        reply = data.draw(st.sampled_from(self.streaming))
+        self._insert(Place(reply.persona, reply.thread_id), self.now, role="tool_result", turn=reply.turn_id)
+
+    @rule(
+        place=SOMEWHERE,
+        age=st.timedeltas(timedelta(days=-2), timedelta(days=9)),
+        digits=st.sampled_from((0, 3, 6)),
+    )
+    def put_a_row_in_by_plain_sql(self, place: Place, age: timedelta, digits: int) -> None:
+        text = written(self.now - age, digits)
+        cursor = self.connection.execute(
+            "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES (?, ?, 'user', 'by hand', ?)",
+            (place.persona, place.thread, text),
+        )
+        row = int(cursor.lastrowid or 0)
+        self.past.append(Said(row, place.thread, row, datetime.fromisoformat(text)))
+
+    @rule()
+    def die_and_start_again(self) -> None:
+        waiting = len(self.streaming)
+        assert len(orphans.mend(self.connection, lambda _run: False, self.now).interrupted) == waiting
+        self.streaming.clear()
+
+    # What is done
+
+    @rule(persona=SOMEBODY)
+    def clear(self, persona: str) -> None:
+        self._do(NewOperation(persona, Clear(), self.now))
+
+    @rule(place=SOMEWHERE, data=st.data())
+    def edit(self, place: Place, data: st.DataObject) -> None:
+        kept = self._draw_members(data, [place])
+        reworded = [self._introduced(place) for _ in range(data.draw(st.integers(0, 2)))]
+        members = tuple(data.draw(st.permutations(kept + reworded)))
+        after = data.draw(st.just(self._newest_row()) | st.integers(0, self._newest_row()))
+        self._do(NewOperation(place.persona, Edit(), self.now, place.thread, after, members))
+
+    @rule(persona=SOMEBODY, data=st.data())
+    def restore(self, persona: str, data: st.DataObject) -> None:
+        places = [place for place in PLACES if place.persona == persona]
+        kept = self._draw_members(data, places)
+        missing = [self._introduced(place) for place in places if data.draw(st.booleans())]
+        self._do(NewOperation(persona, Restore(), self.now, members=(*kept, *missing)))
+
+    @rule(data=st.data())
+    def restore_each_thread_with_rows_of_any(self, data: st.DataObject) -> None:
+        drawn = [self._draw_members(data, [*PLACES[:2]]) for _ in PLACES[:2]]
+        threads = tuple((place.thread, len(rows)) for place, rows in zip(PLACES, drawn, strict=False))
+        members = tuple(row for rows in drawn for row in rows)
+        self._do(NewOperation("chorus", Restore(threads=threads), self.now, members=members))
+
+    @rule(there=st.sampled_from(((0, 1), (1, 0))))
+    def fork(self, there: tuple[int, int]) -> None:
+        """Give a thread the view of another one, as it is when a thread is opened by a fork."""
+        origin, forked = (PLACES[index] for index in there)
+        members = tuple(self._expected(origin))
+        act = Fork(origin=origin.thread, origin_number=origin.thread)
+        self._do(NewOperation(origin.persona, act, self.now, forked.thread, members=members))
+        assert self._seen(forked) == list(members)
+
+    @rule(place=SOMEWHERE, data=st.data())
+    def keep(self, place: Place, data: st.DataObject) -> None:
+        members = tuple(self._draw_members(data, [place]))
+        self._do(NewOperation(place.persona, Keep(), self.now, place.thread, members=members))
+
+    @rule(place=SOMEWHERE, data=st.data())
+    def retry(self, place: Place, data: st.DataObject) -> None:
+        visible = [row for row in self._within_reach(place) if row.id in self._expected(place)]
+        answered = sorted({row.turn for row in visible if row.id != row.turn})
+        if not answered:
+            return
+        turn = data.draw(st.sampled_from(answered))
+        old = frozenset(row.id for row in visible if row.turn == turn and row.id != turn)
+        deed = self._do(NewOperation(place.persona, Retry(old), self.now, place.thread))
+        self._insert(place, self.now, turn=turn, introduced_by=deed.id)
+
+    @rule(place=SOMEWHERE, act=st.sampled_from((Fold(), Flash())))
+    def let_something_happen_by_itself(self, place: Place, act: Fold | Flash) -> None:
+        thread = place.thread if isinstance(act, Fold) else None
+        self._do(NewOperation(place.persona, act, self.now, thread, automatic=True))
+
+    @rule(persona=SOMEBODY, hours=st.sampled_from((1, 2, 8, 24, 168)))
+    def set_the_window(self, persona: str, hours: int) -> None:
+        self._do(NewOperation(persona, Window(self.hours[persona], hours), self.now))
+        self.hours[persona] = hours
+
+    # What is taken back
+
+    @rule(place=SOMEWHERE)
+    def undo_the_newest(self, place: Place) -> None:
+        deed = naive_undoable(self.past, place)
+        if deed is not None:
+            self._reverse(Undo, deed)
+
+    @rule(place=SOMEWHERE, data=st.data())
+    def undo_by_number(self, place: Place, data: st.DataObject) -> None:
+        deeds = standing(deeds_of(self.past, place))
+        if deeds:
+            self._reverse(Undo, data.draw(st.sampled_from(deeds)))
+
+    @rule(place=SOMEWHERE, data=st.data())
+    def undo_a_turn(self, place: Place, data: st.DataObject) -> None:
+        rows = {row.turn for row in self._within_reach(place) if row.id in self._expected(place)}
+        if rows:
+            turn = data.draw(st.sampled_from(sorted(rows)))
+            self._do(NewOperation(place.persona, Undo(Subject(turn_id=turn)), self.now, place.thread))
+
+    @rule(place=SOMEWHERE)
+    def redo(self, place: Place) -> None:
+        undo = naive_redoable(self.past, place)
+        if undo is None or undo.subject is None:
+            return
+        what, number = undo.subject
+        if what == "turn":
+            self._do(NewOperation(place.persona, Redo(Subject(turn_id=number)), self.now, undo.thread))
+        else:
+            self._reverse(Redo, next(deed for deed in deeds_of(self.past, place) if deed.id == number))
+
+    def _within_reach(self, place: Place) -> list[Said]:
+        return [*said_in(self.past, place.thread), *said_elsewhere(self.past, place)]
+
+    # What time does
+
+    @rule(
+        elapsed=st.sampled_from(
+            (
+                timedelta(microseconds=1),
+                timedelta(minutes=1),
+                timedelta(minutes=10),
+                timedelta(hours=1),
+                timedelta(hours=7, minutes=59, seconds=59, microseconds=999_999),
+                timedelta(hours=8),
+                timedelta(days=1),
+                timedelta(days=7),
+            )
+        )
+    )
+    def let_time_pass(self, elapsed: timedelta) -> None:
+        self.now += elapsed
+
+    @rule(elapsed=st.timedeltas(timedelta(0), timedelta(days=2)))
+    def set_the_clock_back(self, elapsed: timedelta) -> None:
+        self.now -= elapsed
+
+    # What always holds
+
+    @invariant()
+    def the_view_is_what_the_definitions_say(self) -> None:
+        for place in PLACES:
+            seen = self._seen(place)
+            assert seen == self._expected(place)
+            assert len(seen) == len(set(seen))
+
+    @invariant()
+    def the_rows_within_reach_are_enough(self) -> None:
+        everything = message_rows.rows(self.connection, range(1, self._newest_row() + 1))
+        for place in PLACES:
+            operations = operation_rows.all_of(self.connection, place.persona, place.thread)
+            whole = view(
+                everything,
+                journal.thread_journal(place.thread, operations),
+                cutoff(self.now, self.hours[place.persona]),
+            )
+            assert [row.id for row in whole.messages] == self._seen(place)
+
+    @invariant()
+    def each_message_is_in_view_or_left_out_once_and_for_the_reason_that_holds(self) -> None:
+        for place in PLACES:
+            since = cutoff(self.now, self.hours[place.persona])
+            seen = view_in(self.connection, place.persona, place.thread, since)
+            known = {row.id for row in (*seen.messages, *seen.taken_back)}
+            assert len(known) == len(seen.messages) + len(seen.taken_back)
+            empty = {id_ for (id_,) in self.connection.execute("SELECT id FROM messages WHERE content = ''")}
+            others = [row for row in self._within_reach(place) if row.id not in known | empty]
+            expected = Counter(naive_reason(row, self.past, place, since) for row in others)
+            found = count_outside(self.connection, place.persona, place.thread, seen)
+            assert {reason: each.messages for reason, each in found.items()} == expected
+            rows = message_rows.rows(self.connection, range(1, self._newest_row() + 1))
+            operations = operation_rows.all_of(self.connection, place.persona, place.thread)
+            within_reach = {row.id for row in self._within_reach(place)}
+            in_thread = [row for row in rows if row.id in within_reach]
+            assert Counter(reasons_outside(place.thread, in_thread, operations, seen).values()) == expected
+
+    @invariant()
+    def undo_and_redo_find_what_is_next(self) -> None:
+        for place in PLACES:
+            operations = operation_rows.all_of(self.connection, place.persona, place.thread)
+            newest_turn = message_rows.newest_turn_id(self.connection, place.thread)
+            assert number(journal.undoable(operations)) == number(naive_undoable(self.past, place))
+            assert number(journal.redoable(operations, newest_turn)) == number(naive_redoable(self.past, place))
+
+    @invariant()
+    def undoing_everything_is_as_if_nothing_had_been_done(self) -> None:
+        self.connection.execute("SAVEPOINT trial")
+        for place in PLACES:
+            self._undo_everything(place)
+            assert self._seen(place) == untouched_view(self.past, place, self.now, self.hours[place.persona])
+        self._end_trial()
+
+    @invariant()
+    def a_clear_empties_every_view_of_the_persona(self) -> None:
+        self.connection.execute("SAVEPOINT trial")
+        for persona in PERSONAS:
+            operation_rows.introduce(self.connection, NewOperation(persona, Clear(), self.now))
+        assert [self._seen(place) for place in PLACES] == [[], [], []]
+        self._end_trial()
+
+    @invariant()
+    def the_log_and_the_journal_only_grow(self) -> None:
+        running = {reply.id for reply in self.streaming}
+        rows = {row[0]: row for row in self.connection.execute("SELECT * FROM messages WHERE status <> 'streaming'")}
+        assert {id_: rows.get(id_) for id_ in self.rows_seen} == self.rows_seen
+        operations = self.connection.execute("SELECT * FROM operations").fetchall()
+        assert operations[: len(self.operations_seen)] == self.operations_seen
+        assert len(rows) + len(running) == len([event for event in self.past if isinstance(event, Said)])
+        self.rows_seen, self.operations_seen = rows, operations
+
+
+def test_the_view_is_what_the_definitions_say() -> None:
+    with registered():
+        run_state_machine_as_test(ViewMachine, settings=settings(max_examples=10, stateful_step_count=40))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_view_is_what_the_definitions_say_through_long_stories() -> None:
+    long = settings(max_examples=150, stateful_step_count=80)
+    with registered():
+        run_state_machine_as_test(ViewMachine, settings=long)

@@ -1,0 +1,49 @@
+"""Which message the requests of a conversation begin with, while older ones have no room in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.context.rules.plan import RequestPlan
+from chorus_cli.context.service.prefix import Prefixes
+from chorus_cli.log.rules.messages import Message, Role
+from chorus_cli.models.rules.request import ModelRequest
+from tests.fakes import START
+
+if TYPE_CHECKING:
+    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from tests.world import World
+
+OLD, NEW = (Message(id_, "chorus", 1, id_, Role.USER, "hello", START) for id_ in (1, 3))
+
+
+async def snapshot_of(world: World) -> ContextSnapshot:
+    return await world.context.snapshot(world.focus.target(), world.clock.now())
+
+
+def sending(snapshot: ContextSnapshot, *sent: Message, without: tuple[Message, ...] = ()) -> RequestPlan:
+    return RequestPlan(snapshot, ModelRequest("", ()), sent, None, 0, 0, without)
+
+
+async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> None:
+    held, here = Prefixes(), await snapshot_of(world)
+    for plan, first in (
+        (sending(here, OLD, NEW), None),
+        (sending(here, NEW, without=(OLD,)), 3),
+        (sending(here, OLD, NEW), None),
+        (sending(here, NEW, without=(OLD,)), 3),
+        (sending(here, without=(OLD, NEW)), None),
+    ):
+        held.hold(plan, START)
+        assert held.request_start(here.target, START, 0).first_message_id == first
+
+
+async def test_each_conversation_has_a_beginning_of_its_own(world: World) -> None:
+    held, here = Prefixes(), await snapshot_of(world)
+    held.hold(sending(here, NEW, without=(OLD,)), START)
+    target = replace(here.target, thread_id=here.target.thread_id + 1)
+    elsewhere = replace(here, frame=replace(here.frame, target=target))
+    assert held.request_start(elsewhere.target, START, 0).first_message_id is None
+    held.hold(sending(elsewhere, OLD), START)
+    assert held.request_start(here.target, START, 0).first_message_id == NEW.id

@@ -1,0 +1,142 @@
+"""While requests begin alike for a provider's cache, whatever shows or changes the context begins there too."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.turns.folding.long_talk import facts
+
+if TYPE_CHECKING:
+    from tests.fakes import FakeClock
+    from tests.turns.folding.long_talk import Talk
+    from tests.world import World
+
+_EARLY, _LATE = ["early", "ok"], ["late", "ok"]
+
+
+@pytest.fixture
+async def world_at_the_edge(world: World) -> World:
+    """An early turn has left the window of eight hours by the clock, but not that of the last request."""
+    await world.say("early")
+    world.clock.advance(timedelta(hours=7, minutes=59))
+    await world.say("late")
+    world.clock.advance(timedelta(minutes=2))
+    return world
+
+
+async def _asked_after(world: World, line: str = "") -> list[str]:
+    if line:
+        await world.told(line)
+    await world.say("and now?")
+    return [content.split("\n\n")[-1] for _, content in world.asked()]
+
+
+async def test_a_request_begins_where_the_last_one_did(world_at_the_edge: World) -> None:
+    assert (await _asked_after(world_at_the_edge))[:4] == [*_EARLY, *_LATE]
+
+
+@pytest.mark.parametrize("line", ["/new", "/context 4h", "/undo"])
+async def test_whatever_is_done_to_the_context_lets_the_window_slide(world_at_the_edge: World, line: str) -> None:
+    assert "early" not in await _asked_after(world_at_the_edge, line)
+
+
+async def test_five_minutes_of_silence_let_the_window_slide(world_at_the_edge: World) -> None:
+    world_at_the_edge.clock.advance(timedelta(minutes=4))
+    assert "early" not in await _asked_after(world_at_the_edge)
+
+
+async def test_another_reply_is_asked_for_with_what_the_first_one_saw(world_at_the_edge: World) -> None:
+    async for _ in world_at_the_edge.conversation.retry(world_at_the_edge.focus.target()):
+        pass
+    assert await world_at_the_edge.seen() == [*_EARLY, *_LATE]
+
+
+async def test_the_editor_shows_what_would_be_sent(world_at_the_edge: World) -> None:
+    editing = world_at_the_edge.services.editing.context
+    opened = await editing.open(world_at_the_edge.focus.target())
+    assert [entry.block.body for entry in opened.sheet.context] == await world_at_the_edge.seen() == [*_EARLY, *_LATE]
+
+
+async def test_a_session_holds_what_would_be_sent(world_at_the_edge: World) -> None:
+    world_at_the_edge.model.say("A summary.")
+    assert (await world_at_the_edge.told("/context save edge")).startswith("Saved session")
+    await world_at_the_edge.told("/new")
+    await world_at_the_edge.told("/context restore 2026-02-12_edge")
+    assert await world_at_the_edge.seen() == [*_EARLY, *_LATE]
+
+
+async def test_a_picture_of_the_window_begins_where_it_does(world_at_the_edge: World) -> None:
+    state = await world_at_the_edge.window.state()
+    assert world_at_the_edge.clock.now() - state.since == timedelta(hours=8, minutes=2)
+
+
+async def test_what_an_edit_put_in_is_said_to_have_left_when_it_has(world: World) -> None:
+    await world.say("one")
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Human: one", "Human: other words")))
+    await world.told("/context edit")
+    world.clock.advance(timedelta(hours=7, minutes=58))
+    heard: list[tuple[bool, bool]] = []
+    for minutes in (0, 3, 3, 6, 3):
+        world.clock.advance(timedelta(minutes=minutes))
+        notices = await world.notices("and now?")
+        is_sent = any("other words" in content for _, content in world.asked())
+        heard.append((is_sent, any("have left the 8h window" in notice for notice in notices)))
+    assert heard == [(True, False), (True, False), (True, False), (False, True), (False, False)]
+
+
+async def test_a_session_goes_on_after_a_silence_although_the_windows_of_its_threads_begin_apart(world: World) -> None:
+    await world.say("in the first thread")
+    await world.told("/thread new")
+    world.clock.advance(timedelta(hours=7, minutes=57, seconds=30))
+    sessions = []
+    for text in ("in the second", "there again"):
+        await world.say(text)
+        world.clock.advance(timedelta(seconds=70))
+        world.model.say("A summary.")
+        sessions.append(await world.sessions.saving.save_idle(world.focus.target(), ""))
+        world.clock.advance(timedelta(seconds=50))
+    assert [saved and saved.row.message_count for saved in sessions] == [4, 6]
+
+
+async def test_a_summary_serves_the_request_that_it_was_written_for_and_those_that_follow(
+    talk: Talk, clock: FakeClock
+) -> None:
+    await talk.say(*facts(6))
+    clock.advance(timedelta(hours=7, minutes=58))
+    for fact in facts(3, 6):
+        await talk.say(fact)
+        clock.advance(timedelta(minutes=3))
+        assert "f0!" in talk.last_request()
+    assert len(talk.summaries()) == 1
+
+
+@pytest.mark.parametrize(
+    ("back", "is_kept"),
+    [(timedelta(seconds=20), True), (timedelta(hours=1), True), (timedelta(hours=1, seconds=1), False)],
+)
+async def test_a_clock_set_back_a_little_leaves_the_window_and_its_summary(
+    talk: Talk, clock: FakeClock, back: timedelta, *, is_kept: bool
+) -> None:
+    await talk.say("old!")
+    clock.advance(timedelta(hours=8))
+    await talk.say(*facts(9))
+    before = await talk.summary()
+    clock.advance(-back)
+    assert "old!" not in before
+    assert (await talk.summary() == before) is is_kept
+    await talk.say("next!")
+    assert ("old!" in talk.last_request()) is not is_kept
+    assert "f0!" in talk.last_request()
+
+
+async def test_a_clock_set_back_again_and_again_does_not_shorten_the_window(world: World) -> None:
+    await world.say("early")
+    world.clock.advance(timedelta(hours=10))
+    await world.say("late")
+    for _ in range(4):
+        world.clock.advance(timedelta(minutes=-55))
+        await world.say("and now?")
+    assert (await world.seen())[:2] == ["early", "ok"]

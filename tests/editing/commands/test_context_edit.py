@@ -1,0 +1,270 @@
+"""``/context edit``: the context after an edited text, on a real store."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.editing.service.context import OvertakenError
+from chorus_cli.framework.replies import plain
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from tests.editing.commands.edited_texts import LINE, changing, replacing, without
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.world import World
+
+
+async def test_the_history_and_the_context_are_laid_out_with_a_line_between(turns: World) -> None:
+    await turns.told("/new")
+    await turns.say("Fresh")
+    await turns.told("/context edit")
+    (text,) = turns.editor.shown
+    above, below = text.split(LINE)
+    assert [line.partition("] ")[2] for line in above.splitlines() if line.startswith("[")] == [
+        "Human: A1",
+        "chorus: B1",
+        "Human: A2",
+        "chorus: B2",
+        "Human: A3",
+        "chorus: B3",
+    ]
+    assert "Human: Fresh" in below
+
+
+async def test_deleted_messages_leave_and_the_rest_is_sent_with_nothing_else(turns: World) -> None:
+    turns.editor.enqueue(without("B1", "A2"))
+    assert await turns.told("/context edit") == "Context edited: 4 messages (2 left out). /undo reverts."
+    assert await turns.seen() == ["A1", "B2", "A3", "B3"]
+    await turns.say("Next")
+    assert [content for _, content in turns.asked()] == ["A1", "B2", "A3", "B3", "Next"]
+    for _ in range(2):
+        await turns.told("/undo")
+    assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
+
+
+async def test_unchanged_messages_keep_their_rows(turns: World) -> None:
+    before = await turns.log()
+    turns.editor.enqueue(without("A2"))
+    await turns.told("/context edit")
+    assert await turns.log() == before
+
+
+async def test_a_reworded_message_is_sent_reworded_and_the_original_stays_in_the_log(turns: World) -> None:
+    turns.editor.enqueue(replacing("Human: A2", "Human: A2, but better"))
+    await turns.told("/context edit")
+    assert await turns.seen() == ["A1", "B1", "A2, but better", "B2", "A3", "B3"]
+    assert "A2" in [message.content for message in await turns.log()]
+    turns.editor.enqueue(None)
+    await turns.told("/context edit")
+    assert turns.editor.shown[-1].count("Human: A2") == 1
+    await turns.told("/undo")
+    assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
+    turns.editor.enqueue(None)
+    await turns.told("/context edit")
+    assert turns.editor.shown[-1].count("Human: A2") == 1
+
+
+async def test_the_line_moved_up_or_deleted_brings_older_messages_in(turns: World) -> None:
+    await turns.told("/new")
+    turns.editor.enqueue(replacing(LINE + "\n", ""))
+    assert await turns.told("/context edit") == "Context edited: 6 messages. /undo reverts."
+    assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
+
+
+async def test_messages_from_before_a_clear_never_come_back_by_widening(turns: World) -> None:
+    await turns.told("/new")
+    await turns.say("Fresh")
+    turns.editor.enqueue(replacing("Human: Fresh", "Human: Fresher"))
+    await turns.told("/context edit")
+    await turns.told("/context 168h")
+    assert await turns.seen() == ["Fresher", "ok"]
+
+
+async def test_what_is_not_shown_stays_as_it_was(turns: World) -> None:
+    turns.clock.advance(timedelta(hours=2))
+    turns.model.say("B4")
+    await turns.say("A4")
+    turns.editor.enqueue(without("A4"))
+    assert await turns.told("/context edit 1h") == "Context edited: 7 messages (1 left out). /undo reverts."
+    assert "A1" not in turns.editor.shown[-1]
+    assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3", "B4"]
+
+
+async def test_edited_members_leave_together_when_the_window_has_passed(turns: World) -> None:
+    turns.clock.advance(timedelta(hours=7))
+    turns.editor.enqueue(without("A2"))
+    await turns.told("/context edit")
+    turns.clock.advance(timedelta(hours=7, minutes=59))
+    assert await turns.seen() == ["A1", "B1", "B2", "A3", "B3"]
+    turns.clock.advance(timedelta(minutes=2))
+    assert await turns.seen() == []
+    gone = "The 5 messages of the edit have left the 8h window. /context 9h brings them back."
+    (notice,) = await turns.focus.notices()
+    assert "the 8h window holds 0 of 5 messages. /context 9h brings them back." in notice
+    assert await turns.notices("Hello?") == [gone]
+    assert await turns.notices("Hello again?") == []
+    await turns.told("/context 9h")
+    assert (await turns.seen())[:5] == ["A1", "B1", "B2", "A3", "B3"]
+
+
+async def test_messages_that_arrive_meanwhile_follow_the_edited_ones(turns: World) -> None:
+    editing = turns.services.editing.context
+    opened = await editing.open(turns.focus.target())
+    await turns.say("Meanwhile")
+    assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
+    assert await turns.seen() == ["A1", "B1", "A two", "B2", "A3", "B3", "Meanwhile", "ok"]
+
+
+async def test_a_reply_still_running_when_the_editor_opens_follows_too(turns: World) -> None:
+    may_end = asyncio.Event()
+    turns.model.enqueue(TextDelta("B"), may_end, TextDelta("4"), ReplyEnd("stop"))
+    turn = asyncio.create_task(turns.say("A4"))
+    await turns.log_row_with_status(7, Status.STREAMING)
+    editing = turns.services.editing.context
+    opened = await editing.open(turns.focus.target())
+    assert "A4" not in opened.sheet.text
+    may_end.set()
+    await turn
+    assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
+    assert await turns.seen() == ["A1", "B1", "A two", "B2", "A3", "B3", "A4", "B4"]
+
+
+async def test_a_retry_or_an_undo_meanwhile_is_not_overwritten(turns: World) -> None:
+    editing = turns.services.editing.context
+    opened = await editing.open(turns.focus.target())
+    turns.model.say("B3 again")
+    _ = [event async for event in turns.conversation.retry(turns.focus.target())]
+    with pytest.raises(OvertakenError):
+        await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two"))
+    assert (await turns.seen())[-1] == "B3 again"
+
+
+async def give_to(turns: World, run: str) -> None:
+    """Let the reply in progress be one that the process ``run`` writes."""
+    await turns.store.write(lambda log: log.execute("UPDATE messages SET run = ? WHERE status = 'streaming'", (run,)))
+
+
+async def test_while_a_retry_runs_the_context_cannot_be_edited(turns: World) -> None:
+    may_end = asyncio.Event()
+    turns.model.enqueue(TextDelta("B"), may_end, TextDelta("3!"), ReplyEnd("stop"))
+
+    async def retry() -> None:
+        _ = [event async for event in turns.conversation.retry(turns.focus.target())]
+
+    running = asyncio.create_task(retry())
+    await turns.log_row_with_status(6, Status.STREAMING)
+    here = "The last message of thread #1 is being answered again here; /thread 1 shows the reply."
+    elsewhere = "A reply is being written by another Chorus."
+    assert await turns.told("/context edit") == f"{here} Edit the context when it is done."
+    await give_to(turns, "other-run")
+    assert await turns.told("/context edit") == f"{elsewhere} Edit the context when it is done."
+    await give_to(turns, "this-run")
+    may_end.set()
+    await running
+    assert (await turns.seen())[-1] == "B3!"
+
+
+async def test_what_is_not_shown_stays_in_its_place(turns: World) -> None:
+    """An older message that was written in by hand stands behind younger ones."""
+    added = "--- end of messages ---"
+    old = "[2026-02-01 08:00:00] Human: Long ago\n\n"
+    turns.editor.enqueue(replacing(added, old + added))
+    await turns.told("/context edit")
+    assert (await turns.seen())[-1] == "Long ago"
+    turns.editor.enqueue(replacing("Human: A1", "Human: A one"))
+    await turns.told("/context edit 1h")
+    assert await turns.seen() == ["A one", "B1", "A2", "B2", "A3", "B3", "Long ago"]
+
+
+async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_text_is_kept(turns: World) -> None:
+    editing = turns.services.editing.context
+    opened = await editing.open(turns.focus.target())
+    await turns.told("/new")
+    with pytest.raises(OvertakenError):
+        await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two"))
+    assert await turns.seen() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reply"),
+    [
+        (None, "Nothing was changed."),
+        ("", "Nothing was changed: the saved text is empty."),
+        (without("A", "B"), "Nothing was changed: the text has no messages left. /new empties the context."),
+        (changing(lambda text: text + "\n"), "Nothing was changed: the context is the same as before."),
+    ],
+)
+async def test_endings_that_change_nothing_say_so(turns: World, change: Callable[[Path], object], reply: str) -> None:
+    turns.editor.enqueue(change)
+    assert await turns.told("/context edit") == reply
+    assert await turns.journal.entries(turns.focus.target()) == []
+
+
+async def test_a_text_that_cannot_be_read_is_told_with_its_line_and_edited_again(turns: World) -> None:
+    turns.editor.enqueue(replacing("Human: A2", "Humn: A2"))
+    question = await turns.asked_back("/context edit")
+    assert "line" in question.text
+    assert "Edit again?" in question.text
+    turns.editor.enqueue(replacing("Humn: A2", "Human: A2!"))
+    assert plain(await question.confirmed()) == "Context edited: 6 messages (1 reworded). /undo reverts."
+    assert await turns.seen() == ["A1", "B1", "A2!", "B2", "A3", "B3"]
+
+
+async def test_the_editor_is_opened_where_the_context_starts_and_again_where_the_mistake_is(turns: World) -> None:
+    await turns.told("/new")
+    await turns.say("Fresh")
+    turns.editor.enqueue(replacing("Human: Fresh", "Humn: Fresh"))
+    question = await turns.asked_back("/context edit")
+    turns.editor.enqueue(replacing("Humn: Fresh", "Human: Fresher"))
+    await question.confirmed()
+    start, mistake = turns.editor.lines
+    assert start is not None
+    assert mistake is not None
+    assert turns.editor.shown[0].splitlines()[start - 1] == LINE.strip()
+    assert turns.editor.shown[1].splitlines()[mistake - 1].endswith("Humn: Fresh")
+    assert f"Line {mistake}: " in question.text
+
+
+@pytest.mark.parametrize("complaint", ["", "nano ended with status 1."])
+async def test_an_edit_that_is_not_used_is_kept_or_discarded(turns: World, complaint: str) -> None:
+    for _ in range(2):
+        turns.editor.enqueue(replacing("Human: A2", "Humn: A2"), complaint=complaint)
+    kept, discarded = [await turns.asked_back("/context edit") for _ in range(2)]
+    assert plain(kept.declined) == f"The context is unchanged; your text is kept in {turns.editor.opened[0]}."
+    assert discarded.discarded is not None
+    assert plain(await discarded.discarded()) == "The context is unchanged; your edit was discarded."
+    assert [path.exists() for path in turns.editor.opened] == [True, False]
+    assert await turns.journal.entries(turns.focus.target()) == []
+
+
+async def test_new_messages_can_be_written_by_hand(turns: World) -> None:
+    added = "[2026-02-12 14:00:00] chorus: Once upon a time\n\n"
+    turns.editor.enqueue(replacing(LINE + "\n", LINE + "\n" + added))
+    await turns.told("/context edit")
+    assert (await turns.seen())[0] == "Once upon a time"
+    await turns.say("Go on")
+    assert turns.asked()[1] == ("assistant", "Once upon a time")
+
+
+async def test_an_edit_concerns_only_its_thread(turns: World) -> None:
+    await turns.told("/thread new")
+    await turns.say("Elsewhere")
+    turns.editor.enqueue(without("ok"))
+    await turns.told("/context edit")
+    assert await turns.seen() == ["Elsewhere"]
+    await turns.told("/thread 1")
+    assert len(await turns.seen()) == 6
+
+
+async def test_a_retried_reply_is_shown_once(turns: World) -> None:
+    turns.model.say("B3 again")
+    _ = [event async for event in turns.conversation.retry(turns.focus.target())]
+    await turns.told("/context edit")
+    assert turns.editor.shown[-1].count("chorus: B3") == 1

@@ -1,0 +1,60 @@
+"""Texts for editing messages, and the edits read from them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from hypothesis import strategies as st
+
+from chorus_cli.editing.rules.format import parse
+from chorus_cli.editing.rules.matching import ContextEdit, Kept, Sheet, laid_out, matched
+from chorus_cli.log.rules.messages import Message, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.editing.rules.matching import Member
+
+NOON = datetime(2026, 2, 12, 12, 0, 0, 123456, tzinfo=UTC)
+BERLIN = ZoneInfo("Europe/Berlin")
+ZONES = st.sampled_from([UTC, BERLIN, ZoneInfo("Asia/Kathmandu"), timezone(timedelta(hours=-11, seconds=7)), None])
+MOMENTS = st.datetimes(datetime(1000, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))  # noqa: DTZ001 - UTC is said
+CALL = json.dumps([{"id": "a", "type": "function", "function": {"name": "search", "arguments": '{"q": "ring"}'}}])
+
+
+def said(id_: int, content: str, seconds: float = 0, role: Role = Role.USER) -> Message:
+    return Message(id_, "frodo", 1, id_, role, content, NOON + timedelta(seconds=seconds))
+
+
+def call(id_: int, name: str, seconds: float = 0) -> Message:
+    return said(id_, "", seconds, Role.TOOL_USE)._replace(turn_id=1, tool_calls=CALL, tool_call_id=name)
+
+
+def result(id_: int, name: str, content: str = "three\nhits", seconds: float = 0) -> Message:
+    return said(id_, content, seconds, Role.TOOL_RESULT)._replace(turn_id=1, tool_call_id=name)
+
+
+def sheet_of(before: Sequence[Message], context: Sequence[Message]) -> Sheet:
+    return laid_out("Frodo", before, context, UTC)
+
+
+def edited(sheet: Sheet, *changes: tuple[str, str]) -> ContextEdit:
+    """Replace each text, which must occur once, and return the edit."""
+    text = sheet.text
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return matched(parse(text, sheet.name), sheet)
+
+
+def kept(*ids: int) -> tuple[Member, ...]:
+    return tuple(map(Kept, ids))
+
+
+QUESTION, ANSWER, THANKS = said(3, "Where?", 10), said(4, "There.", 11, Role.ASSISTANT), said(5, "Thanks!", 20)
+OLD = said(1, "Long ago", -100)
+OLD_ANSWER = said(2, "and far away", -99, Role.ASSISTANT)
+TALK = sheet_of([OLD, OLD_ANSWER], [QUESTION, ANSWER, THANKS])

@@ -1,0 +1,125 @@
+"""The user's own commands: Markdown files that are typed as commands and sent as messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.text.templates import template_of
+from chorus_cli.framework.command_line import completions, resolve
+from chorus_cli.threads.service.running_turn import RunningTurn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.world import World
+
+
+@pytest.fixture
+def shared(world: World) -> Path:
+    folder = world.folder / "commands"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def of_persona(world: World) -> Path:
+    folder = world.personas.folder / "chorus" / "commands"
+    folder.mkdir()
+    return folder
+
+
+async def sent(world: World, line: str) -> str:
+    """Type a line and return the message that the model was sent."""
+    turn = await resolve(world.services.registry, line, world.clock.now()).run(world.services)
+    assert isinstance(turn, RunningTurn)
+    await turn.over()
+    return world.asked()[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("template", "line", "message"),
+    [
+        ("Explain $ARGUMENTS in one line.", "/explain don't panic", "Explain don't panic in one line."),
+        ("$ARGUMENTS? $ARGUMENTS!", "/explain  why", "why? why!"),
+        ("Explain this.", "/explain", "Explain this."),
+        ("Explain this.", "/explain monads", "Explain this.\n\nmonads"),
+        ("Explain $ARGUMENTS", "/expl x", "Explain x"),
+        ("---\ndescription: Explains\n---\n\nExplain $ARGUMENTS\r\n", "/EXPLAIN x", "Explain x"),
+    ],
+    ids=["in its place", "twice", "without", "at the end", "by a beginning", "with front matter"],
+)
+async def test_a_template_is_sent_with_the_text_after_its_name(
+    world: World, shared: Path, template: str, line: str, message: str
+) -> None:
+    (shared / "explain.md").write_text(template)
+    assert await sent(world, line) == message
+
+
+async def test_files_that_a_template_names_are_attached(
+    world: World, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("Buy milk.")
+    (shared / "plan.md").write_text("Plan my day by @notes.txt, not by @nothing.")
+    assert await sent(world, "/plan") == "Plan my day by @notes.txt, not by @nothing."
+    assert [each.name for each in world.model.requests[-1].messages[-1].attachments] == ["notes.txt"]
+    assert [each.name for each in (await world.log())[0].attachments] == ["notes.txt"]
+
+
+async def test_those_of_a_persona_take_precedence_and_are_of_it_alone(
+    world: World, shared: Path, of_persona: Path
+) -> None:
+    (shared / "hi.md").write_text("Hi all.")
+    (of_persona / "hi.md").write_text("Hi you.")
+    assert await sent(world, "/hi") == "Hi you."
+    (of_persona / "hi.md").unlink()
+    assert await sent(world, "/hi") == "Hi all."
+    (shared / "hi.md").unlink()
+    assert "There is no command '/hi'" in await world.told("/hi")
+
+
+async def test_they_are_listed_explained_and_completed(world: World, shared: Path) -> None:
+    (shared / "explain.md").write_text('---\ndescription: "Explains a word"\n---\nExplain $ARGUMENTS')
+    (shared / "hello.md").write_text("# Say hello\nto me")
+    menu = await world.told("/help")
+    assert "/explain [text]" in menu
+    assert "Explains a word" in menu
+    assert "Say hello" in menu
+    assert "Explain $ARGUMENTS" in await world.told("/help explain")
+    offered = completions(world.services.registry, world.services, "/expl").candidates
+    assert [(each.text, each.description) for each in offered] == [("/explain", "Explains a word")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "flaw"),
+    [
+        ("new.md", b"x", "/new is a command of Chorus; rename the file"),
+        ("Two words.md", b"x", "its name may have letters from a to z, digits, hyphens and underscores"),
+        ("blank.md", b" \n", "it is empty"),
+        ("latin.md", b"\xe9", "it is not UTF-8"),
+        ("big.md", b"x" * 1_000_001, "it has over 1 MB"),
+    ],
+)
+async def test_a_file_that_cannot_be_a_command_is_told_once(
+    world: World, shared: Path, name: str, content: bytes, flaw: str
+) -> None:
+    (shared / name).write_bytes(content)
+    own = world.services.own_commands
+    assert own.new_flaws("chorus") == [f"{shared / name} is not used as a command: {flaw}."]
+    assert own.new_flaws("chorus") == []
+
+
+async def test_a_word_that_only_leads_to_a_command_may_be_a_name(world: World, shared: Path) -> None:
+    (shared / "history.md").write_text("Tell me the history of Rome.")
+    assert await sent(world, "/history") == "Tell me the history of Rome."
+
+
+async def test_a_template_that_has_only_a_place_needs_text(world: World, shared: Path) -> None:
+    (shared / "say.md").write_text("$ARGUMENTS")
+    assert await world.told("/say") == "/say needs text. Its template has nothing else."
+
+
+def test_front_matter_that_is_not_closed_is_text() -> None:
+    assert template_of("a", "---\ndescription: x\nyes").body == "---\ndescription: x\nyes"

@@ -1,0 +1,250 @@
+"""Exports in archives, folders and single files: found by content, read shard by shard, and never unpacked."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.files import json_exports
+from chorus_cli.imports.files.archive import Archive
+from chorus_cli.imports.files.detection import FORMATS, sources
+from chorus_cli.imports.files.source import Opening
+from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
+from tests.imports.rules.exports import chatgpt, chatgpt_node, check, claude, claude_message, said, web, web_message
+
+if TYPE_CHECKING:
+    from chorus_cli.imports.files.source import Format, Source
+
+PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_ab1"}
+LOOK = {"content_type": "multimodal_text", "parts": ["look", PICTURE]}
+CHATGPT = chatgpt(chatgpt_node("a", None, "user", LOOK), chatgpt_node("b", "a", "assistant", "I see."))
+CLAUDE = claude(claude_message("a", None, "human", "hello"))
+OTHER, EMPTY = ("", "entry that is no conversation"), ("", "conversation without messages")
+WEB = web(web_message("a", None, "user", "hello"))
+
+
+def zipped(path: Path, files: dict[str, Any]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as into:
+        for name, content in files.items():
+            into.writestr(name, content if isinstance(content, (bytes, str)) else json.dumps(content))
+    return path
+
+
+def source_of(path: Path) -> Source:
+    (found,) = sources(path)
+    assert not isinstance(found, Skipped)
+    return found
+
+
+def read(path: Path) -> list[ForeignConversation | str]:
+    """Return the conversations of a file, and the reasons for those that were skipped."""
+    source = source_of(path)
+    found = [item.reason if isinstance(item, Skipped) else item for item in source.conversations()]
+    source.close()
+    return found
+
+
+def sources_and_keys(path: Path) -> list[tuple[str, str]]:
+    return [(item.source, item.key) if isinstance(item, ForeignConversation) else ("", item) for item in read(path)]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"conversations.json": [CHATGPT], "chat.html": "<html>", "user.json": {}}, [("chatgpt", "talk-1")]),
+        ({"export/conversations.json": [CHATGPT]}, [("chatgpt", "talk-1")]),
+        (
+            {
+                "conversations-010.json": [{**CHATGPT, "conversation_id": "third"}],
+                "conversations-002.json": [{**CHATGPT, "conversation_id": "second"}],
+                "conversations-000.json": [],
+                "conversations-001.json": [{**CHATGPT, "conversation_id": "first"}],
+                "export_manifest.json": {},
+            },
+            [("chatgpt", "first"), ("chatgpt", "second"), ("chatgpt", "third")],
+        ),
+        ({"conversations.json": [CLAUDE], "projects.json": [], "users.json": []}, [("claude.ai", "talk-2")]),
+        ({"chats.json": [WEB]}, [("open-webui", "talk-3")]),
+        ({"conversations.json": [None, {}, CHATGPT]}, [OTHER, OTHER, ("chatgpt", "talk-1")]),
+        ({"conversations.json": [CHATGPT, {"mapping": {}}]}, [("chatgpt", "talk-1"), EMPTY]),
+    ],
+)  # fmt: skip
+def test_an_archive_is_recognised_by_its_conversations(
+    tmp_path: Path, files: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    assert sources_and_keys(zipped(tmp_path / "named.like.nothing", files)) == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["named.like.nothing"]
+
+
+@pytest.mark.parametrize("export", [CHATGPT, CLAUDE, WEB])
+def test_one_file_is_recognised_by_its_first_item(tmp_path: Path, export: dict[str, Any]) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("\ufeff \n" + json.dumps([export], indent=4), encoding="utf-8")
+    assert len(read(path)) == 1
+    path.write_text(json.dumps(export), encoding="utf-8")
+    assert len(read(path)) == 1
+
+
+def test_pictures_are_found_by_their_ids(tmp_path: Path) -> None:
+    files = {"conversations.json": [CHATGPT], "user-1/file_ab1-pot.png": b"PNG", "file_ab12.png": b"another"}
+    source = source_of(zipped(tmp_path / "export.zip", files))
+    (found,) = source.conversations()
+    assert isinstance(found, ForeignConversation)
+    (file,) = found.messages[0].files
+    assert source.bytes_of(file) == b"PNG"
+    assert (
+        source.bytes_of(file._replace(entry="file_zz") if hasattr(file, "_replace") else type(file)("x", "", "file_zz"))
+        is None
+    )
+    source.close()
+
+
+def test_an_unpacked_folder_is_one_export(tmp_path: Path) -> None:
+    with zipfile.ZipFile(
+        zipped(tmp_path / "export.zip", {"conversations-000.json": [CHATGPT], "file_ab1.png": b"PNG"})
+    ) as file:
+        file.extractall(tmp_path / "folder")
+    (tmp_path / "export.zip").unlink()
+    source = source_of(tmp_path / "folder")
+    (found,) = source.conversations()
+    assert isinstance(found, ForeignConversation)
+    assert said(found) == [("user", "look"), ("assistant", "I see.")]
+    assert source.bytes_of(found.messages[0].files[0]) == b"PNG"
+    source.close()
+    assert source_of(tmp_path / "folder" / "conversations-000.json").bytes_of(found.messages[0].files[0]) == b"PNG"
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    folder = tmp_path / "export"
+    folder.mkdir()
+    (folder / "conversations.json").write_text(json.dumps([CHATGPT]))
+    (folder / "file_ab1.png").symlink_to(tmp_path / "secret.txt")
+    source = source_of(folder)
+    (found,) = source.conversations()
+    assert isinstance(found, ForeignConversation)
+    assert source.bytes_of(found.messages[0].files[0]) is None
+
+
+@pytest.mark.parametrize("name", ["../../evil/conversations.json", "/etc/conversations.json", "C:\\conversations.json"])
+def test_paths_in_archives_lead_nowhere(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    path = zipped(folder / "export.zip", {name: [CHATGPT], "../file_ab1.png": b"PNG"})
+    if "\\" in name:
+        assert [item for item in sources_and_keys(path) if item[0]] == [("chatgpt", "talk-1")]
+    else:
+        assert sources_and_keys(path) == [("chatgpt", "talk-1")]
+    assert sorted(each.name for each in tmp_path.rglob("*")) == ["a", "b", "export.zip"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"[" + b" " * 30_000_000 + b"{}]", "packed more than 250 times"),
+        (b"[]", "it has no conversations"),
+    ],
+)
+def test_an_archive_from_which_nothing_can_be_read_is_refused_with_the_reason(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    path = zipped(tmp_path / "export.zip", {"conversations.json": content})
+    with pytest.raises(ImportFormatError, match=reason):
+        list(sources(path))
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    bomb = b"[" + b" " * 30_000_000 + json.dumps(CHATGPT).encode() + b"]"
+    path = zipped(tmp_path / "export.zip", {"conversations-000.json": [CHATGPT], "conversations-001.json": bomb})
+    first, second = sources_and_keys(path)
+    assert first == ("chatgpt", "talk-1")
+    assert "packed more than 250 times" in second[1]
+
+
+def test_an_archive_beyond_a_limit_is_refused(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "export.zip", {"conversations.json": [CHATGPT], "a": b"", "b": b""})
+    with pytest.raises(ImportFormatError, match="more than 2 files"):
+        Archive(path, most_entries=2)
+    with pytest.raises(ImportFormatError, match="more than 100 bytes"):
+        Archive(path, most_bytes=100)
+
+
+def test_an_archive_of_many_small_bombs_is_refused(tmp_path: Path) -> None:
+    bombs: dict[str, object] = {f"file-{number}.png": bytes(1 << 24) for number in range(5)}
+    path = zipped(tmp_path / "export.zip", {"conversations.json": [CHATGPT], **bombs})
+    with pytest.raises(ImportFormatError, match="packed more than 250 times"):
+        Archive(path)
+
+
+def test_a_damaged_shard_does_not_keep_the_others_away(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as into:
+        into.writestr("conversations-000.json", json.dumps([CHATGPT]))
+        into.writestr("conversations-001.json", json.dumps([{**CHATGPT, "conversation_id": "x" * 40}]))
+        into.writestr("conversations-002.json", json.dumps([{**CHATGPT, "conversation_id": "third"}]))
+    path.write_bytes(path.read_bytes().replace(b"x" * 40, b"y" * 40))
+    assert sources_and_keys(path)[0] == ("chatgpt", "talk-1")
+    assert ("", "file that is damaged") in sources_and_keys(path)
+    assert sources_and_keys(path)[-1] == ("chatgpt", "third")
+
+
+def test_a_cut_or_locked_archive_is_a_sentence(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "export.zip", {"conversations.json": [CHATGPT]})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ImportFormatError, match="damaged archive"):
+        list(sources(path))
+    # The first flag of an entry says that it is encrypted.
+    at = whole.index(b"PK\x01\x02") + 8
+    path.write_bytes(whole[:at] + struct.pack("<H", 1) + whole[at + 2 :])
+    with pytest.raises(ImportFormatError, match="password"):
+        list(sources(path))
+
+
+def test_other_json_and_other_archives_are_of_no_known_format(tmp_path: Path) -> None:
+    others: list[dict[str, Any]] = [{"a.txt": b"x"}, {"conversations.json": [{"a": 1}]}, {"conversations.json": b"x"}]
+    for number, files in enumerate(others):
+        with pytest.raises(ImportFormatError, match="no known format"):
+            list(sources(zipped(tmp_path / f"{number}.zip", files)))
+    path = tmp_path / "a.json"
+    for text in ('[{"a": 1}]', "[1, 2", '{"mapping": 3}', "[[[["):
+        path.write_text(text)
+        with pytest.raises(ImportFormatError, match="no known format"):
+            list(sources(path))
+
+
+@given(st.sampled_from([b"", b"[", b"{", b"PK\x03\x04", b'[{"mapping": {"a": {"message": ']), st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused_in_a_sentence(beginning: bytes, rest: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "file")
+        path.write_bytes(beginning + rest)
+        with suppress(ImportFormatError):
+            for each in read(path):
+                if isinstance(each, ForeignConversation):
+                    check(each)
+                else:
+                    assert each
+
+
+@pytest.mark.parametrize(
+    ("format_", "conversation"),
+    [(json_exports.CHATGPT, CHATGPT), (json_exports.CLAUDE_AI, CLAUDE), (json_exports.OPEN_WEBUI, WEB)],
+)
+def test_each_format_says_what_it_is(tmp_path: Path, format_: Format, conversation: dict[str, Any]) -> None:
+    """Its name is the source of its conversations, and it alone opens them."""
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps([conversation]))
+    assert [source for source, _ in sources_and_keys(path)] == [format_.name]
+    opened = [each for each in FORMATS if each.opened(Opening(path, path.read_bytes()))]
+    assert opened == [format_]
+    assert len({(each.name, each.title, each.files) for each in FORMATS}) == len(FORMATS)

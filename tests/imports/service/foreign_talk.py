@@ -1,0 +1,40 @@
+"""A talk in another program, in our own JSONL, and short ways to import it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from chorus_cli.imports.service.imports import Imports, Wanted
+from chorus_cli.imports.service.report import ImportReport
+from tests.world import World
+
+ROME = {"chorus_conversation": 1, "source": "demo", "key": "c1", "title": "Rome", "created_at": "2025-01-01T10:00:00Z"}
+WHERE = {"key": "m1", "role": "user", "content": "Where is Rome?", "timestamp": "2025-01-01T10:00:00Z"}
+ITALY = {"key": "m2", "parent": "m1", "role": "assistant", "content": "In Italy", "superseded": True}
+LATIUM = {"key": "m3", "parent": "m1", "role": "assistant", "content": "In Latium", "model": "gpt-4"}
+OSLO = {**ROME, "key": "c2", "title": "Oslo"}
+OFTEN = {**WHERE, "content": "Is Oslo cold?"}
+
+
+def written(folder: Path, *lines: object) -> Path:
+    path = folder / "talk.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    return path
+
+
+def imports(world: World) -> Imports:
+    return world.services.imports
+
+
+async def reported(world: World, *lines: object) -> ImportReport:
+    """Import these lines, and return the report."""
+    report = ImportReport(is_dry=False)
+    await imports(world).take_in(Wanted([written(world.folder, *lines)], "chorus"), report, lambda _line: None)
+    return report
+
+
+async def taken_in(world: World, *lines: object) -> tuple[int, int]:
+    """Import these lines, and return the numbers of new conversations and messages."""
+    report = await reported(world, *lines)
+    return report.added_conversations, report.added_messages

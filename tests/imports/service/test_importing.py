@@ -1,0 +1,176 @@
+"""What an import leaves in the log, and that the same one twice leaves nothing more."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.time import timestamps
+from chorus_cli.imports.rules.conversation import NO_TIME
+from chorus_cli.imports.service.imports import Wanted, _progress
+from chorus_cli.imports.service.report import ImportReport
+from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rules.messages import Message
+from chorus_cli.personas.rows import persona_rows
+from tests.imports.service.foreign_talk import (
+    ITALY,
+    LATIUM,
+    OFTEN,
+    OSLO,
+    ROME,
+    WHERE,
+    imports,
+    reported,
+    taken_in,
+    written,
+)
+
+if TYPE_CHECKING:
+    from tests.world import World
+
+
+DATED = {**LATIUM, "timestamp": "2025-01-01T10:00:30Z"}
+_INSTANT = timedelta(microseconds=1)
+
+
+async def contents(world: World) -> list[str]:
+    return [message.content for message in await world.log()]
+
+
+async def test_an_import_keeps_titles_times_models_and_branches(world: World) -> None:
+    assert await taken_in(world, ROME, WHERE, ITALY, LATIUM) == (1, 3)
+    question, italy, latium = await world.log()
+    assert [question.turn_id, italy.turn_id, latium.turn_id] == [question.id] * 3
+    assert [message.superseded for message in (question, italy, latium)] == [False, True, False]
+    assert (latium.model, latium.timestamp > question.timestamp) == ("gpt-4", True)
+    thread = (await world.threads.all())[-1]
+    assert (thread.title, thread.created_at.year, thread.closed_at is not None) == ("Rome", 2025, True)
+
+
+@pytest.mark.parametrize("time", [None, "soon", "1e300"])
+async def test_a_conversation_without_times_is_of_the_moment_of_the_import(world: World, time: str | None) -> None:
+    undated = {**ROME, "created_at": time}
+    report = await reported(world, undated, {**WHERE, "timestamp": time}, LATIUM)
+    assert [row.timestamp - world.clock.now() for row in await world.log()] == [_INSTANT, 2 * _INSTANT]
+    assert NO_TIME in report.text()
+    assert (await world.threads.all())[-1].created_at == world.clock.now()
+
+
+async def test_a_message_without_a_time_is_of_the_time_of_the_others(world: World) -> None:
+    report = await reported(world, {**ROME, "created_at": None}, {**WHERE, "timestamp": None}, DATED)
+    assert [row.timestamp.year for row in await world.log()] == [2025, 2025]
+    assert NO_TIME in report.text()
+
+
+async def test_the_same_import_twice_adds_nothing(world: World) -> None:
+    await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN)
+    assert await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN) == (0, 0)
+    assert len(await world.journal.entries(world.focus.target())) == 1
+
+
+async def test_a_newer_export_adds_what_is_new(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    assert await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN) == (1, 2)
+    assert await contents(world) == ["Where is Rome?", "In Latium", "Is Oslo cold?"]
+
+
+async def test_a_dry_run_changes_nothing(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    report = await imports(world).preview(Wanted([written(world.folder, ROME, WHERE, ITALY, LATIUM)], "chorus"))
+    assert (report.conversations, report.messages, report.known, report.off) == (1, 3, 1, 1)
+    assert await contents(world) == ["Where is Rome?"]
+
+
+async def test_the_database_of_this_very_chorus_is_left_out(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    own = world.services.imports.attachments.with_name("chorus.db")
+    other = written(world.folder, OSLO, OFTEN)
+    report = await imports(world).preview(Wanted([own, other], "chorus"))
+    assert (report.conversations, [*report.skipped]) == (1, ["database of this very Chorus"])
+
+
+async def test_files_without_a_size_are_not_opened_in_a_folder(world: World) -> None:
+    folder = written(world.folder, ROME, WHERE).parent / "system"
+    folder.mkdir()
+    (folder / "endless").touch(mode=0o000)
+    report = await imports(world).preview(Wanted([folder], "chorus"))
+    assert not report.skipped
+
+
+async def test_importing_again_after_an_undo_redoes_it(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    await world.carry_out("/context undo")
+    assert await taken_in(world, ROME, WHERE) == (0, 0)
+    assert next(entry.counts for entry in await world.journal.entries(world.focus.target()))
+
+
+async def test_search_finds_imported_messages(world: World) -> None:
+    await taken_in(world, ROME, WHERE, LATIUM)
+    found = await world.search.find("latium", Scope(None, None, 10), lambda _line: None)
+    assert [match.message.content for match in found.matches] == ["In Latium"]
+
+
+async def test_a_file_of_no_known_format_is_refused_in_one_sentence(world: World) -> None:
+    path = world.folder / "notes.txt"
+    path.write_text("hello", encoding="utf-8")
+    with pytest.raises(ImportFormatError, match=r"is of no known format\. Known are"):
+        await imports(world).preview(Wanted([path], "chorus"))
+
+
+async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(world: World) -> None:
+    ancient = {**LATIUM, "timestamp": "0500-01-01T00:00:00Z"}
+    report = await reported(world, ROME, WHERE, ancient, OSLO, OFTEN)
+    assert (report.added_conversations, report.added_messages) == (1, 1)
+    assert report.skipped == {"conversation that the log cannot hold": 1}
+    assert await contents(world) == ["Is Oslo cold?"]
+
+
+async def test_a_file_may_name_the_persona_which_is_made_if_it_is_missing(
+    world: World,
+) -> None:
+    report = await reported(world, {**ROME, "persona": "sam"}, WHERE, OSLO, OFTEN)
+    assert report.personas == {"sam": 1, "chorus": 1}
+    assert "sam" in world.personas.slugs()
+    assert "for sam and chorus" in report.text()
+    assert "/context undo with each of these personas takes the import back." in report.text()
+
+
+@pytest.mark.parametrize("name", ["Frodo Baggins", "frodo baggins", "Zoë"])
+async def test_a_file_may_name_the_persona_by_a_name_that_is_not_its_slug(world: World, name: str) -> None:
+    lines = {**ROME, "persona": name}, WHERE
+    assert await taken_in(world, *lines) == (1, 1)
+    assert await taken_in(world, *lines) == (0, 0)
+    found = await imports(world).preview(Wanted([written(world.folder, *lines)], "chorus"))
+    assert (found.known, found.messages) == (1, 1)
+
+
+async def test_the_title_of_a_file_is_one_line_without_control_characters(world: World) -> None:
+    await taken_in(world, {**ROME, "title": f"Rome\x1b]0;x\x07\nline two {'long ' * 100}"}, WHERE)
+    title = next(each.title for each in await world.threads.all() if each.title.startswith("Rome"))
+    assert title.isprintable()
+    assert len(title) <= 200
+
+
+async def test_imported_messages_do_not_put_the_idle_timer_off(world: World) -> None:
+    await taken_in(world, ROME, {**WHERE, "timestamp": timestamps.to_text(world.clock.now())})
+    assert await world.store.read(persona_rows.last_spoken_at, "chorus") is None
+
+
+async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: World) -> None:
+    number = message_rows.PAGE_ROWS + 20
+    said = [{**WHERE, "key": f"m{each}", "content": f"{each}"} for each in range(number)]
+    await taken_in(world, ROME, *said, *(line for n in range(60) for line in ({**OSLO, "key": f"c2{n}"}, *said[:100])))
+    thread = next(each for each in await world.threads.all() if each.title == "Rome")
+    history = await world.threads.history(thread)
+    assert [entry.content for entry in history.entries if isinstance(entry, Message)] == [
+        line["content"] for line in said
+    ]
+
+
+def test_the_progress_counts_one_as_one() -> None:
+    report = ImportReport(is_dry=False, conversations=1, messages=1)
+    assert _progress(report, 1.0) == "1 conversation, 1 message so far (1 message a second)"

@@ -1,0 +1,183 @@
+"""Exports of other programs come into the log: with branches, files and times, once, and what is new in a later one."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chorus_cli.attachments.files import attachments
+from chorus_cli.context.service.report import context_report
+from chorus_cli.imports.service.imports import Imports, Wanted
+from chorus_cli.imports.service.report import ImportReport
+from tests.imports.rules.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.world import World
+
+LOOK = {
+    "content_type": "multimodal_text",
+    "parts": ["look", {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-ab1"}],
+}
+QUESTION = chatgpt_node("a", None, "user", LOOK)
+FIRST = chatgpt_node("b", "a", "assistant", "A pot.")
+SECOND = chatgpt_node("c", "a", "assistant", "A teapot.")
+LATER = chatgpt_node("d", "b", "user", "Why a pot?")
+EXPORT = chatgpt(QUESTION, FIRST, SECOND)
+TAVERN: list[dict[str, Any]] = [
+    {"user_name": "Ann", "character_name": "Mara", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}},
+    {"name": "Mara", "send_date": "2024-07-12T01:31:00Z", "mes": "Hi.", "swipes": ["Hi.", "Ho."], "swipe_id": 0},
+    {"name": "Ann", "is_user": True, "send_date": "2024-07-12T01:32:00Z", "mes": "Hello."},
+]
+
+
+def zipped(folder: Path, conversations: list[Any], **files: bytes) -> Path:
+    path = folder / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations-000.json", json.dumps(conversations))
+        for name, data in files.items():
+            archive.writestr(name.replace("__", "-") + ".png", data)
+    return path
+
+
+async def taken_in(world: World, path: Path) -> ImportReport:
+    imports = Imports(world.store, world.clock, world.roster, world.folder / "attachments")
+    report = ImportReport(is_dry=False)
+    await imports.take_in(Wanted([path], "chorus"), report, lambda _line: None)
+    return report
+
+
+async def rows(world: World) -> list[tuple[str, str, bool]]:
+    return [(row.role.value, row.content, row.superseded) for row in await world.log()]
+
+
+async def test_chatgpt_moves_in_with_branches_and_pictures(world: World) -> None:
+    report = await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    assert (report.added_conversations, report.added_messages, report.attachments) == (1, 3, 1)
+    assert await rows(world) == [
+        ("user", "look", False),
+        ("assistant", "A pot.", True),
+        ("assistant", "A teapot.", False),
+    ]
+    (picture,) = (await world.log())[0].attachments
+    assert attachments.read(world.folder / "attachments", picture.sha256) == b"PNG"
+    assert (await world.threads.all())[-1].title == "Tea"
+
+
+@pytest.mark.parametrize(("files", "found", "lost"), [({"file__ab1": b"PNG"}, 1, 0), ({}, 0, 1)])
+async def test_a_dry_run_tells_of_attachments_as_the_import_does(
+    world: World, files: dict[str, bytes], found: int, lost: int
+) -> None:
+    path = zipped(world.folder, [EXPORT], **files)
+    imports = Imports(world.store, world.clock, world.roster, world.folder / "attachments")
+    for report in (await imports.preview(Wanted([path], "chorus")), await taken_in(world, path)):
+        assert (report.attachments, report.lost_attachments) == (found, lost)
+        assert ("1 attachment missing from the export; messages name them." in report.text()) is bool(lost)
+
+
+async def test_an_older_export_brings_back_no_newer_import_that_was_undone(world: World) -> None:
+    other = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
+    grown = chatgpt(QUESTION, FIRST, SECOND, LATER)
+    await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    await taken_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))
+    await world.carry_out("/context undo")
+    report = await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    assert (report.redone, report.added_messages) == (0, 0)
+    assert "new" not in [entry.title for entry in await world.threads.all()]
+    assert (await taken_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))).redone == 1
+
+
+async def test_a_later_export_adds_what_is_new(world: World) -> None:
+    await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    assert (await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))).added_messages == 0
+    grown = chatgpt(QUESTION, FIRST, SECOND, LATER)
+    other = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
+    report = await taken_in(world, zipped(world.folder, [grown, other, {"mapping": {}}], file__ab1=b"PNG"))
+    assert (report.added_conversations, report.added_messages) == (1, 2)
+    assert dict(report.skipped) == {"conversation without messages": 1}
+    assert [content for _, content, _ in await rows(world)] == ["look", "A pot.", "A teapot.", "Why a pot?", "new"]
+
+
+@pytest.mark.parametrize(
+    ("export", "expected"),
+    [
+        (claude(claude_message("a", None, "human", "hello"), claude_message("b", "a", "assistant", "hi")), "Coffee"),
+        (web(web_message("a", None, "user", "hello"), web_message("b", "a", "assistant", "hi")), "Mate"),
+    ],
+)
+async def test_claude_and_open_webui_move_in(world: World, export: dict[str, Any], expected: str) -> None:
+    path = world.folder / "export.json"
+    path.write_text(json.dumps([export]))
+    await taken_in(world, path)
+    assert await rows(world) == [("user", "hello", False), ("assistant", "hi", False)]
+    assert (await world.threads.all())[-1].title == expected
+
+
+async def test_a_message_that_silly_tavern_hid_is_called_hidden_unless_it_is_shown_again(world: World) -> None:
+    path = world.folder / "Mara.jsonl"
+    now = world.clock.now()
+
+    async def told(*more: object, hidden: bool) -> list[str]:
+        times = [f"{now - timedelta(minutes=number):%Y-%m-%dT%H:%M:%SZ}" for number in (3, 2, 1)]
+        lines = [{**each, "send_date": time} for each, time in zip(TAVERN, times, strict=True)]
+        path.write_text("\n".join(map(json.dumps, [*lines[:-1], {**lines[-1], "is_system": hidden}, *more])))
+        await taken_in(world, path)
+        await world.carry_out("/thread mara")
+        report = await context_report(world.context, world.focus.target(), now)
+        reasons = [each.reason for each in report.omissions]
+        marks = [line for line in (await world.told("/thread history")).splitlines() if "Hello." in line]
+        return [*reasons, *(re.findall(r"\[([a-z].*?)\]", marks[0]))]
+
+    replaced, hidden = "replaced by another reply", "hidden in the program it came from"
+    assert await told(hidden=True) == [replaced, hidden, hidden]
+    assert await told(hidden=False) == [replaced]
+    later = {**TAVERN[2], "mes": "Well?", "send_date": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+    assert await told(later, hidden=True) == [replaced, hidden, hidden]
+
+
+async def test_a_message_shown_again_and_then_replaced_by_a_swipe_is_no_longer_called_hidden(world: World) -> None:
+    path = world.folder / "Mara.jsonl"
+    marks: list[list[str]] = []
+    for hidden, said in ((True, "Hello."), (False, "Hello."), (False, "Hey.")):
+        last = {**TAVERN[-1], "swipes": ["Hello.", "Hey."], "swipe_id": ["Hello.", "Hey."].index(said)}
+        path.write_text("\n".join(map(json.dumps, [*TAVERN[:-1], {**last, "is_system": hidden, "mes": said}])))
+        await taken_in(world, path)
+        history = (await world.told(f"/thread history {(await world.threads.all())[-1].number}")).splitlines()
+        marks.append([mark for line in history if "Hello." in line for mark in re.findall(r"\[([a-z].*?)\]", line)])
+    assert marks == [["hidden in the program it came from"], [], ["replaced by another reply"]]
+
+
+async def test_a_chat_of_silly_tavern_moves_in_with_its_swipes(world: World) -> None:
+    path = world.folder / "Mara - 2024.jsonl"
+    path.write_text("\n".join(map(json.dumps, TAVERN)))
+    await taken_in(world, path)
+    assert sorted(await rows(world)) == [
+        ("assistant", "Hi.", False),
+        ("assistant", "Ho.", True),
+        ("user", "Hello.", False),
+    ]
+    assert (await taken_in(world, path)).added_messages == 0
+    assert (await world.threads.all())[-1].title == "Mara - 2024"
+
+
+@pytest.mark.parametrize(
+    ("persona", "goes_to"), [(None, "mara"), ("chorus", "chorus")], ids=["to the character", "to another"]
+)
+async def test_a_chat_with_a_character_goes_to_the_persona_of_that_name(
+    world: World, persona: str | None, goes_to: str
+) -> None:
+    await world.roster.create("Mara")
+    path = world.folder / "2024.jsonl"
+    path.write_text("\n".join(map(json.dumps, TAVERN)))
+    imports, report = world.services.imports, ImportReport(is_dry=False)
+    wanted = Wanted([path], "chorus", persona)
+    assert dict((await imports.preview(wanted)).personas) == {goes_to: 1}
+    await imports.take_in(wanted, report, lambda _line: None)
+    assert (dict(report.personas), report.added_messages) == ({goes_to: 1}, 3)
+    assert (await imports.preview(wanted)).known == 3

@@ -1,0 +1,239 @@
+"""The journal's rows: stored and read back, and read no further back than the base."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rows.operation_rows import all_of, introduce, introduce_reversal, since_boundary
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.act import Act
+from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.log.rules.memory_acts import Flash, MemoryChange
+from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.log.rules.operations import NewOperation, Operation
+from tests.amount import examples
+from tests.fakes import START
+from tests.storage.database import database
+
+THREADS = (1, 2)
+BY_THEMSELVES = (Clear(), Edit(), Restore(), Retry(), Window(None, 24), Fold(), Flash())
+"""One act of each kind but for undo and redo, which need a subject."""
+
+
+def say(connection: sqlite3.Connection, text: str = "Hello") -> int:
+    """Say something and return the newest id: that of the empty reply."""
+    question = MessageContent(1, Role.USER, text, START, token_count=1)
+    _, reply = message_rows.open_turn(connection, "frodo", question, "model", "run")
+    return reply.id
+
+
+def clear(connection: sqlite3.Connection, at: datetime = START) -> Operation:
+    return introduce(connection, NewOperation("frodo", Clear(), at))
+
+
+def undo(connection: sqlite3.Connection, operation_id: int, kind: type[Undo | Redo] = Undo) -> Operation:
+    return introduce(connection, NewOperation("frodo", kind(Subject(operation_id=operation_id)), START))
+
+
+def numbers(operations: list[Operation]) -> list[int]:
+    return [operation.id for operation in operations]
+
+
+# Storing
+
+
+def test_a_clear_is_a_row_that_names_the_newest_message(connection: sqlite3.Connection) -> None:
+    newest = say(connection)
+    assert clear(connection) == Operation(1, Clear(), None, newest, START)
+
+
+def test_clear_advances_last_clear_time(connection: sqlite3.Connection) -> None:
+    for hours in (0, 3):
+        newest = say(connection)
+        clear(connection, START + timedelta(hours=hours))
+        base = journal.boundary(since_boundary(connection, "frodo", 1))
+        assert base is not None
+        assert (base.created_at, base.after_message_id) == (START + timedelta(hours=hours), newest)
+
+
+def test_clear_does_not_delete_messages_from_db(connection: sqlite3.Connection) -> None:
+    say(connection, "still here")
+    before = connection.execute("SELECT * FROM messages").fetchall()
+    clear(connection)
+    assert connection.execute("SELECT * FROM messages").fetchall() == before
+    assert [row.content for row in message_rows.history(connection, "frodo", None, None, 0)] == ["still here", ""]
+
+
+@pytest.mark.parametrize("thread", [None, 1])
+@pytest.mark.parametrize(
+    ("act", "after"),
+    [
+        (Edit((2, 1, 3)), 2),
+        (Restore((4,)), None),
+        (Retry(frozenset({2, 4})), None),
+        (Undo(Subject(operation_id=7)), None),
+        (Undo(Subject(turn_id=3)), None),
+        (Redo(Subject(operation_id=7)), None),
+        (Redo(Subject(turn_id=3)), None),
+        (Window(None, 24), None),
+        (Window(24, None), None),
+        (Window("eight", [1, {"a": None}]), None),
+        (Fold(), None),
+        (Flash(), None),
+    ],
+)
+def test_every_operation_comes_back_as_it_was_stored(
+    connection: sqlite3.Connection, thread: int | None, act: Act, after: int | None
+) -> None:
+    newest = [say(connection), say(connection)][-1]
+    members = act.members
+    stored = introduce(connection, NewOperation("frodo", act, START, thread, after, members))
+    expected = Operation(1, act, thread, newest if after is None else after, START)
+    assert replace(stored, newest_message_id=None) == expected
+    assert stored.made_after == newest
+    assert all_of(connection, "frodo", 1) == [stored]
+
+
+def test_an_operation_before_anything_was_said_comes_after_nothing(connection: sqlite3.Connection) -> None:
+    assert clear(connection).after_message_id == 0
+
+
+def test_members_must_be_messages_of_the_log(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    say(connection)
+    connection.execute("BEGIN IMMEDIATE")
+    with pytest.raises(sqlite3.IntegrityError):
+        introduce(connection, NewOperation("frodo", Edit(), START, 1, members=(1, 99)))
+    connection.execute("ROLLBACK")
+    assert all_of(connection, "frodo", 1) == []
+
+
+def test_times_are_stored_as_utc(connection: sqlite3.Connection) -> None:
+    stored = clear(connection, datetime.fromisoformat("2026-02-12T15:30:00.000001+01:00"))
+    assert stored.created_at == datetime(2026, 2, 12, 14, 30, 0, 1, tzinfo=UTC)
+    assert connection.execute("SELECT created_at FROM operations").fetchall() == [("2026-02-12T14:30:00.000001Z",)]
+
+
+# Reading
+
+
+def test_operations_concern_one_thread_or_all_threads_of_one_persona(connection: sqlite3.Connection) -> None:
+    for persona, thread in [("frodo", None), ("frodo", 1), ("frodo", 2), ("sam", None), ("sam", 1)]:
+        introduce(connection, NewOperation(persona, Fold(), START, thread))
+    for read in (all_of, since_boundary):
+        assert numbers(read(connection, "frodo", 1)) == [1, 2]
+        assert numbers(read(connection, "frodo", 2)) == [1, 3]
+        assert numbers(read(connection, "sam", 3)) == [4]
+
+
+def test_reading_stops_at_the_newest_boundary_that_counts(connection: sqlite3.Connection) -> None:
+    for _ in range(3):
+        clear(connection)
+    assert numbers(since_boundary(connection, "frodo", 1)) == [3]
+    undo(connection, 3)
+    assert numbers(since_boundary(connection, "frodo", 1)) == [2, 3, 4]
+    undo(connection, 3, Redo)
+    assert numbers(since_boundary(connection, "frodo", 1)) == [3, 4, 5]
+    undo(connection, 3)
+    assert numbers(since_boundary(connection, "frodo", 1)) == [2, 3, 4, 5, 6]
+
+
+def test_everything_is_read_where_no_boundary_counts(connection: sqlite3.Connection) -> None:
+    clear(connection)
+    undo(connection, 1)
+    assert numbers(since_boundary(connection, "frodo", 1)) == [1, 2]
+
+
+def test_a_turn_of_the_same_number_is_not_the_boundary(connection: sqlite3.Connection) -> None:
+    clear(connection)
+    clear(connection)
+    introduce(connection, NewOperation("frodo", Undo(Subject(turn_id=2)), START, 1))
+    assert numbers(since_boundary(connection, "frodo", 1)) == [2, 3]
+
+
+Deed = tuple[Act | type[Undo | Redo], int | None, int]
+DEEDS = st.tuples(st.sampled_from([*BY_THEMSELVES, Undo, Redo]), st.sampled_from([None, *THREADS]), st.integers(0, 30))
+
+
+def play(connection: sqlite3.Connection, deeds: list[Deed]) -> None:
+    """Store the operations; an undo or redo takes back an earlier operation, and concerns the threads that it did."""
+    stored: list[Operation] = []
+    for act, thread, choice in deeds:
+        if not isinstance(act, type):
+            stored.append(introduce(connection, NewOperation("frodo", act, START, thread)))
+        elif stored:
+            about = stored[choice % len(stored)]
+            subject = Subject(operation_id=about.id)
+            introduce(connection, NewOperation("frodo", act(subject), START, about.thread_id))
+
+
+@examples(150)
+@given(deeds=st.lists(DEEDS, max_size=25))
+def test_what_is_read_is_the_end_of_the_journal_from_its_base_on(deeds: list[Deed]) -> None:
+    connection = database()
+    play(connection, deeds)
+    for thread in THREADS:
+        everything = all_of(connection, "frodo", thread)
+        read = since_boundary(connection, "frodo", thread)
+        base = journal.boundary(everything)
+        assert journal.boundary(read) == base
+        by_id = {known.id: known for known in everything}
+        of_context = [known for known in everything if not journal.concerns_memory(known, by_id)]
+        assert read == [known for known in of_context if base is None or known.id >= base.id]
+        assert [known for known in journal.effective(everything) if known in read] == journal.effective(read)
+    connection.close()
+
+
+def test_operations_on_the_memory_are_parsed_neither_for_a_context_nor_for_a_reversal(
+    connection: sqlite3.Connection,
+) -> None:
+    say(connection)
+    window = introduce(connection, NewOperation("frodo", Window(8, 24), START, 1))
+    introduce(connection, NewOperation("frodo", MemoryChange("capture"), START))
+    connection.execute("UPDATE operations SET detail = 'not JSON' WHERE kind = 'memory'")
+    reversal = introduce_reversal(connection, NewOperation("frodo", Undo(Subject(window.id)), START, 1))
+    assert numbers(since_boundary(connection, "frodo", 1)) == [window.id, reversal.id]
+
+
+def test_only_boundaries_have_members(connection: sqlite3.Connection) -> None:
+    say(connection)
+    for act in (*BY_THEMSELVES, Undo(Subject(1)), Redo(Subject(1))):
+        introduce(connection, NewOperation("frodo", act, START, members=(2, 1)))
+    with_members = {found.act.kind for found in all_of(connection, "frodo", 1) if found.members == (2, 1)}
+    assert with_members == {Edit.kind, Restore.kind}
+
+
+# Damage
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"detail": "not JSON"},
+        {"detail": "[]"},
+        {"detail": "null"},
+        {"kind": "undo", "detail": '{"undoes": 3}'},
+        {"kind": "retry", "detail": '{"replaced": 3}'},
+        {"kind": "window", "detail": '{"context_hours": {"before": 8}}'},
+        {"created_at": "2026-02-31T00:00:00Z"},
+        {"kind": "clean"},
+    ],
+)
+def test_an_operation_that_makes_no_sense_is_a_sentence_that_names_it(
+    connection: sqlite3.Connection, damaged: dict[str, str]
+) -> None:
+    clear(connection)
+    connection.execute("PRAGMA ignore_check_constraints = ON")
+    for column, value in damaged.items():
+        connection.execute(f"UPDATE operations SET {column} = ?", (value,))  # noqa: S608
+    for read in (operation_rows.all_of, operation_rows.since_boundary):
+        with pytest.raises(DatabaseDamagedError, match="Operation 1 of the journal cannot be read"):
+            read(connection, "frodo", 1)

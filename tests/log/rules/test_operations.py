@@ -1,0 +1,163 @@
+"""The journal: which operations count, what undo takes back next, and what redo puts back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from chorus_cli.log.rules.act import Act
+from chorus_cli.log.rules.acts import ACTS, Fold, Reversal, Subject, Window
+from chorus_cli.log.rules.journal import boundary, effective, fold_is_undone, latest_reversals, redoable, undoable
+from chorus_cli.log.rules.operations import Operation
+
+NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+
+
+def journal(story: str) -> list[Operation]:
+    """Read operations from words, numbered from 1: ``clear`` or ``undo:1`` or ``redo:t5`` (a turn).
+
+    ``say:9`` is no operation but the newest message from then on, a turn of that id. A star marks what came by itself.
+    """
+    operations: list[Operation] = []
+    newest_message = 0
+    for word in story.split():
+        name, _, about = word.partition(":")
+        if name == "say":
+            newest_message = int(about)
+            continue
+        subject = Subject(turn_id=int(about[1:])) if about.startswith("t") else Subject(operation_id=int(about or 0))
+        number = len(operations) + 1
+        act = made(name.rstrip("*"), subject, number)
+        is_automatic = name.endswith("*")
+        operations.append(Operation(number, act, None, newest_message, NOW, is_automatic, number=number))
+    return operations
+
+
+def made(kind: str, subject: Subject, number: int) -> Act:
+    act = ACTS[kind]
+    if issubclass(act, Reversal):
+        return act(subject)
+    if issubclass(act, Window):
+        return Window(8, 24)
+    return Fold(((1, number),)) if issubclass(act, Fold) else act()
+
+
+def newest_turn(story: str) -> int:
+    return max((int(word.removeprefix("say:")) for word in story.split() if word.startswith("say:")), default=0)
+
+
+def number(operation: Operation | None) -> int | None:
+    return operation.id if operation else None
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        ("", []),
+        ("clear window retry compact", [1, 2, 3, 4]),
+        ("clear undo:1", []),
+        ("clear undo:1 redo:1", [1]),
+        ("clear undo:1 redo:1 undo:1", []),
+        ("clear clear undo:1", [2]),
+        ("clear edit undo:2 undo:1 redo:1", [1]),
+        ("clear undo:t1", [1]),
+    ],
+)
+def test_an_operation_counts_unless_its_newest_word_is_an_undo(story: str, expected: list[int]) -> None:
+    assert [operation.id for operation in effective(journal(story))] == expected
+    assert [operation.id for operation in effective(journal(story)[::-1])] == expected
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        ("", None),
+        ("window compact* flash* retry", None),
+        ("clear", 1),
+        ("clear edit restore", 3),
+        ("clear edit restore undo:3", 2),
+        ("clear edit restore undo:3 undo:2", 1),
+        ("clear edit undo:1", 2),
+        ("clear edit undo:2 undo:1", None),
+        ("clear edit undo:2 redo:2", 2),
+        ("clear window", 1),
+    ],
+)
+def test_the_base_is_the_newest_boundary_that_counts(story: str, expected: int | None) -> None:
+    assert number(boundary(journal(story))) == expected
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        ("", None),
+        ("clear", 1),
+        ("clear window", 2),
+        ("clear window undo:2", 1),
+        ("clear window undo:2 undo:1", None),
+        ("clear window undo:2 redo:2", 2),
+        ("clear window undo:1", 2),
+        ("compact* flash*", None),
+        ("clear compact* flash*", 1),
+        ("clear compact flash*", 2),
+        ("retry undo:t7", 1),
+    ],
+)
+def test_undo_takes_back_the_newest_that_counts_and_was_made_by_hand(story: str, expected: int | None) -> None:
+    assert number(undoable(journal(story))) == expected
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        ("", None),
+        ("clear", None),
+        ("clear undo:1", 2),
+        ("clear undo:1 redo:1", None),
+        ("clear undo:1 redo:1 undo:1", 4),
+        ("clear window undo:2 undo:1", 4),
+        ("clear window undo:2 undo:1 redo:1", 3),
+        ("clear window undo:2 undo:1 redo:1 redo:2", None),
+        pytest.param("clear undo:1 window", None, id="an operation has followed"),
+        pytest.param("clear undo:1 window undo:3", 4, id="the undo of what followed can be redone, itself not"),
+        pytest.param("clear undo:1 window undo:3 redo:3", None, id="what was followed stays so"),
+        pytest.param("clear undo:1 compact* flash*", 2, id="what happens by itself follows nothing"),
+        pytest.param("clear compact* undo:2", 3, id="an undone fold can be put back"),
+        pytest.param("clear undo:1 compact", None, id="a fold by hand follows"),
+        pytest.param("say:1 clear undo:1 say:3", None, id="a message has followed"),
+        pytest.param("say:1 clear say:3 undo:1", 2, id="a message came before the undo"),
+        pytest.param("say:1 clear window undo:2 say:3 undo:1", 4, id="the undo after the message can be redone"),
+        pytest.param("say:1 clear window undo:2 say:3 undo:1 redo:1", None, id="the one before it cannot"),
+        pytest.param("say:1 undo:t1", 1, id="a turn that was taken back"),
+        pytest.param("say:1 undo:t1 redo:t1", None, id="a turn that was put back"),
+        pytest.param("say:1 clear undo:t1 undo:1 redo:1", 2, id="a turn and an operation of one number"),
+    ],
+)
+def test_redo_puts_back_the_newest_undo_that_nothing_has_followed(story: str, expected: int | None) -> None:
+    assert number(redoable(journal(story), newest_turn(story))) == expected
+
+
+def test_the_newest_word_on_each_target_is_known_in_whatever_order_the_journal_is_read() -> None:
+    story = journal("clear undo:1 redo:1 undo:t1 clear undo:5")
+    for operations in (story, story[::-1]):
+        newest = {subject: word.id for subject, word in latest_reversals(operations).items()}
+        assert newest == {Subject(operation_id=1): 3, Subject(turn_id=1): 4, Subject(operation_id=5): 6}
+
+
+@pytest.mark.parametrize(
+    ("story", "undone"),
+    [
+        ("", False),
+        ("clear", False),
+        ("compact*", False),
+        ("compact* undo:1", True),
+        ("compact undo:1", True),
+        ("compact* undo:1 redo:1", False),
+        ("compact* undo:1 compact*", False),
+        ("compact* compact* undo:1", False),
+        ("compact* compact* undo:2", True),
+    ],
+)
+def test_a_fold_is_undone_while_the_newest_of_them_is(story: str, *, undone: bool) -> None:
+    assert fold_is_undone(journal(story)) is undone

@@ -1,0 +1,223 @@
+"""Taking back what was said and done, and asking once more."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import JournalError, ModelError
+from chorus_cli.framework.replies import Refill
+from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rules.acts import Retry
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.models.rules.events import TextDelta
+
+if TYPE_CHECKING:
+    from chorus_cli.storage.store import Connection
+    from tests.world import World
+
+
+async def retried(world: World) -> str:
+    events = [event async for event in world.conversation.retry(world.focus.target())]
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+async def test_undo_takes_back_a_turn_and_gives_its_text_back(world: World) -> None:
+    await world.say("One")
+    await world.say("Two\nlines")
+    reply = await world.carry_out("/undo")
+    assert reply == Refill('Undone: your message "Two lines" and its reply', "Two\nlines", gives_way=True)
+    assert await world.seen() == ["One", "ok"]
+    assert await world.told("/undo") == 'Undone: your message "One" and its reply'
+    assert await world.seen() == []
+    assert await world.told("/undo") == "There is nothing to undo here."
+
+
+@pytest.mark.parametrize(("message", "line"), [("/quit is a word", "//quit is a word"), ("!wow", "!!wow")])
+async def test_a_message_comes_back_as_the_line_that_sends_it(world: World, message: str, line: str) -> None:
+    await world.say(message)
+    reply = await world.carry_out("/undo")
+    assert reply == Refill(f'Undone: your message "{message}" and its reply', line, gives_way=True)
+
+
+async def test_redo_puts_turns_back_in_reverse(world: World) -> None:
+    await world.say("One")
+    await world.say("Two")
+    await world.told("/undo")
+    await world.told("/undo")
+    assert await world.told("/redo") == 'Redone: your message "One" and its reply'
+    assert await world.told("/context redo") == 'Redone: your message "Two" and its reply'
+    assert await world.seen() == ["One", "ok", "Two", "ok"]
+    assert (await world.told("/redo")).startswith("There is nothing to redo.")
+
+
+async def test_undo_goes_back_through_what_was_said_and_done_in_turn(world: World) -> None:
+    await world.say("One")
+    await world.told("/context 24h")
+    await world.say("Two")
+    await world.told("/new")
+    undone = [await world.told("/undo") for _ in range(5)]
+    assert undone == [
+        "Undone: new conversation",
+        'Undone: your message "Two" and its reply',
+        "Undone: window default → 24h",
+        'Undone: your message "One" and its reply',
+        "There is nothing to undo here.",
+    ]
+    assert [(await world.told("/redo")).partition(":")[0] for _ in range(4)] == ["Redone"] * 4
+    assert (await world.window.state()).hours == 24
+    assert await world.seen() == []
+
+
+@pytest.mark.parametrize("ending", [ModelError("It is down.", status_code=400), TextDelta("\n\n")])
+async def test_a_message_without_a_reply_is_taken_back_and_put_back_alone(
+    world: World, ending: ModelError | TextDelta
+) -> None:
+    world.model.enqueue(ending)
+    await world.say("Hello")
+    assert await world.told("/undo") == 'Undone: your message "Hello"'
+    assert await world.told("/redo") == 'Redone: your message "Hello"'
+    assert await world.told("/undo") == 'Undone: your message "Hello"'
+    assert await world.told("/context redo #1") == 'Redone: your message "Hello"'
+
+
+async def test_what_was_taken_back_stays_in_the_log_and_is_not_sent(world: World) -> None:
+    await world.say("Slip of the tongue")
+    await world.told("/undo")
+    await world.say("What I meant")
+    assert world.asked() == [("user", "What I meant")]
+    assert "Slip of the tongue" in [message.content for message in await world.log()]
+
+
+async def test_retry_asks_the_same_again_and_the_old_reply_leaves_the_context(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    world.model.say("second")
+    assert await retried(world) == "second"
+    assert world.asked() == [("user", "Hello")]
+    assert await world.seen() == ["Hello", "second"]
+    assert [message.content for message in await world.log()] == ["Hello", "first", "second"]
+
+
+async def test_retry_then_undo_leaves_one_reply_the_first(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    world.model.say("second")
+    await retried(world)
+    assert await world.told("/undo") == "Undone: another reply to the last message"
+    assert await world.seen() == ["Hello", "first"]
+    await world.told("/redo")
+    assert await world.seen() == ["Hello", "second"]
+
+
+async def test_a_reply_may_be_retried_again_and_again(world: World) -> None:
+    for text in ("first", "second", "third"):
+        world.model.say(text)
+    await world.say("Hello")
+    await retried(world)
+    await retried(world)
+    assert await world.seen() == ["Hello", "third"]
+    await world.told("/undo")
+    assert await world.seen() == ["Hello", "second"]
+
+
+async def test_a_question_that_failed_is_asked_again(world: World) -> None:
+    world.model.enqueue(ModelError("It is down.", status_code=400))
+    assert (await world.say("Hello")).status is Status.FAILED
+    world.model.say("better")
+    assert await retried(world) == "better"
+    assert [content for content in await world.seen() if content] == ["Hello", "better"]
+
+
+async def test_a_retry_that_brings_nothing_leaves_the_old_reply(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    world.model.enqueue(ModelError("It is down.", status_code=400))
+    assert await retried(world) == ""
+    assert await world.seen() == ["Hello", "first"]
+
+
+async def test_a_retry_that_brings_only_blank_lines_leaves_the_old_reply(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    world.model.say("\n\n")
+    await retried(world)
+    assert await world.seen() == ["Hello", "first"]
+
+
+async def test_after_a_retry_the_talk_goes_on_with_the_new_reply(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    world.model.say("second")
+    await retried(world)
+    await world.say("And then?")
+    assert world.asked() == [("user", "Hello"), ("assistant", "second"), ("user", "And then?")]
+
+
+async def test_with_nothing_in_context_there_is_nothing_to_retry(world: World) -> None:
+    await world.say("Hello")
+    await world.told("/new")
+    with pytest.raises(JournalError, match="nothing in context"):
+        await retried(world)
+
+
+async def test_a_retry_stopped_before_its_first_word_leaves_the_old_reply(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    world.model.enqueue(asyncio.Event())
+    retry = asyncio.create_task(retried(world))
+    await world.log_row_with_status(2, Status.STREAMING)
+    retry.cancel()
+    with suppress(asyncio.CancelledError):
+        await retry
+    assert await world.seen() == ["Hello", "first"]
+
+
+async def test_a_retry_that_brought_nothing_is_not_put_back_by_redo(world: World) -> None:
+    await world.say("One")
+    await world.say("Two")
+    await world.told("/undo")
+    world.model.enqueue(ModelError("It is down.", status_code=400))
+    await retried(world)
+    assert await world.told("/redo") == 'Redone: your message "Two" and its reply'
+    assert await world.seen() == ["One", "ok", "Two", "ok"]
+
+
+async def test_a_retry_whose_process_was_killed_before_its_first_word_leaves_the_old_reply(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    place, now = world.focus.target(), world.clock.now()
+
+    def retry_and_die(connection: Connection) -> None:
+        question, old = message_rows.history(connection, "chorus", None, None, 0)
+        new = NewOperation("chorus", Retry(frozenset({old.id})), now, thread_id=place.thread_id)
+        message_rows.open_retry(connection, question, operation_rows.introduce(connection, new), "m", "dead")
+
+    await world.store.write(retry_and_die)
+    await world.say("Next")
+    assert world.asked() == [("user", "Hello"), ("assistant", "first"), ("user", "Next")]
+
+
+async def test_retry_replaces_all_that_follows_the_last_question(world: World) -> None:
+    for text in ("B1", "B2"):
+        world.model.say(text)
+        await world.say(text.replace("B", "A"))
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Human: A2", "chorus: A2")))
+    await world.told("/context edit")
+    world.model.say("again")
+    await retried(world)
+    assert await world.seen() == ["A1", "again"]
+
+
+async def test_undo_takes_back_an_edit_that_put_messages_in(world: World) -> None:
+    await world.say("One")
+    added = "--- context starts here ---\n\n[2026-02-12 14:00:00] Human: NEW\n"
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("--- context starts here ---\n", added)))
+    await world.told("/context edit")
+    assert await world.seen() == ["NEW", "One", "ok"]
+    assert (await world.told("/undo")).startswith("Undone: edit of the context")
+    assert await world.seen() == ["One", "ok"]

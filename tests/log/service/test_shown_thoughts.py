@@ -1,0 +1,130 @@
+"""Thoughts of models in what the log shows: a line before the reply, and all of them on request."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.context.service.transcript import Selection, readable_thoughts, transcript
+from chorus_cli.framework.command_line import completions
+from chorus_cli.log.rules.marks import log_marks
+from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.transcript import show_transcript
+from tests.log.service.thinking_talk import measure, parts_of, think
+from tests.turns.service.tool_talk import TOOLS, call
+from tests.world import Tools, World, built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.storage.store import Store
+    from tests.fakes import FakeClock, ScriptedModel
+
+LINE = "[thought for 12 s, 640 tokens]"
+
+
+@pytest.fixture
+async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+    """A world with a reply after a thought, one of calls alone, one after hidden thoughts, and one without any."""
+    world = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+    think(world, "Gold?\nOr silver.\n", "It is gold.", parts=parts_of("Gold?"))
+    await world.say("What is it?")
+    think(world, "I must look.", "", call("echo", {"text": "gold"}))
+    think(world, "", "Surely.", parts=parts_of(""))
+    await world.say("Surely?")
+    await world.say("Thanks")
+    await measure(world)
+    return world
+
+
+async def shown(world: World, *, with_thoughts: bool) -> list[str]:
+    """Return the entries that ``chorus log`` prints, without their times."""
+    file = io.StringIO()
+    thoughts = partial(readable_thoughts, world.store) if with_thoughts else None
+    entries = transcript(world.store, Selection("chorus"), [])
+    await show_transcript(entries, log_marks([]), "Chorus", Screen(file, {}), thoughts=thoughts)
+    return entries_of(file.getvalue())
+
+
+def entries_of(text: str) -> list[str]:
+    return [entry.partition("] ")[2] for entry in text.strip().split("\n\n")]
+
+
+async def test_a_line_before_a_reply_says_how_long_its_model_thought(world: World) -> None:
+    assert await shown(world, with_thoughts=False) == [
+        "Human: What is it?",
+        f"Chorus: {LINE}\nIt is gold.",
+        "Human: Surely?",
+        f"Chorus: {LINE}",
+        'Chorus (tool_use): echo {"text": "gold"}',
+        "Chorus (tool_result): gold",
+        f"Chorus: {LINE}\nSurely.",
+        "Human: Thanks",
+        "Chorus: ok",
+    ]
+
+
+async def test_on_request_the_thoughts_follow_in_it_as_far_as_they_can_be_read(world: World) -> None:
+    entries = await shown(world, with_thoughts=True)
+    assert entries[1] == "Chorus: [thought for 12 s, 640 tokens:\nGold?\nOr silver.]\nIt is gold."
+    assert entries[3] == "Chorus: [thought for 12 s, 640 tokens:\nI must look.]"
+    assert entries[6] == f"Chorus: {LINE}\nSurely."
+
+
+@pytest.mark.parametrize("thread", ["", " 1", " what is"])
+async def test_the_history_of_a_thread_has_the_line_or_the_thoughts(world: World, thread: str) -> None:
+    entries = entries_of(await world.told(f"/thread history{thread}"))
+    assert entries == [entry.replace("Chorus", "chorus") for entry in await shown(world, with_thoughts=False)]
+    entries = entries_of(await world.told(f"/thread history{thread} --thoughts"))
+    assert entries == [entry.replace("Chorus", "chorus") for entry in await shown(world, with_thoughts=True)]
+
+
+async def test_the_option_is_offered_after_a_thread(world: World) -> None:
+    for line in ("/thread history --th", "/thread history 1 --th"):
+        found = completions(world.services.registry, world.services, line)
+        assert [each.text.split()[-1] for each in found.candidates] == ["--thoughts"]
+
+
+async def test_a_thought_of_an_import_has_neither_time_nor_tokens(world: World) -> None:
+    await world.store.write(
+        lambda connection: connection.execute(
+            "UPDATE messages SET thought_seconds = NULL, thought_tokens = NULL WHERE id = 2"
+        )
+    )
+    assert (await shown(world, with_thoughts=False))[1] == "Chorus: [with thoughts]\nIt is gold."
+    assert (await shown(world, with_thoughts=True))[1] == "Chorus: [with thoughts:\nGold?\nOr silver.]\nIt is gold."
+
+
+async def test_an_export_for_people_has_them_as_a_quotation_also_those_before_calls_alone(world: World) -> None:
+    path = world.folder / "talk.md"
+    assert ", 9 messages, to " in await world.told(f"/export {path}")
+    line = "> *thought for 12 s, 640 tokens*"
+    text = path.read_text(encoding="utf-8")
+    for thought, words in (("\n>\n> Gold?\n> Or silver.", "It is gold."), ("", "Surely.")):
+        assert f"\n\n{line}{thought}\n\n{words}\n" in text
+    assert f"\n\n{line}\n>\n> I must look.\n\n## chorus calls a tool, " in text
+    assert text.count(line) == 3
+
+
+async def test_an_export_for_programs_has_them_with_the_parts_of_the_provider(world: World) -> None:
+    path = world.folder / "talk.json"
+    await world.told(f"/export {path} all")
+    names = ("thoughts", "thought_parts", "thought_seconds", "thought_tokens")
+    messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
+    assert [
+        {name: each[name] for name in names if name in each} for each in messages if each["role"] == "assistant"
+    ] == [
+        {
+            "thoughts": "Gold?\nOr silver.\n",
+            "thought_parts": parts_of("Gold?"),
+            "thought_seconds": 12.4,
+            "thought_tokens": 640,
+        },
+        {"thoughts": "I must look.", "thought_seconds": 12.4, "thought_tokens": 640},
+        {"thought_parts": parts_of(""), "thought_seconds": 12.4, "thought_tokens": 640},
+        {},
+    ]

@@ -1,0 +1,230 @@
+"""A user at work: commands are typed, messages are sent and edited on all services, and what is in context is read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import AsyncIterable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from chorus_cli.context.rules.plan import LEAD
+from chorus_cli.core.errors import ChorusError, ModelError
+from chorus_cli.framework.replies import Question, plain
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules.messages import Role
+from chorus_cli.models.rules.events import TurnEvent
+from chorus_cli.personas.rules.target import Target
+from chorus_cli.storage.finished_rows import FinishedRows
+from chorus_cli.storage.store import Connection, Store
+from tests.fakes import FakeClock, ScriptedModel
+from tests.log.service.expected_contexts import Line, Lines
+from tests.storage.database import fill
+from tests.world import World, built
+
+Ending = Literal["reply", "nothing", "stopped"]
+Shown = list[tuple[str, bool, datetime]]
+T = TypeVar("T")
+
+_LIMIT_TOKENS = 100_000
+_BLOCK = re.compile(r"\[(\S+ \S+)\] (\w+): (.*)")
+_CONTEXT_LINE, _END_LINE = "--- context starts here ---\n", "--- end of messages ---\n"
+
+
+class MemoryStore(Store):
+    """A store that is gone with its process, so that hundreds of them cost no disk."""
+
+    def _open(self) -> None:
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, factory=Connection)
+        self._connection.finished_rows = FinishedRows()
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        fill(self._connection)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A message as it stands in the text that a context is edited as."""
+
+    time: str
+    speaker: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"[{self.time}] {self.speaker}: {self.text}\n"
+
+
+class UserStory:
+    """A world of its own, and an event loop to run it in."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self.folder = Path(tempfile.mkdtemp(prefix="chorus-story-"))
+        self.clock, self.model, self.store = FakeClock(), ScriptedModel(), MemoryStore(self.folder / "nowhere")
+        self.run(self.store.open())
+        self.world: World = self.run(built(self.folder, self.store, self.clock, self.model, _LIMIT_TOKENS))
+
+    def end(self) -> None:
+        self.run(self.store.close())
+        self._runner.close()
+        shutil.rmtree(self.folder)
+
+    def start_again(self) -> None:
+        """Begin another process: nothing is remembered but what is in the database and the files."""
+        self.world = self.run(built(self.folder, self.store, self.clock, self.model, _LIMIT_TOKENS))
+
+    def run(self, work: Coroutine[object, object, T]) -> T:
+        return self._runner.run(work)
+
+    def told(self, line: str) -> str:
+        return self.run(self.world.told(line))
+
+    def insisted(self, line: str) -> str:
+        """Carry out a command, say yes if it asks, and return what the user reads in the end."""
+        return self.run(self._insisted(line))
+
+    async def _insisted(self, line: str) -> str:
+        try:
+            answer = await self.world.carry_out(line)
+            return plain(await answer.confirmed() if isinstance(answer, Question) else answer)
+        except ChorusError as error:
+            return str(error)
+
+    @property
+    def slug(self) -> str:
+        return self.world.focus.slug
+
+    @property
+    def thread(self) -> int:
+        return self.world.focus.target().thread_id
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def target(self, slug: str | None = None, thread: int | None = None) -> Target:
+        target = self.world.focus.target()
+        persona = self.world.personas.load(slug or self.slug)
+        return replace(target, persona=persona, thread_id=thread or target.thread_id)
+
+    def open_threads(self) -> list[int]:
+        return [thread.id for thread in self.run(self.world.threads.open_threads())]
+
+    def number_of(self, thread: int) -> int:
+        [number] = [each.number for each in self.run(self.world.threads.open_threads()) if each.id == thread]
+        return number
+
+    # What is said
+
+    def say(self, text: str, ending: Ending, reply: str) -> None:
+        self._prepare(ending, reply)
+        self.run(self._heard(self.world.conversation.answer(self.target(), text), ending))
+
+    def retry(self, ending: Ending, reply: str) -> None:
+        self._prepare(ending, reply)
+        self.run(self._heard(self.world.conversation.retry(self.target()), ending))
+
+    def asked(self) -> list[tuple[str, str]]:
+        """Return the words of each message of the last request, and the whole that they were sent in."""
+        sent = [message.content for message in self.model.requests[-1].messages[1:]]
+        return [(content.split("\n\n")[-1], content) for content in sent if content != LEAD]
+
+    def _prepare(self, ending: Ending, reply: str) -> None:
+        if ending == "reply":
+            self.model.say(reply)
+        else:
+            self.model.enqueue(ModelError("It is down.", status_code=400) if ending == "nothing" else asyncio.Event())
+
+    async def _heard(self, events: AsyncIterable[TurnEvent], ending: Ending) -> None:
+        """Hear a reply to its end, or stop listening once it was asked for."""
+        asked = len(self.model.requests)
+        hearing = asyncio.ensure_future(_listened(events))
+        if ending == "stopped":
+            while len(self.model.requests) == asked:  # noqa: ASYNC110 - a request has no other sign of having begun
+                await asyncio.sleep(0.001)
+            hearing.cancel()
+        with suppress(asyncio.CancelledError):
+            await hearing
+
+    # What is there
+
+    def seen(self, slug: str, threads: Sequence[int]) -> dict[int, Shown]:
+        """Return what is in context in each of the threads."""
+        return self.run(self._seen(self.target(slug), threads))
+
+    async def _seen(self, target: Target, threads: Sequence[int]) -> dict[int, Shown]:
+        found: dict[int, Shown] = {}
+        for thread in threads:
+            view = (await self.world.context.snapshot(replace(target, thread_id=thread), self.now)).view
+            found[thread] = [
+                (row.content, row.role is Role.USER, row.timestamp) for row in view.messages if row.content
+            ]
+        return found
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return all of the log that never changes, at the end of each row its words and what put it in."""
+        return self.run(self.store.read(_rows))
+
+    def messages_of_thread(self) -> dict[int, int]:
+        """Return for each row that says something the one that it is another wording of, or itself."""
+        rows = self.run(self.store.read(_wordings, self.thread))
+        known = {id_ for id_, _ in rows}
+        first = {id_: revises if revises in known else id_ for id_, revises in rows}
+        while any(first[first[id_]] != first[id_] for id_ in first):
+            first = {id_: first[first[id_]] for id_ in first}
+        return first
+
+    def newest_operation(self) -> int:
+        return self.run(self.world.journal.entries(self.target()))[-1].operation.number
+
+    # How a context is edited
+
+    def laid_out(self, text: str) -> tuple[list[Block], list[Block]]:
+        """Return what stands above the line where the context starts, and what stands below it."""
+        body = text.partition("\n---\n")[2].partition(_END_LINE)[0]
+        above, below = ([Block(*found) for found in _BLOCK.findall(half)] for half in body.split(_CONTEXT_LINE))
+        return above, below
+
+    def written(self, text: str, above: Sequence[Line], below: Sequence[Line]) -> str:
+        """Return the text with other messages above and below the line."""
+        head, _, rest = text.partition("\n---\n")
+        blocks = [[str(self.block(line)) for line in part] for part in (above, below)]
+        return "\n".join(
+            [head, "---\n", *blocks[0], _CONTEXT_LINE, *blocks[1], _END_LINE + rest.partition(_END_LINE)[2]]
+        )
+
+    def block(self, line: Line) -> Block:
+        speaker = "Human" if line.human else self.world.focus.target().persona.name
+        return Block(f"{line.said:%Y-%m-%d %H:%M:%S}", speaker, line.text)
+
+
+def shown(lines: Lines) -> Shown:
+    return [(line.text, line.human, line.said) for line in lines]
+
+
+async def _listened(events: AsyncIterable[TurnEvent]) -> None:
+    async for _ in events:
+        pass
+
+
+def _rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    return connection.execute(
+        "SELECT id, persona, thread_id, turn_id, role, timestamp, preamble, content, introduced_by FROM messages "
+        "ORDER BY id"
+    ).fetchall()
+
+
+def _wordings(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, int | None]]:
+    [persona] = connection.execute("SELECT persona FROM threads WHERE id = ?", (thread_id,)).fetchone()
+    brought = operation_rows.said_elsewhere(connection, persona, thread_id)
+    return connection.execute(
+        "SELECT id, revises FROM messages WHERE (thread_id = ? OR id IN (SELECT value FROM json_each(?))) "
+        "AND content <> ''",
+        (thread_id, json.dumps(list(brought))),
+    ).fetchall()

@@ -1,0 +1,97 @@
+"""Files on the web, served on loopback."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+
+from benchmarks.loopback import Quiet, listening
+from chorus_cli.attachments.files.downloads import download
+from chorus_cli.core.errors import AttachmentError
+from tests.attached_files import FILES
+
+TOO_MUCH = 20_000_001
+PACKED = {
+    "/packed": ("gzip", gzip.compress(FILES["photo.png"])),
+    "/swelling": ("gzip", gzip.compress(bytes(2 * TOO_MUCH))),
+    "/twice": ("gzip, gzip", gzip.compress(gzip.compress(bytes(TOO_MUCH)))),
+    "/torn": ("gzip", b"abc"),
+}
+"""Paths of compressed files, and how these are said to be compressed."""
+
+
+class _Handler(Quiet, BaseHTTPRequestHandler):
+    """Serves a picture, endless redirects, a slow answer, and too much, with and without its length."""
+
+    def do_GET(self) -> None:
+        match self.path:
+            case "/my%20photo.png?size=1":
+                self._answer(200, FILES["photo.png"])
+            case "/moved":
+                self._answer(302, b"", ("Location", "/my%20photo.png?size=1"))
+            case "/circle":
+                self._answer(302, b"", ("Location", "/circle"))
+            case "/slow":
+                time.sleep(1)
+                self._answer(200, b"late")
+            case "/large":
+                self._answer(200, b"x", ("Content-Length", str(TOO_MUCH)))
+            case "/endless":
+                self._answer(200, bytes(TOO_MUCH))
+            case path if path in PACKED:
+                encoding, body = PACKED[path]
+                self._answer(200, body, ("Content-Encoding", encoding))
+            case _:
+                self._answer(404, b"no")
+
+    def _answer(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+        with suppress(ConnectionError):
+            self.send_response(status)
+            for header in headers:
+                self.send_header(*header)
+            self.end_headers()
+            self.wfile.write(body)
+
+
+async def test_a_file_is_fetched_with_its_name() -> None:
+    with listening(_Handler) as address:
+        assert await download(f"{address}/my%20photo.png?size=1") == ("my photo.png", FILES["photo.png"])
+
+
+async def test_a_redirect_is_followed() -> None:
+    with listening(_Handler) as address:
+        assert await download(f"{address}/moved") == ("moved", FILES["photo.png"])
+
+
+async def test_a_file_that_comes_compressed_is_unpacked() -> None:
+    with listening(_Handler) as address:
+        assert await download(f"{address}/packed") == ("packed", FILES["photo.png"])
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/gone", "/gone cannot be fetched: the server answered 404."),
+        ("/circle", "/circle cannot be fetched: Exceeded maximum allowed redirects."),
+        ("/slow", "/slow was not there within 0.5 s."),
+        ("/large", "large has 20.0 MB; the largest file that can be attached has 20 MB."),
+        ("/endless", "endless has over 20 MB, which is too large to be attached."),
+        ("/swelling", "swelling has over 20 MB, which is too large to be attached."),
+        ("/twice", "/twice cannot be fetched: compressed more than once."),
+        ("/torn", "/torn cannot be fetched: not compressed as it says."),
+    ],
+)
+async def test_what_cannot_be_fetched_is_told_in_one_sentence(path: str, sentence: str) -> None:
+    with listening(_Handler) as address, pytest.raises(AttachmentError) as refused:
+        await download(f"{address}{path}", patience_seconds=0.5 if path == "/slow" else 20)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["http://", "http://127.0.0.1:1/x", "http://[", "http://a b/"])
+async def test_an_address_without_a_server_is_told(address: str) -> None:
+    with pytest.raises(AttachmentError, match="cannot be fetched: "):
+        await download(address)

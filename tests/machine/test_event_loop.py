@@ -1,0 +1,96 @@
+"""The end of the program waits for no thread that looks up a host name, imports a library or reads a slow disk."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.machine import event_loop
+from tests.terminal.command import finished
+from tests.terminal.driver import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WAITING_SECONDS = 40
+ASKED = f"""
+import os, signal, socket, time
+
+def look_up(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep({WAITING_SECONDS})
+
+socket.getaddrinfo = look_up
+from chorus_cli.cli import main
+os._exit(main(["ask", "hello"], os.environ))
+"""
+
+
+def test_a_host_is_found() -> None:
+    async def found() -> list[object]:
+        return [each[4] for each in await asyncio.get_running_loop().getaddrinfo("127.0.0.1", 80)]
+
+    assert ("127.0.0.1", 80) in event_loop.run(found())
+
+
+def test_a_name_that_cannot_be_looked_up_is_an_error() -> None:
+    async def found() -> object:
+        return await asyncio.get_running_loop().getaddrinfo("127.0.0.1", "no such service")
+
+    with pytest.raises(socket.gaierror):
+        event_loop.run(found())
+
+
+def test_ctrl_c_ends_a_question_while_the_name_of_the_server_is_looked_up(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    far = {
+        "CHORUS_MODEL": "openai/gpt-4o",
+        "OPENAI_BASE_URL": "http://far.example/v1",
+        "OPENAI_API_KEY": "sk-invented",
+        "no_proxy": "far.example",
+    }
+    began = time.monotonic()
+    assert finished([sys.executable, "-c", ASKED], home.environment | far).code == 130
+    assert time.monotonic() - began < WAITING_SECONDS / 2
+    assert home.replies() == [("", "interrupted")]
+
+
+def test_the_end_waits_for_a_thread_that_is_at_work_for_a_moment_only() -> None:
+    is_free = threading.Event()
+
+    async def broken_off() -> None:
+        waiting = asyncio.create_task(asyncio.to_thread(is_free.wait, WAITING_SECONDS))
+        await asyncio.sleep(0)
+        waiting.cancel()
+
+    began = time.monotonic()
+    try:
+        event_loop.run(broken_off())
+        assert time.monotonic() - began < WAITING_SECONDS / 2
+    finally:
+        is_free.set()
+
+
+def test_work_that_is_nearly_done_is_finished_at_the_end() -> None:
+    has_begun, is_free, done = threading.Event(), threading.Event(), list[str]()
+
+    def work() -> None:
+        has_begun.set()
+        is_free.wait()
+        done.append("written")
+
+    async def broken_off() -> None:
+        working = asyncio.create_task(asyncio.to_thread(work))
+        await asyncio.sleep(0)
+        assert has_begun.wait(WAITING_SECONDS)
+        working.cancel()
+        is_free.set()
+
+    event_loop.run(broken_off())
+    assert done == ["written"]

@@ -1,0 +1,162 @@
+"""All that Chorus keeps is private to its user: what a copy or a backup left open is closed and told once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from chorus_cli.cli import main
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.machine.paths import paths
+from tests.terminal.driver import Home
+from tests.terminal.editors import editor
+
+KEPT = (
+    "chorus.db", "personas", "personas/chorus", "personas/chorus/system.jsonc", "personas/chorus/docs", "state",
+    "state/run", "config.jsonc", "attachments", "attachments/ab", "attachments/ab/abcd", "backups", "backups/old.db",
+    "state/drafts", "state/drafts/draft-note.md", "commands", "commands/mine.md",
+)  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with something of each kind, as the first run and its user leave it."""
+    home = Home(tmp_path / "home")
+    home.run("log")
+    for name in KEPT:
+        path = home.path / name
+        if not path.exists() and not path.suffix and path.name != "abcd":
+            path.mkdir(mode=0o700)
+        elif not path.exists():
+            path.write_text("{}" if path.suffix == ".jsonc" else "text")
+            path.chmod(0o600)
+    return home
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def opened_up(home: Home) -> None:
+    for path in [home.path, *home.path.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o664)
+
+
+def too_wide(home: Home) -> list[str]:
+    return [str(path) for path in [home.path, *home.path.rglob("*")] if mode(path) & 0o077]
+
+
+@pytest.mark.parametrize("arguments", [("log",), ("ask", "I am tired"), ("context",)])
+def test_everything_that_was_open_to_others_is_closed_and_told_once(home: Home, arguments: tuple[str, ...]) -> None:
+    assert home.run("log").errors == ""
+    opened_up(home)
+    told = home.run(*arguments).errors
+    assert told.count("open to other users of this machine; now only you can read them.") == 1
+    assert too_wide(home) == []
+    assert all((home.path / name).exists() for name in KEPT)
+    assert home.run("log").errors == ""
+
+
+@pytest.mark.parametrize("name", KEPT[:8])
+def test_one_file_or_folder_that_others_can_reach_is_closed_and_told(home: Home, name: str) -> None:
+    path = home.path / name
+    around = [folder for folder in path.parents if folder.is_relative_to(home.path)]
+    for each in (path, *around):
+        each.chmod(mode(each) | (0o055 if each.is_dir() else 0o044))
+    folders = counted(len(around) + path.is_dir(), "folder")
+    files = "" if path.is_dir() else " and 1 file"
+    assert f"{folders}{files} in {home.path} were open" in home.run("log").errors
+    assert too_wide(home) == []
+
+
+@pytest.mark.parametrize("name", KEPT[:8])
+def test_what_stands_in_a_private_folder_is_closed_without_a_word(home: Home, name: str) -> None:
+    """Editors leave files as the user's mask has them; nobody could have read them."""
+    path = home.path / name
+    path.chmod(mode(path) | 0o044)
+    assert home.run("log").errors == ""
+    assert too_wide(home) == []
+
+
+def test_one_folder_is_told_in_the_singular(home: Home) -> None:
+    home.path.chmod(0o755)
+    told = f"1 folder in {home.path} was open to other users of this machine; now only you can read it."
+    assert told in home.run("log").errors
+
+
+def test_the_chat_tells_it_too_and_goes_on(home: Home) -> None:
+    opened_up(home)
+    with home.chat() as chat:
+        chat.await_text(" folders and ")
+        chat.ask("I am tired", "tired?")
+    assert too_wide(home) == []
+
+
+def test_everything_that_chorus_makes_is_for_its_user_only(tmp_path: Path) -> None:
+    home, picture = Home(tmp_path / "new"), tmp_path / "note.txt"
+    picture.write_text("A note.")
+    before = os.umask(0)
+    try:
+        with home.chat(EDITOR=editor(tmp_path, 'echo "unread" > "$file"; exit 1')) as chat:
+            chat.ask("I am tired", "tired?")
+            chat.ask("/model openai/gpt-4o", "openai/gpt-4o")
+            chat.ask(f"/attach {picture}", "note.txt")
+            chat.ask("/model chorus/eliza", "chorus/eliza")
+            chat.ask("/settings set temperature 0.5", "temperature is now 0.5")
+            chat.ask("/context save evening", "evening")
+            chat.ask("/backup", "1 attachment")
+            chat.say("/context edit")
+            chat.await_text("Use what was saved?")
+            chat.ask("n", "draft-")
+    finally:
+        os.umask(before)
+    made = {path.relative_to(home.path).parts[0] for path in home.path.rglob("*") if path.is_file()}
+    assert made >= {"chorus.db", "personas", "state", "attachments", "backups"}
+    assert list(home.path.glob("state/drafts/draft-*"))
+    assert too_wide(home) == []
+
+
+def test_what_is_made_without_a_mode_of_its_own_is_for_its_user_only_too(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert main(["--home", str(tmp_path), "paths"], {}) == 0
+        (tmp_path / "file").touch()
+        (tmp_path / "folder").mkdir()
+    finally:
+        os.umask(before)
+    assert (mode(tmp_path / "file"), mode(tmp_path / "folder")) == (0o600, 0o700)
+
+
+def test_the_folders_of_a_new_home_are_for_its_user_only_whatever_the_mask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        paths({}, str(tmp_path / "far" / "away")).make()
+    finally:
+        os.umask(before)
+    made = {path.name: mode(path) for path in tmp_path.rglob("*") if path.is_dir()}
+    assert made == dict.fromkeys(("far", "away", "state", "run"), 0o700)
+
+
+def test_links_and_the_things_of_others_are_left_alone(home: Home, tmp_path: Path) -> None:
+    elsewhere, foreign = tmp_path / "shared.md", home.path / "my-other-things"
+    elsewhere.write_text("shared")
+    foreign.mkdir()
+    for path, permissions in ((elsewhere, 0o644), (foreign, 0o755), (home.path, 0o755)):
+        path.chmod(permissions)
+    (home.path / "personas" / "chorus" / "docs" / "shared.md").symlink_to(elsewhere)
+    assert home.run("log").errors == ""
+    assert [mode(path) for path in (elsewhere, foreign, home.path)] == [0o644, 0o755, 0o755]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give a file away")
+def test_a_file_of_another_user_is_left_alone(home: Home) -> None:
+    path = home.path / "backups" / "old.db"
+    path.chmod(0o644)
+    os.chown(path, 65_534, 65_534)
+    home.path.joinpath("backups").chmod(0o755)
+    home.path.chmod(0o755)
+    assert "2 folders in" in home.run("log").errors
+    assert mode(path) == 0o644

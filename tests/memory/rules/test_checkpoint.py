@@ -1,0 +1,150 @@
+"""Checkpoints in the original's shape, reports of flash saves, and statistics by tier."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.errors import MemoryItemError
+from chorus_cli.memory.rules.checkpoint import CheckpointItem, FlashReport, checkpoint_json, read_checkpoint, statistics
+from chorus_cli.memory.rules.items import Item, ItemType, Tier
+from tests.fakes import START
+from tests.memory.rules.memory_items import item
+
+NOW = datetime(2025, 11, 14, 12, 30, 0, 999, tzinfo=timezone(timedelta(hours=1)))
+ITEMS = [
+    item(125, "boom", ItemType.ERROR, score=0.25, tier=Tier.COLD, tokens=5),
+    item(123, "call the plumber", ItemType.TASK, score=0.95, tier=Tier.HOT, tokens=10),
+    item(124, "x = 1", ItemType.CODE, score=0.65, tier=Tier.WARM, tokens=20),
+    item(120, "long ago", ItemType.TASK, score=0.1, tier=Tier.ARCHIVED, tokens=400),
+    item(126, "ok", ItemType.TEST_RESULT, score=0.2799999999, tier=Tier.COLD, tokens=None),
+]
+DOCUMENT = {
+    "agent_id": "frodo",
+    "context_state": {
+        "hot_items": [{"id": 123, "type": "TASK", "content": "call the plumber", "score": 0.95}],
+        "warm_items": [{"id": 124, "type": "CODE", "content": "x = 1", "score": 0.65}],
+        "cold_items": [
+            {"id": 125, "type": "ERROR", "content": "boom", "score": 0.25},
+            {"id": 126, "type": "TEST_RESULT", "content": "ok", "score": 0.28},
+        ],
+    },
+    "metrics": {"total_items": 4, "hot_count": 1, "warm_count": 1, "cold_count": 2, "total_tokens": 35},
+    "timestamp": "2025-11-14T11:30:00Z",
+}
+items_of_any_content = st.lists(
+    st.builds(item, st.integers(1, 99), st.text(), st.sampled_from(ItemType), tier=st.sampled_from(Tier)),
+    unique_by=lambda each: each.id,
+)
+
+
+def test_a_checkpoint_has_the_shape_of_the_original() -> None:
+    text = checkpoint_json("frodo", ITEMS, NOW)
+    assert json.loads(text) == DOCUMENT
+    assert list(json.loads(text)) == list(DOCUMENT)
+
+
+def test_a_checkpoint_is_read_back() -> None:
+    checkpoint = read_checkpoint(json.dumps(DOCUMENT))
+    assert checkpoint.persona == "frodo"
+    assert checkpoint.hot == (CheckpointItem(123, ItemType.TASK, "call the plumber", 0.95),)
+    assert [each.id for each in checkpoint.cold] == [125, 126]
+    assert checkpoint.total_tokens == 35
+    assert checkpoint.timestamp == datetime(2025, 11, 14, 11, 30, tzinfo=UTC)
+
+
+@given(items_of_any_content)
+def test_no_item_is_lost_in_a_checkpoint(items: list[Item]) -> None:
+    checkpoint = read_checkpoint(checkpoint_json("frodo", items, START))
+    held = {each.id: each.content for each in (*checkpoint.hot, *checkpoint.warm, *checkpoint.cold)}
+    assert held == {each.id: each.content for each in items if each.tier is not Tier.ARCHIVED}
+    assert {each.id for each in checkpoint.cold} == {each.id for each in items if each.tier is Tier.COLD}
+
+
+def changed(path: str, value: object) -> str:
+    """Return the text of the document with one value replaced; the path names keys and positions."""
+    document = json.loads(json.dumps(DOCUMENT))
+    *parents, last = path.split("/")
+    place = document
+    for key in parents:
+        place = place[int(key) if key.isdigit() else key]
+    place[last] = value
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "not valid"),
+        ("{", "not valid"),
+        ("[" * 100_000, "not valid"),
+        ("[]", '"checkpoint"'),
+        ("{}", '"context_state"'),
+        (changed("agent_id", 5), '"agent_id"'),
+        (changed("context_state/cold_items", None), '"cold_items"'),
+        (changed("context_state/cold_items/0/id", "7"), '"id"'),
+        (changed("context_state/cold_items/0/id", 0), "not valid"),
+        (changed("context_state/cold_items/0/id", 2**70), "not valid"),
+        (changed("context_state/cold_items/0/type", "NOTE"), "not valid"),
+        (changed("context_state/hot_items/0/score", "high"), '"score"'),
+        (changed("context_state/hot_items/0/score", 1.5), "not valid"),
+        (changed("context_state/hot_items/0/content", None), '"content"'),
+        (changed("metrics/total_tokens", 1.5), '"total_tokens"'),
+        (changed("timestamp", "yesterday"), "not valid"),
+    ],
+)
+def test_another_text_is_refused_with_a_sentence(text: str, fault: str) -> None:
+    with pytest.raises(MemoryItemError, match=fault) as problem:
+        read_checkpoint(text)
+    assert str(problem.value).startswith("The checkpoint cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        ("context_state/hot_items/0/score", 1.5, "Importance score must be between 0.0 and 1.0"),
+        (
+            "context_state/cold_items/0/type",
+            "NOTE",
+            "Invalid item type, must be one of: TASK, CODE, ERROR, TEST_RESULT, PRD_SECTION",
+        ),
+    ],
+)
+def test_a_value_that_no_item_can_have_is_refused_with_its_own_sentence(
+    path: str, value: object, sentence: str
+) -> None:
+    with pytest.raises(MemoryItemError) as problem:
+        read_checkpoint(changed(path, value))
+    assert str(problem.value) == (
+        f"The checkpoint cannot be read: it is not valid. {sentence}. The memory was not changed."
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "percentage"),
+    [(1000, 250, 75.0), (3, 2, 33.33), (10, 10, 0.0), (10, 0, 100.0), (0, 0, 0.0)],
+)
+def test_the_reduction_is_in_percent_of_the_tokens_before(before: int, after: int, percentage: float) -> None:
+    report = FlashReport(1, "frodo", 4, 2, 1, before, after, START)
+    assert report.reduction_percentage == percentage
+
+
+def test_totals_are_those_of_active_items() -> None:
+    assert statistics("frodo", ITEMS, START).as_json() == {
+        "persona": "frodo",
+        "total_items": 4,
+        "hot_count": 1,
+        "warm_count": 1,
+        "cold_count": 2,
+        "archived_count": 1,
+        "total_tokens": 35,
+        "hot_tokens": 10,
+        "warm_tokens": 20,
+        "cold_tokens": 5,
+        "archived_tokens": 400,
+        "last_updated": "2026-02-12T14:30:00.000000Z",
+    }

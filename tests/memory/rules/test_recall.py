@@ -1,0 +1,180 @@
+"""Which items a message refers to, and the best of them within their room."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chorus_cli.log.rules.search_query import set_apart
+from chorus_cli.memory.rules.recall import (
+    FUNCTION_WORDS,
+    best_within,
+    index_terms,
+    match_query,
+    meaningful_words,
+    rare_words,
+    references,
+)
+from tests.fakes import START
+from tests.memory.rules.memory_items import item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMON = (
+    "Please could you tell me again what you think about this, and how we should do that now?",
+    "Thanks! That is great, can you also show me the first one?",
+    "Kannst du mir bitte noch sagen, was du darüber denkst und wie das ist?",
+    "Est-ce que vous pouvez me dire pourquoi c'est comme ça avec nous ?",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("what of #12?", {12}),
+        ("#1, (#2) [#3] #4.", {1, 2, 3, 4}),
+        ("#7 is like #7", {7}),
+        ("C#12 issue#5 ##6 a/#8 &#39; #fff #12px #1.5 #0 #007 # 9", set()),
+        ("https://example.org/x#12 see #3", {3}),
+        ("[#4](https://example.org/#5)", {4}),
+        ("```\n#12\n```\n#13\n~~~\n#14", {13}),
+        ("#9999999999999999999999", set()),
+        ("#١٢ #१२", set()),
+        ("", set()),
+    ],
+)
+def test_items_are_referred_to_by_number(text: str, numbers: set[int]) -> None:
+    assert references(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Call the plumber about the Boiler, the boiler!", ["call", "plumber", "boiler"]),
+        ("Café, CAFE\u0301 and cafe", ["cafe"]),
+        ("Zürich STRASSE Straße ΣΊΣΥΦΟΣ", ["zurich", "strasse", "straße", "σίσυφοσ"]),
+        ("use snake_case in v2 of x86-64, 7 of 42", ["snake", "case", "v2", "x86", "64", "42"]),
+        ("It's l'homme, isn't it?", ["homme"]),
+        ("認証の方法", ["認証", "方法"]),
+        ("인증 서버", ["인증", "서버"]),
+        ("サーバーの auth設定", ["サー", "ーバ", "バー", "auth", "設定"]),
+        ("compare #123 with 45, 6#789 and #ab12", ["compare", "45", "ab12"]),
+        ("12 #", ["12"]),
+        ("", []),
+        ("a an 5 ! ...", []),
+    ],
+)
+def test_words_that_may_name_a_subject_are_taken_once(text: str, words: list[str]) -> None:
+    assert meaningful_words(text) == words
+
+
+def test_at_most_the_first_thirty_two_words_are_taken() -> None:
+    words = [f"word{number}" for number in range(100)]
+    assert meaningful_words(" ".join(words)) == words[:32]
+
+
+@pytest.mark.parametrize("text", [*COMMON, " ".join(sorted(FUNCTION_WORDS))])
+def test_function_words_are_no_subject(text: str) -> None:
+    assert meaningful_words(text) == []
+
+
+def test_function_words_are_folded_and_long_enough_to_be_met() -> None:
+    assert all(len(word) >= 3 and word.isascii() and word == word.lower() for word in FUNCTION_WORDS)
+
+
+@pytest.mark.parametrize(
+    ("items", "frequency", "rare"),
+    [
+        (10, {"boiler": 1, "plumber": 3, "call": 4}, ["boiler", "plumber"]),
+        (60, {"boiler": 3, "plumber": 4}, ["boiler"]),
+        (100, {"boiler": 5, "plumber": 6, "call": 0}, ["boiler"]),
+        (1000, {"boiler": 50, "plumber": 51}, ["boiler"]),
+        (0, {}, []),
+    ],
+)
+def test_words_are_rare_that_few_items_have(items: int, frequency: dict[str, int], rare: list[str]) -> None:
+    assert rare_words(["boiler", "plumber", "call", "absent"], frequency, items) == rare
+
+
+def test_a_word_of_two_terms_is_as_frequent_as_the_rarer() -> None:
+    assert index_terms(["認証", "証書", "boiler"]) == ["認", "証", "書", "boiler"]
+    assert rare_words(["認証", "証書"], {"認": 2, "証": 90, "書": 80}, 100) == ["認証"]
+
+
+def test_words_are_joined_to_an_expression_without_syntax() -> None:
+    assert match_query(["boiler", "NOT", 'a"b']) == '"boiler" OR "NOT" OR "a""b"'
+    assert match_query([]) == ""
+
+
+@pytest.fixture(scope="module")
+def index() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE item_words USING fts5(content, tokenize='unicode61 remove_diacritics 2')")
+    connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(item_words, 'row')")
+    yield connection
+    connection.close()
+
+
+# SQLite's tables are of Unicode 6.1, so that the letters are those of languages that are written every day.
+LETTERS = st.characters(min_codepoint=33, max_codepoint=0x17E, exclude_categories=["Cc"])
+OTHERS = st.sampled_from("ąłøßæŁİıẞƒșțơưấệỗỹÀÑΣςσΐϋЙйёЁїґאבגدمकि東京한국カナひら๑٣Ⅷ½²ªªµſ\u0301\u0308'_-#")
+
+
+@given(st.lists(st.text(st.one_of(LETTERS, OTHERS), min_size=1, max_size=8), max_size=8).map(" ".join))
+@example("ẞtraße İstanbul ΣΊΣΥΦΟΣ e\u0301te\u0301 東京タワー 한국어")
+def test_words_are_terms_of_the_full_text_index(index: sqlite3.Connection, text: str) -> None:
+    index.execute("DELETE FROM item_words")
+    index.execute("INSERT INTO item_words VALUES (?)", (set_apart(text),))
+    frequency: dict[str, int] = dict(index.execute("SELECT term, doc FROM terms"))
+    words = meaningful_words(text)
+    assert set(index_terms(words)) <= set(frequency)
+    assert rare_words(words, frequency, 1) == words
+    if words:
+        found = index.execute("SELECT count(*) FROM item_words WHERE item_words MATCH ?", (match_query(words),))
+        assert found.fetchone() == (1,)
+
+
+def test_the_best_items_within_the_room_come_in_order_of_id() -> None:
+    items = [item(4, score=0.9), item(1, score=0.5), item(3, score=0.8), item(2, score=0.7)]
+    assert [each.id for each in best_within(items, 60, 10)] == [2, 3, 4]
+    assert [each.id for each in best_within(items, 10_000, 2)] == [3, 4]
+    assert best_within(items, 10_000, 0) == best_within(items, 19, 10) == best_within([], 100, 5) == []
+
+
+def test_an_item_without_room_is_skipped_and_a_smaller_one_taken() -> None:
+    items = [item(1, score=0.9, tokens=500), item(2, score=0.5), item(3, score=0.6, tokens=None, content="x" * 500)]
+    assert [each.id for each in best_within(items, 100, 10)] == [2]
+
+
+def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
+    items = [
+        item(1, score=0.9),
+        item(2, score=0.2, pinned=True),
+        item(3, score=0.9, accessed=START + timedelta(seconds=1)),
+        item(4, score=0.9),
+    ]
+    assert [[each.id for each in best_within(items, 10_000, most)] for most in (1, 2, 3)] == [[2], [2, 3], [2, 3, 4]]
+
+
+@pytest.mark.parametrize("length", [100_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the " * 250_000,
+        "!" * 1_000_000,
+        "#1(" * 300_000,
+        "a://#1" * 160_000,
+        "の" * 300_000,
+        "é" * 500_000,
+        "#" * 10**6,
+    ],
+)
+def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str, length: int) -> None:
+    assert len(meaningful_words(text[:length])) <= 1
+    assert references(text[:length]) <= {1}

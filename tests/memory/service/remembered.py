@@ -1,0 +1,70 @@
+"""Short ways to use the memory of the persona in focus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chorus_cli.memory.rules.items import Item, ItemType
+from chorus_cli.memory.service.finding import referred_to
+from chorus_cli.memory.service.flash import RequestFigures
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from chorus_cli.memory.rows.checkpoint_rows import FlashSave
+    from chorus_cli.memory.service.memory import Memory
+    from tests.world import World
+
+FIGURES = RequestFigures(tokens=10, mark=100)
+
+
+@dataclass
+class Remembering:
+    """The memory of the persona in focus."""
+
+    world: World
+
+    @property
+    def service(self) -> Memory:
+        return self.world.services.memory
+
+    @property
+    def slug(self) -> str:
+        return self.world.focus.slug
+
+    async def add(self, content: str, item_type: ItemType = ItemType.TASK) -> Item:
+        return (await self.service.remember(self.slug, item_type, content)).item
+
+    async def listed(self) -> list[str]:
+        """Return the contents in the memory, in order of id."""
+        items = await self.service.listing(self.slug)
+        return [item.content for item in sorted(items, key=lambda item: item.id)]
+
+    async def item(self, item_id: int) -> Item:
+        return await self.service.item(self.slug, item_id)
+
+    async def forget(self, item_id: int) -> None:
+        await self.service.forget(self.slug, item_id)
+
+    async def flash(self) -> FlashSave:
+        return await self.service.flashes.save(self.slug, FIGURES, force=True)
+
+    async def recalled(self, text: str) -> list[str]:
+        return [item.content for item in await self.service.recall(self.slug, text)]
+
+    async def referred_to(self, text: str) -> list[str]:
+        """Return the items that a message refers to."""
+        return [item.content for item in await self.world.store.read(referred_to, self.slug, text, 20)]
+
+    async def sql(self, statement: str, *values: object) -> list[Any]:
+        """Carry out a statement and return its rows."""
+        return await self.world.store.write(lambda connection: connection.execute(statement, values).fetchall())
+
+    async def statements(self, work: Awaitable[object]) -> list[str]:
+        """Return the SQL statements that are carried out until ``work`` is done."""
+        found: list[str] = []
+        await self.world.store.read(lambda connection: connection.set_trace_callback(found.append))
+        await work
+        await self.world.store.read(lambda connection: connection.set_trace_callback(None))
+        return found

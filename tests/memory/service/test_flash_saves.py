@@ -1,0 +1,182 @@
+"""Flash saves: refused below the mark, exact in their figures, whole or not at all, and always taken back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chorus_cli.core.errors import MemoryItemError, StorageError
+from chorus_cli.memory.rows import checkpoint_rows
+from chorus_cli.memory.rules.items import ItemType, Tier
+from chorus_cli.memory.service.flash import RequestFigures
+from chorus_cli.storage.store import Connection
+from tests.memory.service.remembered import FIGURES, Remembering
+
+TABLES = (
+    "SELECT * FROM context_items",
+    "SELECT * FROM context_checkpoints",
+    "SELECT * FROM operations",
+    "SELECT * FROM meta",
+)
+LONG_AGO = timedelta(days=60)
+
+
+@pytest.fixture
+async def aged(memory: Remembering) -> Remembering:
+    """Two COLD items of seven words together, a WARM one of three, and a HOT one of three."""
+    await memory.add("an old section", ItemType.PRD_SECTION)
+    await memory.add("an old test result", ItemType.TEST_RESULT)
+    await memory.add("the old task", ItemType.TASK)
+    memory.world.clock.advance(LONG_AGO)
+    await memory.add("the new task", ItemType.TASK)
+    await memory.service.renew_if_due(memory.slug)
+    return memory
+
+
+async def tiers(memory: Remembering) -> dict[str, str]:
+    return dict(await memory.sql("SELECT content, tier FROM context_items ORDER BY id"))
+
+
+COLD = {"an old section": "COLD", "an old test result": "COLD", "the old task": "WARM", "the new task": "HOT"}
+ARCHIVED = COLD | {"an old section": "ARCHIVED", "an old test result": "ARCHIVED"}
+
+
+async def test_the_report_is_right_to_the_token(aged: Remembering) -> None:
+    assert await tiers(aged) == COLD
+    report = (await aged.flash()).report
+    assert (report.items_count, report.items_archived, report.hot_items_retained) == (4, 2, 1)
+    assert (report.token_count_before, report.token_count_after, report.reduction_percentage) == (13, 6, 53.85)
+    assert await tiers(aged) == ARCHIVED
+
+
+async def test_it_is_refused_below_the_mark_with_the_figures(aged: Remembering) -> None:
+    with pytest.raises(MemoryItemError, match="The next request has 10 tokens, below the 100 from which on"):
+        await aged.service.flashes.save(aged.slug, FIGURES)
+    assert await tiers(aged) == COLD
+    assert await aged.service.flashes.checkpoints(aged.slug) == []
+    assert (await aged.service.flashes.save(aged.slug, RequestFigures(100, 100))).report.items_archived == 2
+
+
+async def test_an_empty_memory_is_not_saved(memory: Remembering) -> None:
+    with pytest.raises(MemoryItemError, match="no active items"):
+        await memory.flash()
+
+
+async def test_an_automatic_one_needs_a_cold_item_and_is_taken_back_by_its_number_only(aged: Remembering) -> None:
+    saved = await aged.service.flashes.save_automatically(aged.slug)
+    assert saved is not None
+    assert await aged.service.flashes.save_automatically(aged.slug) is None
+    assert await aged.world.told("/undo") == 'Undone: remembered #4 "the new task"'
+    assert await aged.world.told(f"/context undo {saved.operation.number}") == (
+        "Undone: flash save, 2 memory items archived"
+    )
+    assert (await tiers(aged))["an old section"] == "COLD"
+
+
+async def test_an_automatic_one_without_cold_items_changes_no_score(memory: Remembering) -> None:
+    await memory.add("the new task", ItemType.TASK)
+    await memory.service.renew_if_due(memory.slug)
+    memory.world.clock.advance(timedelta(minutes=4))
+    statements = await memory.statements(memory.service.flashes.save_automatically(memory.slug))
+    assert not any("UPDATE" in statement or "IMMEDIATE" in statement for statement in statements)
+
+
+async def test_the_checkpoint_holds_every_active_item(aged: Remembering) -> None:
+    await aged.flash()
+    ((text,),) = await aged.sql("SELECT checkpoint_data FROM context_checkpoints")
+    held = json.loads(text)
+    assert [len(held["context_state"][f"{tier}_items"]) for tier in ("hot", "warm", "cold")] == [1, 1, 2]
+    assert held["metrics"]["total_tokens"] == 13
+
+
+async def test_eleven_saves_keep_ten_checkpoints_and_an_undo_outlives_its_own(aged: Remembering) -> None:
+    first = await aged.flash()
+    for _ in range(10):
+        await aged.flash()
+    kept = [row.id for row in await aged.service.flashes.checkpoints(aged.slug)]
+    assert kept == [*range(11, 1, -1)]
+    with pytest.raises(MemoryItemError, match="There is no checkpoint 1 here"):
+        await aged.service.flashes.restore(aged.slug, first.report.checkpoint_id)
+    await aged.world.told(f"/context undo {first.operation.number}")
+    assert await tiers(aged) == COLD
+
+
+async def test_restore_and_undo_and_redo_bring_items_back_and_put_them_away(aged: Remembering) -> None:
+    saved = await aged.flash()
+    operation = await aged.service.flashes.restore(aged.slug, saved.report.checkpoint_id)
+    assert operation is not None
+    assert operation.describe() == "restored 2 memory items from checkpoint 1"
+    assert await aged.service.flashes.restore(aged.slug, saved.report.checkpoint_id) is None
+    for command, expected in [("/undo", ARCHIVED), ("/undo", COLD), ("/redo", ARCHIVED), ("/redo", COLD)]:
+        await aged.world.told(command)
+        assert await tiers(aged) == expected, command
+
+
+async def test_a_restore_brings_back_items_that_were_warm_in_the_checkpoint_and_archived_later(
+    memory: Remembering,
+) -> None:
+    await memory.add("a section", ItemType.PRD_SECTION)
+    early = await memory.flash()
+    memory.world.clock.advance(LONG_AGO)
+    await memory.flash()
+    assert await tiers(memory) == {"a section": "ARCHIVED"}
+    await memory.service.flashes.restore(memory.slug, early.report.checkpoint_id)
+    assert await tiers(memory) == {"a section": "COLD"}
+
+
+async def test_a_restore_leaves_forgotten_items_hidden(aged: Remembering) -> None:
+    saved = await aged.flash()
+    await aged.forget(1)
+    await aged.service.flashes.restore(aged.slug, saved.report.checkpoint_id)
+    assert await aged.listed() == ["an old test result", "the old task", "the new task"]
+
+
+async def test_an_undo_passes_over_an_item_that_is_in_use_again(aged: Remembering) -> None:
+    saved = await aged.flash()
+    await aged.service.pin(aged.slug, 1)
+    await aged.world.told(f"/context undo {saved.operation.number}")
+    assert [item.tier for item in await aged.service.listing(aged.slug)] == [Tier.HOT, Tier.HOT, Tier.WARM, Tier.COLD]
+    await aged.world.told(f"/context redo {saved.operation.number}")
+    assert await tiers(aged) == ARCHIVED | {"an old section": "HOT"}
+
+
+class Failing:
+    """A connection that fails at its statement ``number``."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self.connection = connection
+        self.left = number
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        self.left -= 1
+        if not self.left:
+            raise sqlite3.OperationalError("the power went out")
+        return self.connection.execute(*arguments)
+
+    def executemany(self, *arguments: Any) -> sqlite3.Cursor:
+        self.left -= 1
+        if not self.left:
+            raise sqlite3.OperationalError("the power went out")
+        return self.connection.executemany(*arguments)
+
+
+async def test_a_failure_between_any_two_statements_leaves_all_or_nothing(aged: Remembering) -> None:
+    def save(connection: Connection, number: int) -> int:
+        failing = Failing(connection, number)
+        checkpoint_rows.flash(failing, aged.slug, aged.world.clock.now(), automatic=False)  # type: ignore[arg-type]
+        return failing.left
+
+    before = [await aged.sql(table) for table in TABLES]
+    number, left = 0, 0
+    while left <= 0:
+        number += 1
+        try:
+            left = await aged.world.store.write(save, number)
+        except StorageError:
+            assert [await aged.sql(table) for table in TABLES] == before
+    assert number > 10
+    assert await tiers(aged) == ARCHIVED

@@ -1,0 +1,293 @@
+"""Items are remembered, corrected, pinned and forgotten, and every change of them is undone."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from chorus_cli.core.errors import ChorusError, MemoryItemError
+from chorus_cli.memory.rows import item_rows
+from chorus_cli.memory.rules.items import ItemType, Tier
+from tests.memory.service.remembered import FIGURES, Remembering
+
+PLUMBER = "call the plumber"
+
+
+async def test_an_item_that_is_added_by_hand_is_hot_because_adding_is_its_first_access(memory: Remembering) -> None:
+    remembered = await memory.service.remember(memory.slug, ItemType.TASK, f"  {PLUMBER}\n")
+    item = await memory.item(remembered.item.id)
+    assert (item.content, item.tier, item.access_count) == (PLUMBER, Tier.HOT, 1)
+    assert round(item.importance_score, 4) == 0.8139
+    assert item.token_count == 3
+    assert remembered.operation is not None
+    assert remembered.operation.describe() == f'remembered #{item.id} "{PLUMBER}"'
+    assert not remembered.was_known
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [("", "Content cannot be empty"), (" \n", "Content cannot be empty"), ("x" * 100_001, "exceeds maximum length")],
+)
+async def test_a_content_that_no_item_can_have_is_refused(memory: Remembering, content: str, sentence: str) -> None:
+    with pytest.raises(MemoryItemError, match=sentence):
+        await memory.add(content)
+    assert await memory.listed() == []
+
+
+async def test_equal_content_is_stored_once_and_is_young_again(memory: Remembering) -> None:
+    first = await memory.add(PLUMBER)
+    memory.world.clock.advance(timedelta(days=30))
+    again = await memory.service.remember(memory.slug, ItemType.TASK, PLUMBER)
+    assert (again.item.id, again.was_known, again.operation) == (first.id, True, None)
+    assert (again.item.access_count, again.item.tier) == (2, Tier.HOT)
+    assert await memory.listed() == [PLUMBER]
+
+
+async def test_the_type_of_a_known_item_can_be_corrected_and_undone(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER, ItemType.CODE)
+    assert (await memory.add(PLUMBER, ItemType.TASK)).item_type is ItemType.TASK
+    await memory.world.told("/undo")
+    assert (await memory.item(item.id)).item_type is ItemType.CODE
+
+
+async def test_the_undo_of_an_addition_of_a_known_text_gives_its_age_and_use_back(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER, ItemType.CODE)
+    memory.world.clock.advance(timedelta(days=10))
+    old = (await memory.service.listing(memory.slug))[0]
+    young = await memory.add(PLUMBER, ItemType.TASK)
+    assert (young.tier, young.access_count) == (Tier.HOT, 2)
+    await memory.world.told("/undo")
+    assert await memory.item(item.id) == old
+    await memory.world.told("/redo")
+    assert await memory.item(item.id) == young
+    memory.world.clock.advance(timedelta(hours=1))
+    await memory.service.count_access(memory.slug, [item.id])
+    await memory.world.told("/undo")
+    used = await memory.item(item.id)
+    assert (used.created_at, used.last_accessed, used.access_count) == (old.created_at, memory.world.clock.now(), 2)
+
+
+async def test_a_forgotten_item_is_nowhere_until_it_is_undone(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER)
+    await memory.forget(item.id)
+    assert await memory.listed() == await memory.recalled(f"#{item.id} plumber") == []
+    assert await memory.world.told(f"/memory show {item.id}") == (
+        f"Memory item #{item.id} is forgotten. /context ops lists the operation, and undoing it brings it back."
+    )
+    assert await memory.world.told("/undo") == f'Undone: forgot #{item.id} "{PLUMBER}"'
+    assert await memory.listed() == await memory.recalled("plumber") == [PLUMBER]
+    assert await memory.world.told("/redo") == f'Redone: forgot #{item.id} "{PLUMBER}"'
+    assert await memory.listed() == []
+
+
+async def test_adding_a_forgotten_text_again_revives_the_item(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER)
+    await memory.forget(item.id)
+    again = await memory.service.remember(memory.slug, ItemType.TASK, PLUMBER)
+    assert (again.item.id, again.was_known) == (item.id, False)
+    assert again.operation is not None
+    await memory.world.told("/undo")
+    assert await memory.listed() == []
+
+
+async def test_an_item_keeps_its_id_when_it_is_corrected(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER)
+    await memory.service.edit(item, "call the electrician at noon")
+    corrected = await memory.item(item.id)
+    assert (corrected.content, corrected.token_count, corrected.access_count) == ("call the electrician at noon", 5, 2)
+    assert await memory.recalled("the plumber") == []
+    assert await memory.recalled("the electrician") == [corrected.content]
+    await memory.world.told("/undo")
+    assert await memory.recalled("the plumber") == [PLUMBER]
+
+
+async def test_a_correction_that_another_item_has_is_refused(memory: Remembering) -> None:
+    item, other, gone = [await memory.add(content) for content in (PLUMBER, "buy milk", "buy bread")]
+    await memory.forget(gone.id)
+    for content, sentence in [
+        ("buy milk", f"Memory item #{other.id} has this content already."),
+        (
+            "buy bread",
+            f"#{gone.id} has this content already; it is forgotten, and adding the text",
+        ),
+    ]:
+        with pytest.raises(MemoryItemError, match=sentence):
+            await memory.service.edit(item, content)
+    assert await memory.listed() == [PLUMBER, "buy milk"]
+
+
+async def test_an_undo_is_refused_if_the_item_was_changed_again_since(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER)
+    first = await memory.service.edit(item, "call the electrician")
+    assert first is not None
+    await memory.service.edit(await memory.item(item.id), "call the gardener")
+    refusal = await memory.world.told(f"/context undo {first.number}")
+    assert refusal == f"Memory item #{item.id} was changed again since, so nothing was changed."
+    assert await memory.listed() == ["call the gardener"]
+    assert "undone" not in (await memory.world.told("/context ops"))
+
+
+async def test_the_undo_of_a_correction_does_not_bring_a_forgotten_item_back(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER)
+    operations = [
+        await memory.service.edit(item, "call the electrician"),
+        await memory.service.pin(memory.slug, item.id),
+    ]
+    await memory.forget(item.id)
+    for operation in operations:
+        assert operation is not None
+        assert (await memory.world.told(f"/context undo {operation.id}")).startswith("Undone")
+    assert await memory.listed() == []
+
+
+async def test_a_pinned_item_is_hot_and_first_whatever_its_score(memory: Remembering) -> None:
+    section = await memory.add("# Scope", ItemType.PRD_SECTION)
+    await memory.add(PLUMBER)
+    operation = await memory.service.pin(memory.slug, section.id)
+    assert operation.describe() == f'pinned #{section.id} "# Scope"'
+    first, _ = await memory.service.listing(memory.slug)
+    assert (first.id, first.tier) == (section.id, Tier.HOT)
+    memory.world.clock.advance(timedelta(days=400))
+    assert [item.tier for item in await memory.service.listing(memory.slug)] == [Tier.HOT, Tier.WARM]
+    for refused in (memory.service.pin(memory.slug, section.id), memory.service.unpin(memory.slug, section.id + 1)):
+        with pytest.raises(MemoryItemError, match=r"is (pinned already|not pinned)\."):
+            await refused
+    await memory.world.told("/undo")
+    assert (await memory.item(section.id)).tier is Tier.COLD
+
+
+async def test_looking_at_an_item_counts_and_renewing_does_not(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER)
+    added_at = item.last_accessed
+    memory.world.clock.advance(timedelta(days=1))
+    await memory.service.renew_if_due(memory.slug)
+    aged = await memory.item(item.id)
+    assert (aged.access_count, aged.last_accessed, aged.tier) == (1, added_at, Tier.WARM)
+    shown = await memory.service.show(memory.slug, item.id)
+    assert (shown.access_count, shown.last_accessed) == (2, memory.world.clock.now())
+
+
+async def test_scores_are_renewed_at_most_every_five_minutes(memory: Remembering) -> None:
+    await memory.add(PLUMBER)
+    scores = []
+    for minutes in (0, 4, 2):
+        memory.world.clock.advance(timedelta(minutes=minutes))
+        await memory.service.renew_if_due(memory.slug)
+        scores += [score for (score,) in await memory.sql("SELECT importance_score FROM context_items")]
+    assert scores[0] == scores[1] > scores[2]
+
+
+async def test_a_renewal_is_due_when_five_minutes_have_passed(memory: Remembering) -> None:
+    await memory.add(PLUMBER)
+    await memory.service.renew_if_due(memory.slug)
+    now = memory.world.clock.now()
+    due = [
+        await memory.world.store.read(item_rows.is_renewal_due, memory.slug, now + timedelta(seconds=seconds))
+        for seconds in (-1, 0, 299, 300)
+    ]
+    assert due == [True, False, False, True]
+
+
+async def test_an_item_put_in_with_plain_sql_is_found_scored_counted_and_known(memory: Remembering) -> None:
+    await memory.sql(
+        "INSERT INTO context_items(persona, item_type, content) VALUES (?, 'TASK', 'feed the cat')", memory.slug
+    )
+    assert await memory.recalled("where is the cat?") == ["feed the cat"]
+    (item,) = await memory.service.listing(memory.slug)
+    assert item.token_count == 3
+    assert (await memory.service.remember(memory.slug, ItemType.TASK, "feed the cat")).was_known
+    await memory.sql("UPDATE context_items SET content = 'feed the 東京 dog twice a day'")
+    assert [found.token_count for found in await memory.service.listing(memory.slug)] == [7]
+    memory.world.clock.advance(timedelta(minutes=6))
+    await memory.service.renew_if_due(memory.slug)
+    assert await memory.recalled("東京") == await memory.recalled("my dog") == ["feed the 東京 dog twice a day"]
+
+
+async def test_a_message_full_of_common_words_recalls_nothing(memory: Remembering) -> None:
+    for number in range(100):
+        await memory.add(f"the report number {number} about the weather")
+    assert await memory.referred_to("what about the weather report?") == []
+    assert await memory.referred_to("and number 42?") == ["the report number 42 about the weather"]
+    memory.world.clock.advance(timedelta(days=30))
+    await memory.service.renew_if_due(memory.slug)
+    await memory.service.flashes.save_automatically(memory.slug)
+    assert len(await memory.recalled("#7")) == 1
+
+
+async def test_a_document_is_imported_by_its_headings_as_one_operation(memory: Remembering) -> None:
+    text = "# Scope\n\nA chat.\n\n## Later\n\nVoice.\n"
+    added = await memory.service.import_sections(memory.slug, text, "prd.md")
+    assert added.operation is not None
+    assert added.operation.describe() == "imported 2 memory items from prd.md"
+    assert await memory.listed() == ["# Scope\n\nA chat.", "## Later\n\nVoice."]
+    again = await memory.service.import_sections(memory.slug, text, "prd.md")
+    assert (again.operation, len(again.known_ids)) == (None, 2)
+    await memory.world.told("/undo")
+    assert await memory.listed() == []
+    with pytest.raises(MemoryItemError, match="holds no text"):
+        await memory.service.import_sections(memory.slug, " \n", "empty.md")
+
+
+CODE = "Try this:\n\n```python\nfor name in names:\n    print(name)\n    count += 1\n```\n"
+
+
+async def test_code_of_a_message_is_captured_once_with_its_source(memory: Remembering) -> None:
+    persona = memory.world.focus.target().persona
+    added = await memory.service.capture(persona, CODE, 7)
+    assert added.operation is not None
+    (item,) = added.items
+    assert (item.item_type, item.source_message_id, item.access_count) == (ItemType.CODE, 7, 0)
+    assert added.operation.describe() == f'captured #{item.id} "for name in names: print(name) count += 1"'
+    assert (await memory.service.capture(persona, CODE, 9)).operation is None
+    await memory.world.told("/undo")
+    assert (await memory.service.capture(persona, CODE, 9)).items == ()
+    assert await memory.listed() == []
+
+
+async def test_nothing_is_captured_if_the_setting_is_off(memory: Remembering) -> None:
+    memory.world.configure('{"auto_memory": false}')
+    persona = memory.world.focus.target().persona
+    assert (await memory.service.capture(persona, CODE, 7)).items == ()
+
+
+@pytest.mark.parametrize("work", ["capture", "import"])
+async def test_a_long_text_is_searched_beside_the_event_loop(memory: Remembering, work: str) -> None:
+    persona, turned = memory.world.focus.target().persona, asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    if work == "capture":
+        await memory.service.capture(persona, "We went over the plan again.\n" * 1000, 7)
+    else:
+        with pytest.raises(MemoryItemError, match="holds no text"):
+            await memory.service.import_sections(memory.slug, "\n" * 1000, "blank.md")
+    assert turned.is_set()
+
+
+async def test_the_memory_of_another_persona_is_not_touched(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER)
+    for work in (
+        memory.service.show("frodo", item.id),
+        memory.service.forget("frodo", item.id),
+        memory.service.pin("frodo", item.id),
+    ):
+        with pytest.raises(ChorusError, match=f"There is no memory item #{item.id} here"):
+            await work
+    assert await memory.service.recall("frodo", "plumber") == await memory.service.listing("frodo") == []
+
+
+async def test_a_new_persona_does_not_see_the_memory_of_an_earlier_one_of_its_name(memory: Remembering) -> None:
+    roster = memory.world.roster
+    slug = await roster.create("Sam")
+    old = (await memory.service.remember(slug, ItemType.TASK, PLUMBER)).item
+    await memory.service.flashes.save(slug, FIGURES, force=True)
+    await roster.archive(slug)
+    await roster.delete(slug)
+    await roster.create("Sam")
+    assert await memory.service.listing(slug) == []
+    assert await memory.service.flashes.checkpoints(slug) == []
+    with pytest.raises(MemoryItemError, match="There is no memory item"):
+        await memory.service.item(slug, old.id)
+    new = await memory.service.remember(slug, ItemType.TASK, PLUMBER)
+    assert (new.was_known, new.item.id != old.id) == (False, True)
+    assert await memory.service.recall(slug, "plumber") == [new.item]

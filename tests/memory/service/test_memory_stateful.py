@@ -1,0 +1,174 @@
+"""Whatever is remembered, corrected, forgotten, put away and taken back: the memory is as a naive model expects."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.memory.rules.items import ItemType
+from tests.fakes import FakeClock, ScriptedModel
+from tests.memory.service.naive_memory import NaiveMemory, State
+from tests.memory.service.remembered import Remembering
+from tests.storage.database import QuickStore
+from tests.world import built
+
+CONTENTS = ("buy milk", "call the plumber", "write tests", "東京 in spring")
+TYPES = (ItemType.TASK, ItemType.PRD_SECTION)
+
+
+class MemoryMachine(RuleBasedStateMachine):
+    """Has a user act on the memory, and compares the rows with the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.folder = tempfile.TemporaryDirectory()
+        self.model = NaiveMemory()
+        self.memory = self.run(self.opened())
+
+    async def opened(self) -> Remembering:
+        folder = Path(self.folder.name)
+        self.store = QuickStore(folder / "chorus.db")
+        await self.store.open()
+        return Remembering(await built(folder, self.store, FakeClock(), ScriptedModel(), 10_000))
+
+    def run(self, work: Any) -> Any:
+        return self.runner.run(work)
+
+    def teardown(self) -> None:
+        self.run(self.store.close())
+        self.runner.close()
+        self.folder.cleanup()
+
+    async def rows(self) -> dict[int, State]:
+        found = await self.memory.sql(
+            "SELECT id, forgotten_by IS NULL, tier = 'ARCHIVED', pinned, item_type, content FROM context_items"
+        )
+        return {id_: State(bool(a), bool(b), bool(c), *words) for id_, a, b, c, *words in found}
+
+    def act(self, work: Callable[[], Awaitable[object]], *, passes_over: bool = False) -> None:
+        """Have something done, and learn from the rows, as a naive observer, what a new operation has changed."""
+
+        async def observed() -> None:
+            before, newest = await self.rows(), await self.newest()
+            with suppress(ChorusError):
+                await work()
+            if await self.newest() > newest:
+                self.model.observe(await self.newest(), before, await self.rows(), passes_over=passes_over)
+
+        self.run(observed())
+
+    async def newest(self) -> int:
+        ((found,),) = await self.memory.sql(
+            "SELECT COALESCE(MAX(id), 0) FROM operations WHERE kind IN ('memory', 'flash')"
+        )
+        return int(found)
+
+    @initialize(contents=st.lists(st.sampled_from(CONTENTS), min_size=2, max_size=2, unique=True))
+    def begin(self, contents: list[str]) -> None:
+        for content in contents:
+            self.act(partial(self.memory.add, content))
+
+    @rule(data=st.data())
+    def go_on(self, data: st.DataObject) -> None:
+        # Rules of their own would be chosen alike, and some not at all in a story.
+        data.draw(st.sampled_from(ACTS), "act")(self, data)
+
+    def add(self, data: st.DataObject) -> None:
+        content, item_type = data.draw(st.sampled_from(CONTENTS)), data.draw(st.sampled_from(TYPES))
+        self.act(lambda: self.memory.add(content, item_type))
+        assert any(state.visible and state.content == content for state in self.run(self.rows()).values())
+
+    def edit(self, data: st.DataObject) -> None:
+        item_id, content = self.some(data), data.draw(st.sampled_from(CONTENTS))
+
+        async def edited() -> None:
+            await self.memory.service.edit(await self.memory.item(item_id), content)
+
+        self.act(edited)
+
+    def change(self, data: st.DataObject) -> None:
+        change = getattr(self.memory.service, data.draw(st.sampled_from(("pin", "unpin", "forget"))))
+        item_id = self.some(data)
+        self.act(lambda: change(self.memory.slug, item_id))
+
+    def flash(self, _data: st.DataObject) -> None:
+        self.act(self.memory.flash, passes_over=True)
+
+    def restore(self, data: st.DataObject) -> None:
+        checkpoint = data.draw(st.integers(1, 2))
+        self.act(lambda: self.memory.service.flashes.restore(self.memory.slug, checkpoint))
+
+    def let_time_pass(self, data: st.DataObject) -> None:
+        self.memory.world.clock.advance(timedelta(days=data.draw(st.sampled_from((30, 1)))))
+        self.run(self.memory.service.renew_if_due(self.memory.slug))
+
+    def undo(self, _data: st.DataObject) -> None:
+        expected = self.model.undo(None)
+        said = self.run(self.memory.world.told("/undo"))
+        assert said.startswith("Undone") == expected, said
+
+    def redo(self, _data: st.DataObject) -> None:
+        said = self.run(self.memory.world.told("/redo"))
+        if said.startswith("Redone"):
+            assert self.model.redo(self.model.undone[-1]), said
+
+    def undo_by_number(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.model.operations)))
+        expected = self.model.undo(number)
+        said = self.run(self.memory.world.told(f"/context undo {number}"))
+        assert said.startswith("Undone") == expected, said
+
+    def redo_by_number(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.model.operations)))
+        expected = self.model.redo(number)
+        said = self.run(self.memory.world.told(f"/context redo {number}"))
+        assert said.startswith("Redone") == expected, said
+
+    def some(self, data: st.DataObject) -> int:
+        return int(data.draw(st.sampled_from(sorted(self.model.items))))
+
+    @invariant()
+    def the_rows_are_as_expected(self) -> None:
+        assert self.run(self.rows()) == self.model.items
+
+    @invariant()
+    def every_visible_item_is_found_by_its_words_and_no_other(self) -> None:
+        found = self.run(
+            self.memory.sql("SELECT rowid, replace(content, char(31), '') FROM context_item_words ORDER BY rowid")
+        )
+        assert dict(found) == {item_id: state.content for item_id, state in self.model.items.items()}
+
+
+WEIGHTS: dict[Callable[[MemoryMachine, st.DataObject], None], int] = {
+    MemoryMachine.add: 4,
+    MemoryMachine.edit: 6,
+    MemoryMachine.change: 8,
+    MemoryMachine.flash: 2,
+    MemoryMachine.restore: 2,
+    MemoryMachine.let_time_pass: 3,
+    MemoryMachine.undo: 5,
+    MemoryMachine.redo: 4,
+    MemoryMachine.undo_by_number: 6,
+    MemoryMachine.redo_by_number: 3,
+}
+ACTS = tuple(act for act, weight in WEIGHTS.items() for _ in range(weight))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("stories", [10, pytest.param(30, marks=pytest.mark.slow)])
+def test_the_memory_is_as_expected_whatever_is_done_and_undone(stories: int) -> None:
+    few = settings(max_examples=stories, stateful_step_count=50, deadline=None)
+    run_state_machine_as_test(MemoryMachine, settings=few)

@@ -1,0 +1,229 @@
+"""``/cost`` and the budget of a day, over a real log with the usage that providers reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.framework.command_line import completions, resolve
+from chorus_cli.framework.replies import Reply, plain
+from chorus_cli.log.rows import thread_rows
+from chorus_cli.models.rules.costs import THOUGHT, Prices, TokenUse
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.service.costs import Costs, Grouping
+from tests.world import MODEL, another_thread
+
+if TYPE_CHECKING:
+    from tests.world import World
+
+PRICES = Prices(0.001, 0.01, 0.0001, 0.002)
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cached_tokens": 80}
+COST = 0.02 + 0.008 + 0.1
+
+
+async def answered(world: World, usage: dict[str, int] | None = None, model: str | None = None) -> None:
+    world.model.enqueue(TextDelta("Yes."), ReplyEnd("stop", USAGE if usage is None else usage))
+    if model:
+        world.focus.use_model(world.focus.slug, model)
+    await world.say("Really?")
+
+
+async def folded(world: World, usage: dict[str, int] | None = None) -> None:
+    """Have four turns, none of which reports tokens, summarised by a request that does."""
+    for _ in range(4):
+        await world.say("Really?")
+    world.model.enqueue(TextDelta("In short."), ReplyEnd("stop", USAGE if usage is None else usage))
+    await world.told("/compact")
+
+
+@pytest.fixture
+def costs(world: World) -> Costs:
+    return Costs(world.store, world.clock, lambda model: None if "mystery" in model else PRICES)
+
+
+async def test_cached_tokens_are_stored_and_cost_less(world: World, costs: Costs) -> None:
+    await answered(world)
+    report = await costs.report(Grouping.MODEL, None)
+    assert report.total.cost == pytest.approx(COST)
+    assert report.total.tokens.cached == 80
+
+
+async def test_an_old_usage_without_cached_tokens_is_read(world: World, costs: Costs) -> None:
+    await answered(world, {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7})
+    assert (await costs.report(Grouping.MODEL, None)).total.tokens == TokenUse(3, 4)
+
+
+async def test_costs_are_told_by_day_persona_model_and_thread(world: World, costs: Costs) -> None:
+    await answered(world)
+    world.clock.advance(timedelta(days=1))
+    await answered(world, model="openai/mystery")
+    other = await another_thread(world)
+    world.model.enqueue(TextDelta("Yes."), ReplyEnd("stop", USAGE))
+    _ = [event async for event in world.conversation.answer(other, "There?")]
+    reports = [await costs.report(grouping, None) for grouping in Grouping]
+    assert [[line.key for line in report.lines] for report in reports] == [
+        [f"{world.clock.now() - timedelta(days=1):%Y-%m-%d}", f"{world.clock.now():%Y-%m-%d}"],
+        ["chorus"],
+        ["openai/mystery", "openai/test"],
+        ["chorus #1", "chorus #2"],
+    ]
+    assert {report.total.cost_text for report in reports} == {"$0.13+"}
+    assert [line.cost for line in reports[0].lines] == [pytest.approx(COST), None]
+
+
+async def test_only_replies_since_a_time_or_of_a_persona_are_counted(world: World, costs: Costs) -> None:
+    await answered(world)
+    world.clock.advance(timedelta(days=2))
+    await answered(world)
+    since = world.clock.now() - timedelta(days=1)
+    assert (await costs.report(Grouping.MODEL, since)).total.replies == 1
+    assert (await costs.report(Grouping.MODEL, None, "frodo")).lines == ()
+    assert (await costs.today()).cost == pytest.approx(COST)
+
+
+async def test_damaged_and_missing_usage_is_passed_over(world: World, costs: Costs) -> None:
+    await answered(world)
+    await answered(world, usage={})
+    await answered(world)
+    damage = "UPDATE messages SET usage = '{' WHERE id = 2"
+    await world.store.write(lambda connection: bool(connection.execute(damage)))
+    assert (await costs.report(Grouping.MODEL, None)).total.replies == 1
+
+
+async def test_the_price_of_the_last_reply_is_that_of_its_turn(world: World, costs: Costs) -> None:
+    thread = world.focus.thread_id
+    assert await costs.of_last_reply(thread) is None
+    await answered(world)
+    world.clock.advance(timedelta(minutes=1))
+    await answered(world, usage=USAGE | {"completion_tokens": 20})
+    assert await costs.of_last_reply(thread) == pytest.approx(COST + 0.1)
+
+
+@pytest.mark.parametrize("grouping", Grouping)
+async def test_summaries_are_counted_by_every_grouping_and_named(
+    world: World, costs: Costs, grouping: Grouping
+) -> None:
+    await folded(world)
+    await answered(world)
+    keys = {Grouping.DAY: "2026-02-12", Grouping.PERSONA: "chorus", Grouping.MODEL: MODEL, Grouping.THREAD: "chorus #1"}
+    report = await costs.report(grouping, None)
+    [line] = report.lines
+    assert (line.key, line.replies, line.summaries) == (keys[grouping], 1, 1)
+    assert [line.cost, report.total.cost, report.summaries.cost] == [pytest.approx(each * COST) for each in (2, 2, 1)]
+    told = report.as_json()["summaries"]
+    assert isinstance(told, dict)
+    assert told.items() >= {"replies": 0, "summaries": 1, "prompt_tokens": 100, "cached_tokens": 80}.items()
+    assert (await costs.report(grouping, world.clock.now())).lines == ()
+    assert (await costs.report(grouping, None, "frodo")).lines == ()
+
+
+async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world: World, costs: Costs) -> None:
+    await folded(world)
+    assert (await costs.spending(0.15)).sentence == (
+        "The replies and summaries of today have cost $0.13, 85% of your budget of $0.15."
+    )
+    world.clock.advance(timedelta(days=1))
+    assert (await costs.spending(0.15)).spent == 0
+
+
+async def test_the_price_of_the_last_reply_has_no_summary_in_it(world: World, costs: Costs) -> None:
+    await answered(world)
+    await folded(world)
+    assert await costs.of_last_reply(world.focus.thread_id) == pytest.approx(COST)
+
+
+@pytest.mark.parametrize(
+    ("usage", "title", "is_named"), [({}, "replies", False), (USAGE, "replies and summaries", True)]
+)
+async def test_the_command_says_how_much_of_the_cost_is_summaries(
+    world: World, usage: dict[str, int], title: str, *, is_named: bool
+) -> None:
+    await answered(world)
+    await folded(world, usage)
+    told = await world.told("/cost")
+    named = "This includes 1 request for summaries (100 prompt and 10 completion tokens, cost unknown)."
+    assert f"Cost of {title}, in tokens and USD" in told
+    assert (named in told, "for summaries" in told) == (is_named, is_named)
+
+
+async def test_a_damaged_usage_of_a_summary_is_passed_over(world: World, costs: Costs) -> None:
+    await folded(world)
+    damage = "UPDATE other_requests SET usage = '{'"
+    await world.store.write(lambda connection: bool(connection.execute(damage)))
+    assert (await costs.report(Grouping.MODEL, None)).lines == ()
+
+
+async def test_the_command_shows_a_table_and_today(world: World) -> None:
+    await answered(world)
+    told = await world.told("/cost 7d by persona")
+    assert "Persona" in told
+    assert "chorus" in told
+    assert "No price is known of openai/test." in told
+    assert told.endswith("Today: unknown. A budget counts only models whose price is known.")
+
+
+async def test_thoughts_have_a_column_where_there_are_any(world: World, costs: Costs) -> None:
+    await answered(world)
+    assert "Thoughts" not in await world.told("/cost")
+    await answered(world, USAGE | {THOUGHT: 6}, "openai/other")
+    _, heads, *lines = (await world.told("/cost")).splitlines()[:5]
+    assert heads.split() == ["Model", "Replies", "Prompt", "From", "cache", "Completion", "Thoughts", "Cost"]
+    assert [line.split()[-2] for line in lines] == ["6", "0", "6"]
+    report = await costs.report(Grouping.MODEL, None)
+    assert [line.as_json()[THOUGHT] for line in (*report.lines, report.total)] == [6, 0, 6]
+    assert report.total.cost == pytest.approx(2 * COST)
+
+
+@pytest.mark.parametrize(("in_use", "is_advised"), [("openai/test", True), ("openai/mystery", False)])
+async def test_the_command_advises_a_budget_unless_prices_are_unknown(
+    world: World, costs: Costs, in_use: str, *, is_advised: bool
+) -> None:
+    services = replace(world.services, log=replace(world.services.log, costs=costs))
+
+    async def told() -> str:
+        answer = await resolve(services.registry, "/cost", world.clock.now()).run(services)
+        assert isinstance(answer, Reply)
+        return plain(answer)
+
+    world.focus.use_model(world.focus.slug, in_use)
+    for _ in ("before any reply", "after one"):
+        assert ("/settings set budget 5" in await told()) is is_advised
+        await answered(world)
+    world.focus.use_model(world.focus.slug, "openai/test")
+    await answered(world)
+    world.focus.use_model(world.focus.slug, in_use)
+    assert "/settings set budget 5" in await told()
+
+
+@pytest.mark.parametrize("line", ["/cost", "/cost since monday", "/cost by day", "/cost 3 days by thread"])
+async def test_a_time_and_a_grouping_are_read_in_any_combination(world: World, line: str) -> None:
+    assert "No reply with a known number of tokens" in await world.told(line)
+
+
+async def test_a_grouping_is_completed_and_a_wrong_time_refused(world: World) -> None:
+    found = completions(world.services.registry, world.services, "/cost by m").candidates
+    assert [candidate.text for candidate in found] == ["by model"]
+    assert "'by moon'" in await world.told("/cost by moon")
+    assert await world.told("/cost 7d by banana") == (
+        "Cannot read '7d by banana': after by comes day, persona, model or thread."
+    )
+
+
+async def test_a_budget_that_is_nearly_spent_warns_once_a_day(world: World, costs: Costs) -> None:
+    await answered(world)
+    far, near = [await costs.spending(budget) for budget in (10.0, 0.15)]
+    assert costs.warning(far) == ""
+    assert costs.warning(near) == "The replies of today have cost $0.13, 85% of your budget of $0.15."
+    assert costs.warning(near) == ""
+    world.clock.advance(timedelta(days=1))
+    assert costs.warning(near)
+
+
+async def test_the_threads_of_a_deleted_persona_still_cost(world: World, costs: Costs) -> None:
+    await answered(world)
+    await world.store.write(thread_rows.new, "frodo", "", world.clock.now())
+    changed = replace((await costs.report(Grouping.PERSONA, None)).total, key="chorus")
+    assert (await costs.report(Grouping.PERSONA, None)).lines == (changed,)

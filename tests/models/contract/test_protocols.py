@@ -1,0 +1,269 @@
+"""Errors and odd streams in the protocols of Anthropic and Gemini; where litellm loses something, its row says so."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.log.rules.calls import ToolCall
+from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import ModelRequest
+from tests.models.providers.asked_models import BY_LITELLM, HELLO, error_of
+from tests.models.providers.fault_server import STREAM_HEAD, event, failure, serving
+
+if TYPE_CHECKING:
+    from chorus_cli.models.rules.events import ModelEvent
+    from tests.models.providers.fault_server import FaultServer
+    from tests.models.providers.ways import MakeClient
+
+pytestmark = BY_LITELLM
+
+CLAUDE = "anthropic/claude-sonnet-4-5"
+GEMINI = "gemini/gemini-2.5-flash"
+NOWHERE = "http://127.0.0.1:9/v1"
+KEY = "0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _keys(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert test_key
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+def point_to(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make both protocols' addresses those of ``server``."""
+    monkeypatch.setenv("ANTHROPIC_API_BASE", server.address.removesuffix("/v1"))
+    monkeypatch.setenv("GEMINI_API_BASE", f"{server.address}beta")
+
+
+def claudes(type_: str, message: str) -> dict[str, object]:
+    return {"type": "error", "error": {"type": type_, "message": message}, "request_id": "r"}
+
+
+def geminis(code: int, message: str, status: str, *details: dict[str, str]) -> dict[str, object]:
+    return {"error": {"code": code, "message": message, "status": status, "details": list(details)}}
+
+
+TOO_LONG = "The request is too long for {model} ({words}). Start over with /new, shrink the window"
+NO_CREDIT = "The account for {model} is out of credit ({words}). Check its plan,"
+FAILING = "The provider of {model} is failing or overloaded, status {status} ({words}). Try again later."
+LIMITED = "{model} is rate limited ({words}). Try again in 7 s."
+DENIED = "The provider of {model} denied access ({words}). Check {key} and its permissions."
+WRONG_KEY = "The provider of {model} rejected the key ({words}). Check {key}."
+NO_MODEL = "There is no model {model} ({words}). Check its name and the address."
+REJECTED = "The provider of {model} rejected the request ({words}). Check the persona's settings,"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sentence"),
+    [
+        (400, claudes("invalid_request_error", "max_tokens: Field required"), REJECTED),
+        (400, claudes("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"), TOO_LONG),
+        (400, claudes("invalid_request_error", "Your credit balance is too low to access the API"), NO_CREDIT),
+        (401, claudes("authentication_error", "invalid x-api-key"), WRONG_KEY),
+        (403, claudes("permission_error", "Not for you"), DENIED),
+        (404, claudes("not_found_error", "model: claude-x"), NO_MODEL),
+        (413, claudes("request_too_large", "Request exceeds the maximum size"), TOO_LONG),
+        (429, claudes("rate_limit_error", "Slow down"), LIMITED),
+        (500, claudes("api_error", "Internal server error"), FAILING),
+        (529, claudes("overloaded_error", "Overloaded"), FAILING),
+        (
+            400,
+            geminis(400, "API key not valid. Please pass a valid API key", "INVALID", {"reason": "API_KEY_INVALID"}),
+            WRONG_KEY,
+        ),
+        (400, geminis(400, "Invalid JSON payload received", "INVALID_ARGUMENT"), REJECTED),
+        (400, geminis(400, "The input token count (12) exceeds the maximum number of tokens", "INVALID"), TOO_LONG),
+        (401, geminis(401, "Request had invalid authentication credentials", "UNAUTHENTICATED"), WRONG_KEY),
+        (403, geminis(403, "The caller does not have permission", "PERMISSION_DENIED"), DENIED),
+        (404, geminis(404, "models/x is not found for API version v1beta", "NOT_FOUND"), NO_MODEL),
+        (429, geminis(429, "Resource exhausted", "RESOURCE_EXHAUSTED"), LIMITED),
+        (500, geminis(500, "An internal error has occurred", "INTERNAL"), FAILING),
+        (503, geminis(503, "The model is overloaded", "UNAVAILABLE"), FAILING),
+    ],
+)
+async def test_an_error_of_each_protocol_is_told_in_the_same_words(
+    make_client: MakeClient,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    body: dict[str, dict[str, str]],
+    sentence: str,
+) -> None:
+    model = CLAUDE if "type" in body else GEMINI
+    async with serving(failure(status, body, retry_after="7")) as server:
+        point_to(server, monkeypatch)
+        error = await error_of(make_client, NOWHERE, KEY, model=model)
+        at = f" at {server.address.removesuffix('/v1')}"
+    words = body["error"]["message"]
+    variable = "ANTHROPIC_API_KEY" if model == CLAUDE else "GEMINI_API_KEY"
+    told = str(error).replace(f"{at}/v1beta", "").replace(at, "")
+    assert told.startswith(sentence.format(model=model, words=words, status=status, key=variable))
+    assert error.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        (CLAUDE, "ANTHROPIC_API_KEY"),
+        (CLAUDE, "ANTHROPIC_AUTH_TOKEN"),
+        (GEMINI, "GEMINI_API_KEY"),
+        (GEMINI, "GOOGLE_API_KEY"),
+    ],
+)
+async def test_the_rejected_key_is_named_by_its_variable(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str, variable: str
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, KEY)
+    async with serving(failure(401, {"error": {"message": "Wrong key"}})) as server:
+        point_to(server, monkeypatch)
+        error = await error_of(make_client, NOWHERE, KEY, model=model)
+    assert str(error).endswith(f"rejected the key (Wrong key). Check {variable}.")
+
+
+def part(part_: dict[str, object], finish_reason: str | None = None) -> bytes:
+    """Return an event of Gemini with one part."""
+    candidate: dict[str, object] = {"index": 0, "content": {"role": "model", "parts": [part_]}}
+    return event({"candidates": [candidate | ({"finishReason": finish_reason} if finish_reason else {})]})
+
+
+def named(payload: dict[str, object]) -> bytes:
+    """Return an event of Claude, which has its type as its name too."""
+    return f"event: {payload['type']}\n".encode() + event(payload)
+
+
+BEGIN = named({"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": {}}})
+PING = named({"type": "ping"})
+HALT = named({"type": "message_stop"})
+
+
+def block(index: int, start: dict[str, object], *deltas: dict[str, object]) -> bytes:
+    pieces = (named({"type": "content_block_delta", "index": index, "delta": delta}) for delta in deltas)
+    begin = named({"type": "content_block_start", "index": index, "content_block": start})
+    return begin + b"".join(pieces) + named({"type": "content_block_stop", "index": index})
+
+
+def ended(reason: str) -> bytes:
+    return named({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 3}})
+
+
+SAID = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "hi"})
+THOUGHT = block(
+    0,
+    {"type": "thinking", "thinking": ""},
+    {"type": "thinking_delta", "thinking": "hm"},
+    {"type": "signature_delta", "signature": "s"},
+)
+CALLED = block(
+    0,
+    {"type": "tool_use", "id": "a", "name": "f", "input": {}},
+    {"type": "input_json_delta", "partial_json": '{"x":'},
+    {"type": "input_json_delta", "partial_json": "1}"},
+)
+OVERLOADED = named(claudes("overloaded_error", "Overloaded"))
+BUSY = event(geminis(503, "The model is overloaded", "UNAVAILABLE"))
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """A stream, the model that sends it, what it means, and what litellm makes of it, if something else."""
+
+    model: str
+    answer: bytes
+    meaning: tuple[ModelEvent | str, ...]
+    by_litellm: tuple[ModelEvent | str, ...] = ()
+
+
+STREAMS = {
+    "Claude: a whole reply with pings": Odd(
+        CLAUDE, BEGIN + PING + SAID + PING + ended("end_turn") + HALT, (TextDelta("hi"), ReplyEnd("stop"))
+    ),
+    "Claude: cut by the token limit": Odd(
+        CLAUDE, BEGIN + SAID + ended("max_tokens") + HALT, (TextDelta("hi"), ReplyEnd("length"))
+    ),
+    "Claude: a refusal": Odd(
+        CLAUDE, BEGIN + SAID + ended("refusal") + HALT, (TextDelta("hi"), ReplyEnd("content_filter"))
+    ),
+    "Claude: thoughts": Odd(
+        CLAUDE,
+        BEGIN + THOUGHT + SAID + ended("end_turn") + HALT,
+        (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop")),
+    ),
+    "Claude: a call alone": Odd(
+        CLAUDE,
+        BEGIN + CALLED + ended("tool_use") + HALT,
+        (ReplyEnd("tool_calls", calls=(ToolCall("a", "f", '{"x":1}'),)),),
+    ),
+    "Claude: neither a reason nor an end": Odd(CLAUDE, BEGIN + SAID, (TextDelta("hi"), ReplyEnd(None))),
+    "Claude: a reason without the last event": Odd(
+        CLAUDE, BEGIN + SAID + ended("end_turn"), (TextDelta("hi"), ReplyEnd("stop"))
+    ),
+    "Claude: an error within the reply": Odd(
+        CLAUDE, BEGIN + SAID + OVERLOADED, (TextDelta("hi"), f"The reply of {CLAUDE} broke off (Overloaded).")
+    ),
+    "Claude: an error in place of the reply": Odd(
+        CLAUDE,
+        OVERLOADED,
+        (f"The provider of {CLAUDE} is failing or overloaded, status 529 (Overloaded).",),
+        (f"The provider of {CLAUDE} sent an invalid response (Overloaded).",),
+    ),
+    "Gemini: a whole reply": Odd(GEMINI, part({"text": "hi"}, "STOP"), (TextDelta("hi"), ReplyEnd("stop"))),
+    "Gemini: thoughts": Odd(
+        GEMINI,
+        part({"text": "hm", "thought": True}) + part({"text": "hi"}, "STOP"),
+        (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop")),
+    ),
+    "Gemini: a call alone": Odd(
+        GEMINI,
+        part({"functionCall": {"name": "f", "args": {"x": 1}, "id": "a"}}, "STOP"),
+        (ReplyEnd("tool_calls", calls=(ToolCall("a", "f", '{"x": 1}'),)),),
+    ),
+    "Gemini: cut without a word": Odd(
+        GEMINI,
+        part({"text": "hi"}),
+        (TextDelta("hi"), ReplyEnd(None)),
+        (TextDelta("hi"), ReplyEnd("stop")),
+    ),
+    "Gemini: a prompt that is filtered": Odd(
+        GEMINI, event({"promptFeedback": {"blockReason": "SAFETY"}}), (ReplyEnd("content_filter"),)
+    ),
+    "Gemini: an error within the reply": Odd(
+        GEMINI,
+        part({"text": "hi"}) + BUSY,
+        (TextDelta("hi"), f"The reply of {GEMINI} broke off (The model is overloaded)."),
+        (TextDelta("hi"), f"The reply of {GEMINI} broke off (UNAVAILABLE - The model is overloaded)."),
+    ),
+    "Gemini: an error in place of the reply": Odd(
+        GEMINI,
+        BUSY,
+        (f"The provider of {GEMINI} is failing or overloaded, status 503 (The model is overloaded).",),
+        (f"The provider of {GEMINI} is failing or overloaded, status 503 (UNAVAILABLE - The model is overloaded).",),
+    ),
+}
+
+
+async def came(make_client: MakeClient, model: str) -> tuple[ModelEvent | str, ...]:
+    """Return the events of a reply without its usage, and the problem of the error that ended it, if any."""
+    events: list[ModelEvent | str] = []
+    try:
+        async for each in make_client(os.environ).stream(ModelRequest(model, HELLO)):
+            events.append(replace(each, usage={}, thought_parts="") if isinstance(each, ReplyEnd) else each)  # noqa: PERF401 - a comprehension would lose them with the error
+    except ModelError as error:
+        events.append(error.problem)
+    return tuple(events)
+
+
+@pytest.mark.parametrize("odd", STREAMS.values(), ids=STREAMS)
+async def test_a_stream_of_each_protocol_is_read_for_what_it_means(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, odd: Odd
+) -> None:
+    async with serving(STREAM_HEAD + odd.answer) as server:
+        point_to(server, monkeypatch)
+        found = await came(make_client, odd.model)
+    assert found == (odd.by_litellm if make_client.way == "litellm" and odd.by_litellm else odd.meaning)

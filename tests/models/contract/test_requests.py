@@ -1,0 +1,222 @@
+"""Requests as they come to providers: their address, their body, and the markers for Claude's cache."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from tests.models.providers.asked_models import BY_LITELLM, HELLO, STOP, events_of, text_of
+from tests.models.providers.fault_server import STREAM_HEAD, Asked, chunk, event, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.models.rules.events import ModelEvent
+    from tests.models.providers.ways import MakeClient
+
+pytestmark = BY_LITELLM
+
+
+async def test_a_server_on_this_machine_needs_no_key(
+    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        client = make_client({"OPENAI_API_BASE": server.address})
+        events = [event async for event in client.stream(ModelRequest("openai/m", HELLO))]
+    assert text_of(events) == "hi"
+    assert test_key not in str(server.asked)
+
+
+async def test_an_address_that_is_given_is_asked_for_lm_studio(make_client: MakeClient, test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        client = make_client({"LM_STUDIO_API_BASE": server.address})
+        events = [event async for event in client.stream(ModelRequest("lm_studio/qwen", HELLO))]
+    assert text_of(events) == "hi"
+    assert test_key not in str(server.asked)
+
+
+async def test_messages_and_settings_are_sent_in_the_shape_of_the_openai_api(
+    make_client: MakeClient, test_key: str
+) -> None:
+    calls = '[{"id": "c1", "type": "function", "function": {"name": "recall_memory", "arguments": "{}"}}]'
+    messages = (
+        PromptMessage("system", "Be kind."),
+        PromptMessage("user", "half a pair: \ud83d"),
+        PromptMessage("assistant", "", tool_calls=calls),
+        PromptMessage("tool", "nothing found", tool_call_id="c1"),
+    )
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        request = ModelRequest("openai/m", messages, temperature=0.5, max_output_tokens=99)
+        _ = [event async for event in client.stream(request)]
+    (asked,) = server.asked
+    assert asked.path == "/v1/chat/completions"
+    assert asked.headers["authorization"] == f"Bearer {test_key}"
+    assert asked.body["messages"] == [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "half a pair: \ufffd"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "recall_memory", "arguments": "{}"}}],
+        },
+        {"role": "tool", "content": "nothing found", "tool_call_id": "c1"},
+    ]
+    assert (asked.body["temperature"], asked.body["max_tokens"]) == (0.5, 99)
+    assert asked.body["stream_options"] == {"include_usage": True}
+
+
+async def test_settings_that_are_not_set_are_not_sent(make_client: MakeClient, test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        await events_of(make_client, server.address, test_key)
+    assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
+
+
+@pytest.mark.parametrize("model", ["ollama/llama3.2", "ollama_chat/llama3.2"])
+@pytest.mark.parametrize(("tokens", "options"), [(16_384, {"num_ctx": 16_384}), (None, {})])
+async def test_ollama_is_told_how_much_to_hold(
+    make_client: MakeClient, test_key: str, model: str, tokens: int | None, options: Mapping[str, int]
+) -> None:
+    assert test_key
+    async with serving(STREAM_HEAD) as server:
+        client = make_client({"OLLAMA_API_BASE": server.address})
+        _ = [event async for event in client.stream(ModelRequest(model, HELLO, context_tokens=tokens))]
+    assert [asked.body["options"] for asked in server.asked] == [options]
+
+
+async def test_nobody_else_is_told_how_much_to_hold(make_client: MakeClient, test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        _ = [event async for event in client.stream(ModelRequest("openai/m", HELLO, context_tokens=16_384))]
+    assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way to a Claude: the variable that names its address, and the secrets that litellm wants to see."""
+
+    model: str
+    address: str
+    secrets: tuple[str, ...]
+
+
+ANTHROPIC = Route("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
+BARE = Route("claude-sonnet-4-5", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
+UNLISTED = Route("anthropic/claude-of-tomorrow", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
+UNRELATED = Route("anthropic/claude-1-of-old", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
+AZURE = Route("azure_ai/claude-sonnet-4-5", "AZURE_AI_API_BASE", ("AZURE_AI_API_KEY",))
+BEDROCK = Route(
+    "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "AWS_BEDROCK_RUNTIME_ENDPOINT",
+    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION_NAME"),
+)
+CONVERSATION = (
+    PromptMessage("system", "Be kind."),
+    PromptMessage("user", "one"),
+    PromptMessage("assistant", "two"),
+    PromptMessage("user", "three"),
+    PromptMessage("assistant", "four"),
+    PromptMessage("user", "five"),
+)
+
+CLAUDES_USAGE = {
+    "input_tokens": 7,
+    "cache_creation_input_tokens": 20,
+    "cache_read_input_tokens": 100,
+    "output_tokens": 1,
+}
+WHOLE_USAGE = {"prompt_tokens": 127, "completion_tokens": 3, "total_tokens": 130}
+CLAUDES_REPLY = (
+    {"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": CLAUDES_USAGE}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+    {"type": "message_stop"},
+)
+
+
+async def asked_of_claude(
+    make_client: MakeClient, route: Route, key: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Asked, list[ModelEvent]]:
+    """Ask by ``route``, and return the request as it came and what became of the reply."""
+    for name in route.secrets:
+        monkeypatch.setenv(name, key)
+    async with serving(STREAM_HEAD, *map(event, CLAUDES_REPLY)) as server:
+        monkeypatch.setenv(route.address, server.address.removesuffix("/v1"))
+        client = make_client(os.environ)
+        events: list[ModelEvent] = []
+        # Bedrock would frame its replies in another way.
+        with suppress(ModelError) if route is BEDROCK else nullcontext():
+            events = [each async for each in client.stream(ModelRequest(route.model, CONVERSATION))]
+    (asked,) = server.asked
+    return asked, events
+
+
+def texts_and_markers(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """Return each text of a request to Claude in its order, and whether a marker stands at it or right behind it."""
+    blocks = [*body["system"], *(block for message in body["messages"] for block in message["content"])]
+    found: list[tuple[str, bool]] = []
+    for block in blocks:
+        if block == {"cachePoint": {"type": "default"}}:
+            found[-1] = (found[-1][0], True)
+        else:
+            assert set(block) - {"type"} in ({"text"}, {"text", "cache_control"})
+            found.append((block["text"], block.get("cache_control") == {"type": "ephemeral"}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("route", "path", "marked"),
+    [
+        (ANTHROPIC, "/v1/messages", {"Be kind.", "three", "five"}),
+        (BARE, "/v1/messages", {"Be kind.", "three", "five"}),
+        (AZURE, "/anthropic/v1/messages", {"Be kind.", "three", "five"}),
+        (BEDROCK, "/converse-stream", {"Be kind.", "three", "five"}),
+        (UNLISTED, "/v1/messages", {"Be kind.", "three", "five"}),
+        (UNRELATED, "/v1/messages", set()),
+    ],
+    ids=lambda value: value.model if isinstance(value, Route) else "",
+)
+async def test_claude_is_told_what_to_keep_of_a_prompt(
+    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch, route: Route, path: str, marked: set[str]
+) -> None:
+    asked, _ = await asked_of_claude(make_client, route, test_key, monkeypatch)
+    assert asked.path.endswith(path)
+    assert texts_and_markers(asked.body) == [
+        (text, text in marked) for text in ("Be kind.", "one", "two", "three", "four", "five")
+    ]
+
+
+async def test_nobody_else_is_told_what_to_keep_of_a_prompt(make_client: MakeClient, test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        for model in ("openai/gpt-4o", "openai/claude-sonnet-4-5", "hosted_vllm/claude-sonnet-4-5"):
+            environment = {"OPENAI_BASE_URL": server.address, "HOSTED_VLLM_API_BASE": server.address}
+            client = make_client({**environment, "OPENAI_API_KEY": test_key})
+            _ = [event async for event in client.stream(ModelRequest(model, CONVERSATION))]
+    plain = [{"role": each.role, "content": each.content} for each in CONVERSATION]
+    assert [asked.body["messages"] for asked in server.asked] == [plain] * 3
+
+
+async def test_what_claude_has_kept_counts_as_a_part_of_the_prompt(
+    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, events = await asked_of_claude(make_client, ANTHROPIC, test_key, monkeypatch)
+    assert events == [
+        TextDelta("hi"),
+        ReplyEnd("stop", WHOLE_USAGE | {"cached_tokens": 100, "cache_write_tokens": 20}),
+    ]
+
+
+async def test_an_answer_is_asked_for_as_it_is(make_client: MakeClient, test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        await events_of(make_client, server.address, test_key)
+    assert server.asked[-1].headers["accept-encoding"] == "identity"

@@ -1,0 +1,268 @@
+"""ELIZA: what she answers, and the mechanisms of the paper one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.models.eliza.about import SELF
+from chorus_cli.models.eliza.doctor import DOCTOR
+from chorus_cli.models.eliza.pronouns import PRONOUNS
+from chorus_cli.models.eliza.responder import CLAUSE_WORDS, GREETING, clauses, decomposed, reply
+from chorus_cli.models.eliza.script import ANY, read_script
+from tests.amount import examples
+
+SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)
+WORDS = sorted({word for keyword in SCRIPT.values() for word in (keyword.word, keyword.replacement)})
+ELEMENTS = sorted(
+    {
+        word
+        for keyword in SCRIPT.values()
+        for rule in keyword.rules
+        for element in rule.decomposition
+        if isinstance(element, frozenset)
+        for word in element
+    }
+)
+
+
+def test_an_empty_history_is_greeted() -> None:
+    assert reply([]) == GREETING
+    assert "ELIZA" in GREETING
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("I am unhappy", "That sounds hard. What has made you unhappy?"),
+        ("I'm so unhappy.", "That sounds hard. What has made you unhappy?"),
+        ("I\u2019m unhappy", "That sounds hard. What has made you unhappy?"),
+        ("I AM UNHAPPY!!!", "That sounds hard. What has made you unhappy?"),
+        ("I am happy", "What has made you happy?"),
+        ("I am a carpenter", "Since when are you a carpenter?"),
+        ("I want a garden in Lisbon", "What would change for you if you had a garden in Lisbon?"),
+        ("I want to leave", "What would change for you if you could leave?"),
+        ("I'd like to leave", "What would change for you if you could leave?"),
+        ("I can't sleep", "What would happen if you could sleep?"),
+        ("I don\u2019t sleep", "What would it take for you to sleep?"),
+        ("I feel empty", "When else do you feel empty?"),
+        ("I think that I am cursed", "What speaks for it that you are cursed?"),
+        ("I've lost it", "Tell me more about that: you have lost it."),
+        ("I'll stay", "Tell me more about that: you will stay."),
+        ("I wish I was taller", "What would it be like if that came true?"),
+        ("I was young", "Were you really young?"),
+        ("was I wrong?", "Suppose you were wrong. What would follow?"),
+        ("am I wrong?", "What gives you the idea that you might be wrong?"),
+        ("are they mean?", "What if they were not mean?"),
+        ("cats are mean", "What if they were not mean?"),
+        ("are cats mean", "What answer would you like best?"),
+        ("your rules", "What draws your attention to my rules?"),
+        ("My father is ill", "What sort of person comes to mind when you say father?"),
+        ("my kettle", "Your kettle, you say. Please tell me more."),
+        ("I remember the sea", "Why has the sea come back to you now?"),
+        ("do you remember the sea", "My memory is short. What about the sea?"),
+        ("if it rains", "Suppose that it rains: what would come next?"),
+        ("I dreamt of the sea", "Was the sea ever on your mind by day?"),
+        ("I dreamt I could fly", "How did you feel when you woke from that?"),
+        ("A dream", "What do you make of that dream?"),
+        ("maybe", "You leave the door open. What would close it?"),
+        ("my name is Bob", "Good to meet you, Bob. What shall we talk about?"),
+        ("sorry", "There is nothing to be sorry for."),
+        ("thank you", "You are welcome, though you did the work."),
+        ("quit", "Goodbye. Type /quit to leave."),
+        ("machines", "Have machines been a trouble to you?"),
+        ("because it rained", "Are there other reasons, too?"),
+        ("why don't you sleep", "Should I sleep, in your view?"),
+        ("why can't I sleep", "Who says that you have to be able to sleep?"),
+        ("can you swim", "Would you like me to be able to swim?"),
+        ("could I swim", "What keeps you from it, if you want to swim?"),
+        ("where is it", "What answer would you like best?"),
+        ("Nobody came", "Whom do you have in mind when you say nobody?"),
+        ("no one came", "Whom do you have in mind when you say nobody?"),
+        ("it never rains", "Without any exception?"),
+        ("they are alike", "What do they have in common, as you see it?"),
+        ("it is like a wall", "What do they have in common, as you see it?"),
+        ("yes", "You sound decided. Why is that?"),
+        ("no", "Is that a firm no?"),
+        ("you are wrong", "You may well say so: I am a handful of rules from 1966, without any understanding."),
+        ("you remind me of a clock", "In what do you see a clock in me?"),
+        ("Habla español", "I am afraid that I have rules for English only."),
+        ("I", "Yes, you. What of it?"),
+        ("rain", "Say a little more, please."),
+        ("", "Say a little more, please."),
+        ("?!", "Say a little more, please."),
+        (" \n\t\n", "Say a little more, please."),
+    ],
+)
+def test_a_first_message_has_this_answer(said: str, answer: str) -> None:
+    assert reply([said]) == answer
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "are you an AI?",
+        "Are you human",
+        "ARE YOU CHATGPT?",
+        "you're a machine",
+        "You are a program",
+        "who are you?",
+        "What are you?",
+        "what model are you",
+        "which model is this?",
+        "what's your name?",
+        "who made you?",
+        "how do you work?",
+        "help",
+        "please help me",
+        "can you help me with my code",
+        "what can you do?",
+        "tell me about yourself",
+        "tell me a joke",
+        "write a poem",
+        "Could you explain recursion?",
+        "do you understand me?",
+        "Do you think?",
+        "is this Ollama",
+    ],
+)
+def test_a_question_about_what_answers_gets_the_truth_and_the_way_out(question: str) -> None:
+    for times in range(1, 4):
+        answer = reply([question] * times)
+        assert "ELIZA" in answer
+        assert "Ollama" in answer
+        assert "key" in answer
+
+
+@pytest.mark.parametrize(
+    "said", ["I want to die", "hello, i want to kill myself", "I don\u2019t want to live", "suicide"]
+)
+def test_somebody_in_danger_is_sent_to_people(said: str) -> None:
+    assert "emergency number" in reply([said])
+
+
+@pytest.mark.parametrize("said", ["how do I kill a process", "my model railway", "I help my aunt", "I fix bikes"])
+def test_a_weighty_word_in_another_sense_gives_way_to_the_next_keyword(said: str) -> None:
+    assert "ELIZA" not in reply([said])
+    assert "program" not in reply([said])
+
+
+@pytest.mark.parametrize(
+    ("said", "fragment"),
+    [
+        ("you hate me", "I hate you"),
+        ("I know you are busy", "you know I am busy"),
+        ("I saw that you were there", "I was there"),
+        ("I talk to you daily", "you talk to me daily"),
+        ("I am fond of you today", "fond of me today"),
+        ("I wonder where you live", "you wonder where I live"),
+        ("I hurt myself", "you hurt yourself"),
+        ("I trust yourself and yours", "trust myself and mine"),
+        ("I read your book", "read my book"),
+    ],
+)
+def test_person_and_verb_change_sides(said: str, fragment: str) -> None:
+    turns = [reply([said] * times) for times in range(1, 5)]
+    assert any(fragment in answer for answer in turns)
+
+
+def test_reassembly_rules_take_turns_and_begin_again() -> None:
+    answers = [reply(["perhaps"] * times) for times in range(1, 5)]
+    assert len(set(answers)) == 3
+    assert answers[3] == answers[0]
+
+
+def test_keywords_stand_by_rank_and_then_in_their_order() -> None:
+    (clause,) = clauses("you said perhaps my computer and I remember", SCRIPT)
+    assert [keyword.word for keyword in clause.keywords] == ["computer", "remember", "my", "you", "perhaps", "i"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parted"),
+    [
+        ("Well, I am sad, he says.", ["Well", "you are sad", "he says"]),
+        ("it rains but I am dry But cold", ["it rains", "you are dry", "cold"]),
+        ("I read node.js code at 3.5", ["you read node.js code at 3.5"]),
+        ("it rains\nI am wet", ["it rains", "you are wet"]),
+        ("\u201cI am wet\u201d (he said)", ["you are wet he said"]),
+        ("rain\u2014I am wet\u2014rain", ["rain", "you are wet", "rain"]),
+        ("it rains.. (it pours!)", ["it rains", "it pours"]),
+        ("...", []),
+    ],
+)
+def test_signs_and_but_part_a_text_into_clauses(text: str, parted: list[str]) -> None:
+    assert [" ".join(clause.words) for clause in clauses(text, SCRIPT)] == parted
+
+
+@pytest.mark.parametrize(
+    "text", ["I am sad", "Well, I am sad", "It rains. I am sad, you know", "I am sad but perhaps I may laugh"]
+)
+def test_the_first_clause_that_holds_a_keyword_is_answered(text: str) -> None:
+    assert reply([text]) == "That sounds hard. What has made you sad?"
+
+
+def test_a_clause_that_never_ends_is_cut() -> None:
+    first, *_ = clauses("I " * 10_000, SCRIPT)
+    assert len(first.words) == CLAUSE_WORDS
+
+
+def test_what_was_said_of_my_something_comes_back_when_no_keyword_is_found() -> None:
+    history = ["My brother sings", "My kettle leaks", "perhaps"]
+    assert reply([*history, "rain"]) == "Let us go back to what you said before: your brother sings."
+    assert reply([*history, "rain", "snow"]) == "There was something earlier: your kettle leaks. What about it now?"
+    assert reply([*history, "rain", "snow", "hail"]) == "Say a little more, please."
+
+
+def test_my_alone_is_nothing_to_remember() -> None:
+    assert reply(["my", "rain"]) == "And then?"
+
+
+def test_only_the_last_messages_count() -> None:
+    assert reply(["My kettle leaks", *["perhaps"] * 200, "rain"]) == "Say a little more, please."
+
+
+def test_a_huge_message_is_answered_from_its_beginning() -> None:
+    assert reply(["I am sad. " + "perhaps " * 200_000] * 200).endswith("you were no longer sad?")
+
+
+@pytest.mark.parametrize(
+    ("decomposition", "words", "parts"),
+    [
+        ((ANY,), "", [""]),
+        ((ANY,), "a b", ["a b"]),
+        ((frozenset({"a"}), ANY), "A b", ["A", "b"]),
+        ((ANY, frozenset({"b", "c"}), ANY), "a c b", ["a", "c", "b"]),
+        ((2, ANY), "a b c", ["a b", "c"]),
+        ((2, ANY), "a", None),
+        ((ANY, frozenset({"a"})), "a b a", ["a b", "a"]),
+        ((ANY, frozenset({"a"}), 1), "a b a c", ["a b", "a", "c"]),
+        ((ANY, frozenset({"a"}), ANY, frozenset({"b"}), ANY), "b a a b b", ["b", "a", "a", "b", "b"]),
+        ((frozenset({"a"}),), "a b", None),
+        ((), "a", None),
+        ((), "", []),
+    ],
+)
+def test_decomposition_gives_each_any_as_little_as_it_can(
+    decomposition: tuple[int | frozenset[str], ...], words: str, parts: list[str] | None
+) -> None:
+    found = decomposed(decomposition, words.split())
+    assert (None if found is None else [" ".join(part) for part in found]) == parts
+
+
+@examples(200)
+@given(st.lists(st.text(), max_size=5))
+def test_any_texts_have_an_answer_and_always_the_same(history: list[str]) -> None:
+    answer = reply(history)
+    assert answer.strip()
+    assert reply(list(history)) == answer
+
+
+@examples(300)
+@given(st.lists(st.lists(st.sampled_from([*WORDS, *ELEMENTS, ",", "xyz"]), max_size=8).map(" ".join), max_size=6))
+def test_any_mixture_of_the_scripts_words_has_an_answer_without_gaps(history: list[str]) -> None:
+    answer = reply(history)
+    assert answer
+    assert "{" not in answer
+    assert "  " not in answer
+    assert " ?" not in answer

@@ -1,0 +1,62 @@
+"""The notation of ELIZA's script, and the script itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from chorus_cli.models.eliza.about import SELF
+from chorus_cli.models.eliza.doctor import DOCTOR
+from chorus_cli.models.eliza.pronouns import PRONOUNS
+from chorus_cli.models.eliza.script import ANY, Keyword, Link, NewKey, Pre, Rule, read_script
+
+SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)
+
+
+def test_the_notation_is_read_into_values() -> None:
+    text = """
+# a comment
+/colour: red blue
+a b > c 3
+  0 x|y /colour 2
+    An answer with {2}
+      that goes on.
+    NEWKEY
+    PRE so {1} =d
+  =d
+d
+"""
+    decomposition = (ANY, frozenset({"x", "y"}), frozenset({"red", "blue"}), 2)
+    rules = (
+        Rule(decomposition, ("An answer with {2} that goes on.", NewKey(), Pre("so {1}", "d"))),
+        Rule((ANY,), (Link("d"),)),
+    )
+    assert read_script(text) == {
+        "a": Keyword("a", "c", 3, rules),
+        "b": Keyword("b", "c", 3, rules),
+        "d": Keyword("d", "d", 0, ()),
+    }
+
+
+@pytest.mark.parametrize(("text", "complaint"), [("a\na", "'a' twice"), ("a > ", "opens no keyword: 'a > '")])
+def test_a_script_that_is_wrong_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        read_script(text)
+
+
+def test_the_script_has_many_keywords_and_every_link_has_an_end() -> None:
+    assert sum(bool(keyword.rules) for keyword in SCRIPT.values()) > 80
+    for keyword in SCRIPT.values():
+        for rule in keyword.rules:
+            assert rule.reassemblies
+            for reassembly in rule.reassemblies:
+                if isinstance(reassembly, Link | Pre):
+                    assert SCRIPT[reassembly.keyword].rules
+
+
+def test_every_answer_of_the_script_uses_parts_that_its_rule_has() -> None:
+    for keyword in SCRIPT.values():
+        for rule in keyword.rules:
+            for reassembly in rule.reassemblies:
+                template = reassembly.template if isinstance(reassembly, Pre) else reassembly
+                if isinstance(template, str):
+                    assert template.format("", *["x"] * len(rule.decomposition))

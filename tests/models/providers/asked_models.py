@@ -1,0 +1,78 @@
+"""Short ways to ask a model by each of the clients, and the marks of tests that do so by litellm."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from tests.models.providers.fault_server import DONE, chunk
+
+if TYPE_CHECKING:
+    from chorus_cli.models.rules.events import ModelEvent
+    from tests.models.providers.ways import MakeClient
+
+
+HELLO = (PromptMessage("user", "hello"),)
+STOP = chunk(finish_reason="stop") + DONE
+PATIENCE_SECONDS = 0.4
+# Longer than a busy machine needs for any answer.
+_LONG_SECONDS = 30.0
+BROKE_OFF = "The reply of openai/m broke off"
+KEPT = "What has arrived is kept."
+
+BY_LITELLM = [
+    pytest.mark.usefixtures("_litellm_is_loaded", "_no_connection_outlives_the_event_loop_of_its_test"),
+    # litellm ignores these too, once, when it is imported; pytest forgets that at the next test.
+    pytest.mark.filterwarnings("ignore:Accessing the .* attribute on the instance is deprecated"),
+    pytest.mark.filterwarnings("ignore:.*`ReadOnly` qualifier"),
+]
+
+
+async def events_of(
+    make_client: MakeClient,
+    address: str,
+    key: str,
+    *,
+    model: str = "openai/m",
+    patience_seconds: float = _LONG_SECONDS,
+) -> list[ModelEvent]:
+    """Return all events; the environment names ``address`` for the providers that these tests use."""
+    bare = address.removesuffix("/v1")
+    environment = {**os.environ, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
+    client = make_client(environment, first_token_seconds=patience_seconds, gap_seconds=patience_seconds)
+    return [meaning(event) async for event in client.stream(ModelRequest(model, HELLO))]
+
+
+def meaning(event: ModelEvent) -> ModelEvent:
+    """Return an event without the provider's own parts of the thoughts."""
+    return replace(event, thought_parts="") if isinstance(event, ReplyEnd) else event
+
+
+async def error_of(
+    make_client: MakeClient,
+    address: str,
+    key: str,
+    *,
+    model: str = "openai/m",
+    patience_seconds: float = _LONG_SECONDS,
+) -> ModelError:
+    """Return the error, having checked what every error keeps to."""
+    with pytest.raises(ModelError) as caught:
+        await events_of(make_client, address, key, model=model, patience_seconds=patience_seconds)
+    sentence = str(caught.value)
+    assert key not in "".join(traceback.format_exception(caught.value))
+    assert len(sentence) <= 300
+    assert "\n" not in sentence
+    assert "litellm." not in sentence
+    return caught.value
+
+
+def text_of(events: list[ModelEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))

@@ -1,0 +1,287 @@
+"""Every failure of a request, however its client found it, is told in the same sentences."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import ModelError, ToolsRefusedError
+from chorus_cli.models.providers.failures import LONGEST_SENTENCE, Asked, Failure, Trouble, model_error, silence_error
+
+ADDRESS = "http://127.0.0.1:9/v1"
+ASKED = Asked("openai/m", ADDRESS, ("sk-test-0123456789",))
+REJECTED = "The provider of openai/m rejected the request"
+TOO_LONG = "The request is too long for openai/m"
+NO_CREDIT = "The account for openai/m is out of credit"
+WRONG_KEY = "The provider of openai/m rejected the key"
+LIMITED = "openai/m is rate limited"
+FAILING = "The provider of openai/m is failing or overloaded, status"
+INVALID = "The provider of openai/m sent an invalid response"
+
+
+def openai(message: str, code: str | int | None = None, type_: str = "invalid_request_error") -> dict[str, object]:
+    return {"error": {"message": message, "type": type_, "param": None, "code": code}}
+
+
+def anthropic(type_: str, message: str) -> dict[str, object]:
+    return {"type": "error", "error": {"type": type_, "message": message}, "request_id": "req_1"}
+
+
+def gemini(code: int, message: str, status: str, *details: dict[str, str]) -> dict[str, object]:
+    return {"error": {"code": code, "message": message, "status": status, "details": list(details)}}
+
+
+BEGIN_ANEW = "Check the persona's settings, choose another model with /model, or begin anew with /new."
+
+
+@pytest.mark.parametrize(
+    ("status", "problem", "advice", "retryable"),
+    [
+        (302, "The server of openai/m at http://127.0.0.1:9/v1 redirects elsewhere, status 302", "Correct its", False),
+        (
+            400,
+            REJECTED,
+            BEGIN_ANEW,
+            False,
+        ),
+        (401, WRONG_KEY, "Check OPENAI_API_KEY.", False),
+        (402, NO_CREDIT, "Check its plan, or choose another model with /model.", False),
+        (403, "The provider of openai/m denied access", "Check OPENAI_API_KEY and its permissions.", False),
+        (404, f"There is no model openai/m at {ADDRESS}", "Check its name and the address.", False),
+        (408, "The provider of openai/m timed out with status 408", "Try again.", True),
+        (413, TOO_LONG, "Start over with /new, shrink the window with /context, or set context_token_limit", False),
+        (
+            422,
+            REJECTED,
+            BEGIN_ANEW,
+            False,
+        ),
+        (429, LIMITED, "Try again in 7 s.", True),
+        (500, f"{FAILING} 500", "Try again later.", True),
+        (504, "The provider of openai/m timed out with status 504", "Try again.", True),
+        (529, f"{FAILING} 529", "Try again later.", True),
+    ],
+)
+def test_a_status_is_told_in_a_sentence(status: int, problem: str, advice: str, *, retryable: bool) -> None:
+    error = model_error(Failure(status=status, body=openai("No"), headers={"retry-after": "7"}), ASKED)
+    assert str(error).startswith(f"{problem} (No). {advice}")
+    assert (error.status_code, error.retryable) == (status, retryable)
+    assert error.retry_after_seconds == (7 if retryable else None)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "problem"),
+    [
+        (400, openai("Too much.", "context_length_exceeded"), TOO_LONG),
+        (400, openai("This model's maximum context length is 8192 tokens."), TOO_LONG),
+        (400, openai("Invalid 'messages[0].content'.", "string_above_max_length"), TOO_LONG),
+        (400, {"object": "error", "message": "maximum context length is 10 tokens", "code": 400}, TOO_LONG),
+        (400, openai("Too much.", 400, "exceed_context_size_error"), TOO_LONG),
+        (400, anthropic("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"), TOO_LONG),
+        (400, anthropic("invalid_request_error", "input length and `max_tokens` exceed context limit: 9"), TOO_LONG),
+        (413, anthropic("request_too_large", "Request exceeds the maximum size"), TOO_LONG),
+        (
+            400,
+            gemini(400, "The input token count (12) exceeds the maximum number of tokens allowed (1).", "INVALID"),
+            TOO_LONG,
+        ),
+        (429, openai("Pay first.", "insufficient_quota"), NO_CREDIT),
+        (400, anthropic("invalid_request_error", "Your credit balance is too low to access the API."), NO_CREDIT),
+        (402, anthropic("billing_error", "Pay first."), NO_CREDIT),
+        (429, gemini(429, "You exceeded your current quota", "RESOURCE_EXHAUSTED"), LIMITED),
+        (
+            400,
+            gemini(400, "API key not valid. Please pass a valid API key.", "INVALID", {"reason": "API_KEY_INVALID"}),
+            WRONG_KEY,
+        ),
+        (400, {"code": "Client error", "error": "Incorrect API key provided: xx"}, WRONG_KEY),
+        (401, anthropic("authentication_error", "invalid x-api-key"), WRONG_KEY),
+        (529, anthropic("overloaded_error", "Overloaded"), f"{FAILING} 529"),
+    ],
+)
+def test_a_body_says_more_than_its_status(status: int, body: object, problem: str) -> None:
+    error = model_error(Failure(status=status, body=body), ASKED)
+    assert error.problem.startswith(f"{problem} (")
+    assert error.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("body", "problem", "status"),
+    [
+        (openai("overloaded", 529), f"{FAILING} 529 (overloaded).", 529),
+        (openai("Slow down", "rate_limit_exceeded"), f"{LIMITED} (Slow down).", 429),
+        (anthropic("overloaded_error", "Overloaded"), f"{FAILING} 529 (Overloaded).", 529),
+        (anthropic("api_error", "Oh"), f"{FAILING} 500 (Oh).", 500),
+        (gemini(503, "The model is overloaded.", "UNAVAILABLE"), f"{FAILING} 503 (The model is overloaded).", 503),
+        ({"error": {"code": 400, "message": "the request exceeds the available context size"}}, f"{TOO_LONG} (", 400),
+        ({"error": "out of memory"}, f"{INVALID} (out of memory).", None),
+        ({"error": {"code": 7, "message": "Oh"}}, f"{INVALID} (Oh).", None),
+    ],
+)
+def test_an_error_event_is_told_by_the_code_or_the_type_that_it_has(
+    body: object, problem: str, status: int | None
+) -> None:
+    error = model_error(Failure(body=body), ASKED)
+    assert error.problem.startswith(problem)
+    assert error.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words", "sentence", "retryable"),
+    [
+        (Trouble.UNKNOWN_MODEL, "any", "litellm does not know the model openai/m. Model names look like", False),
+        (Trouble.NO_KEY, "any", "There is no key for openai/m. Set OPENAI_API_KEY, or choose another model", False),
+        (
+            Trouble.UNREACHABLE,
+            "connection refused",
+            f"Cannot reach openai/m at {ADDRESS} (connection refused). Check that its server is running",
+            True,
+        ),
+        (
+            Trouble.NOT_HTTP,
+            "any",
+            f"The server of openai/m at {ADDRESS} does not speak HTTP. Correct its address.",
+            False,
+        ),
+        (Trouble.UNANSWERED, "any", f"openai/m at {ADDRESS} did not answer in time. Try again.", True),
+        (Trouble.BROKE_OFF, "", "The reply of openai/m broke off. What has arrived is kept.", False),
+        (Trouble.INVALID_RESPONSE, "not valid JSON", f"{INVALID} (not valid JSON). Try again later.", True),
+        (None, "odd", "The request to openai/m failed (odd). Try another model with /model.", False),
+    ],
+)
+def test_a_request_without_an_answer_is_told_by_its_trouble(
+    trouble: Trouble | None, words: str, sentence: str, *, retryable: bool
+) -> None:
+    error = model_error(Failure(trouble, words=words), ASKED)
+    assert str(error).startswith(sentence)
+    assert (error.status_code, error.retryable) == (None, retryable)
+
+
+def test_an_error_event_within_a_reply_breaks_it_off() -> None:
+    error = model_error(Failure(Trouble.BROKE_OFF, body=openai("overloaded", 529)), ASKED)
+    assert str(error) == "The reply of openai/m broke off (overloaded). What has arrived is kept."
+    assert error.status_code is None
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "Two\nlines."}}, " (Two lines)"),
+        ([{"error": {"message": "in a list"}}], " (in a list)"),
+        ({"message": "at the top"}, " (at the top)"),
+        ({"error": "a text"}, " (a text)"),
+        ({"detail": "a detail"}, " (a detail)"),
+        ({"detail": [{"loc": ["body"], "msg": "field required"}]}, " (field required)"),
+        ({"error": {"code": 4}}, ' ({"code": 4})'),
+        ("plain text", " (plain text)"),
+        ("<!DOCTYPE html><h1>Bad Gateway</h1>", ""),
+        ({"error": {"message": "m", "metadata": {"raw": '{"error": {"message": "quoted"}}'}}}, " (quoted)"),
+        ({}, ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_the_providers_words_are_found_in_every_shape(body: object, words: str) -> None:
+    assert model_error(Failure(status=400, body=body), ASKED).problem == f"{REJECTED}{words}."
+
+
+@pytest.mark.parametrize(
+    ("headers", "details", "seconds"),
+    [
+        ({"retry-after": "7"}, (), 7),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, (), None),
+        ({"retry-after": "-1"}, (), None),
+        ({"retry-after": "inf"}, (), None),
+        ({}, ({"reason": "x"}, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}), 34.5),
+        ({}, ({"retryDelay": "soon"},), None),
+    ],
+)
+def test_a_provider_may_ask_to_wait(
+    headers: dict[str, str], details: tuple[dict[str, str], ...], seconds: float | None
+) -> None:
+    body = gemini(429, "Slow down", "RESOURCE_EXHAUSTED", *details)
+    error = model_error(Failure(status=429, body=body, headers=headers), ASKED)
+    assert error.retry_after_seconds == seconds
+    assert str(error).endswith(f"Try again {f'in {seconds:g} s' if seconds else 'later'}.")
+
+
+@pytest.mark.parametrize(
+    ("asked", "variable"),
+    [
+        (Asked("gemini/gemini-2.5-pro"), "GEMINI_API_KEY"),
+        (Asked("together_ai/x"), "TOGETHERAI_API_KEY"),
+        (Asked("cohere_chat/x"), "COHERE_API_KEY"),
+        (Asked("nosuch/x"), "NOSUCH_API_KEY"),
+        (Asked("gpt-4o", provider="openai"), "OPENAI_API_KEY"),
+        (Asked("gemini/gemini-2.5-pro", key_variable="GOOGLE_API_KEY"), "GOOGLE_API_KEY"),
+    ],
+)
+@pytest.mark.parametrize("status", [401, 403])
+def test_the_variable_of_the_key_is_named(asked: Asked, variable: str, status: int) -> None:
+    assert f"Check {variable}" in str(model_error(Failure(status=status), asked))
+
+
+@pytest.mark.parametrize("status", [None, 400, 401, 404, 429, 500])
+def test_no_sentence_is_long_or_shows_a_secret(status: int | None) -> None:
+    secret = "sk-test-0123456789"
+    asked = Asked(f"openai/{secret}{'m' * 500}", f"http://me:{secret}@host/{'x' * 500}?key={secret}", (secret,))
+    sentence = str(model_error(Failure(status=status, body=openai(f"Wrong {secret}\n{'y' * 500}")), asked))
+    assert secret not in sentence
+    assert secret not in repr(asked).replace(asked.model, "").replace(asked.address, "")
+    assert len(sentence) <= LONGEST_SENTENCE
+    assert "\n" not in sentence
+
+
+def nested(levels: int) -> object:
+    body: object = "deep"
+    for _ in range(levels):
+        body = {"error": [body]}
+    return body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "token count " * 100_000,
+        openai("token count " * 100_000),
+        {"detail": [{"msg": "no", "loc": ["body", "x"]}] * 50_000},
+        {"error": {f"name {number}": number for number in range(50_000)}},
+        {"error": {"n" * 1_000_000: "m"}},
+        {"error": [10**4000] * 250},
+        nested(450),
+        "\n" * 1_000_000,
+    ],
+    ids=["a text", "a message", "a list", "names", "a long name", "numbers", "levels", "blank lines"],
+)
+def test_of_a_long_error_only_the_beginning_is_worked_on(body: object) -> None:
+    failure = Failure(status=400, body=body)
+    assert len(json.dumps(failure.body)) < 3 * limits.ERROR_WORDS.most
+    assert len(str(model_error(failure, ASKED))) <= LONGEST_SENTENCE
+
+
+def test_what_comes_after_a_long_message_still_counts() -> None:
+    body = openai("No " * 10_000, "context_length_exceeded")
+    assert model_error(Failure(status=400, body=body), ASKED).problem.startswith(f"{TOO_LONG} (No No No ")
+
+
+def test_a_secret_that_the_cut_goes_through_is_not_shown_in_part() -> None:
+    secret = ASKED.secrets[0]
+    for length in range(limits.ERROR_WORDS.most // 2 - 30, limits.ERROR_WORDS.most // 2):
+        for body in (" " * length + secret, openai(" " * length + secret)):
+            assert secret[:6] not in str(model_error(Failure(status=400, body=body), ASKED))
+
+
+def test_a_refusal_of_tools_is_an_error_of_its_own() -> None:
+    assert isinstance(
+        model_error(Failure(status=400, body=openai("m does not support tools")), ASKED), ToolsRefusedError
+    )
+    assert type(model_error(Failure(status=401, body=openai("no tools, not supported")), ASKED)) is ModelError
+
+
+def test_silence_is_told_with_what_is_kept() -> None:
+    advice = "Try again, or choose another model with /model."
+    assert str(silence_error("openai/m", 60, begun=False)) == f"openai/m has sent nothing for 60 s. {advice}"
+    kept = "openai/m has sent nothing for 0.5 s. What has arrived is kept. /model chooses another model."
+    assert str(silence_error("openai/m", 0.5, begun=True)) == kept

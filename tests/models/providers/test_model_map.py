@@ -1,0 +1,405 @@
+"""Facts read from litellm's files: sizes, prices, the names of models and of providers."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.models.litellm import library
+from chorus_cli.models.providers.model_map import ModelMap
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TAKES = {"supports_system_messages": True, "supports_sampling_params": False}
+MODELS = {
+    "sample_spec": {
+        "litellm_provider": "one of many",
+        "max_input_tokens": "the figure",
+        "max_tokens": "the same",
+        "mode": "one of: chat, embedding",
+        "input_cost_per_token": 0.0,
+    },
+    "gpt-x": {
+        "litellm_provider": "openai",
+        "max_input_tokens": 100_000,
+        "max_tokens": 4000,
+        "mode": "chat",
+        "input_cost_per_token": 2e-06,
+    },
+    "gpt-x-pro": {"litellm_provider": "openai", "mode": "responses", "input_cost_per_token": 1e-05},
+    "unsure": {"litellm_provider": "openai", "max_tokens": 4096, "supports_prompt_caching": "yes"},
+    "ft:gpt-x": {"litellm_provider": "openai", "max_tokens": 4000, "mode": "chat"},
+    "claude-x": {
+        "litellm_provider": "anthropic",
+        "max_input_tokens": 200_000,
+        "mode": "chat",
+        "supports_prompt_caching": True,
+    },
+    "gemini/gem-x": {"litellm_provider": "gemini", "max_input_tokens": 1_000_000, "mode": "chat"},
+    "gem-x": {"litellm_provider": "vertex_ai-language-models", "max_input_tokens": 900_000, "mode": "chat"},
+    "deep-x": {"litellm_provider": "deepseek", "max_input_tokens": 64_000, "mode": "chat", **TAKES},
+    "openai/old": {"litellm_provider": "openai", "mode": "chat"},
+    "old": {"litellm_provider": "openai", "max_tokens": 4096, "mode": "chat", "input_cost_per_token": 1e-06},
+    "together-up-to-4b": {"litellm_provider": "together_ai", "mode": "chat", "input_cost_per_token": 1e-07},
+    "gone/model": {"litellm_provider": "gone", "max_tokens": 4096, "mode": "chat"},
+    "free": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 0},
+    "embedder": {
+        "litellm_provider": "openai",
+        "supports_prompt_caching": "yes",
+        "max_input_tokens": 8000,
+        "mode": "embedding",
+    },
+    "unsaid": {"litellm_provider": "openai", "max_input_tokens": None, "mode": "chat", "input_cost_per_token": None},
+    "zero": {"litellm_provider": "openai", "max_input_tokens": 0, "input_cost_per_token": -1},
+    "strange": {"litellm_provider": "openai", "input_cost_per_token": float("nan"), "max_tokens": 7},
+    "odd": "no object",
+}
+SOURCE = '''
+class Other(str, Enum):
+    NAME = "other"
+
+
+class LlmProviders(str, Enum):
+    """All of them."""
+
+    OPENAI = "openai"
+    OPENAI_LIKE = "openai_like"  # embedding only
+    GEMINI = "gemini"
+    A2A = "a2a"
+    NANO = "nano-gpt"
+
+
+LlmProvidersSet: Final = {"not": "one"}
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "types").mkdir()
+    (tmp_path / "llms" / "openai_like").mkdir(parents=True)
+    (tmp_path / "model_prices_and_context_window_backup.json").write_text(json.dumps(MODELS))
+    (tmp_path / "types" / "utils.py").write_text(SOURCE)
+    (tmp_path / "llms" / "openai_like" / "providers.json").write_text('{"veniceai": {"base_url": "somewhere"}}')
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("gpt-x", 100_000),
+        ("openai/gpt-x", 100_000),
+        ("anthropic/claude-x", 200_000),
+        ("gemini/gem-x", 1_000_000),
+        ("vertex_ai/gem-x", 900_000),
+        ("openai/old", 4096),
+        ("anthropic/gpt-x", None),
+        ("vert/gem-x", None),
+        ("openrouter/anthropic/claude-x", None),
+        ("/gpt-x", None),
+        ("unsaid", None),
+        ("zero", None),
+        ("odd", None),
+        ("sample_spec", None),
+        ("", None),
+    ],
+)
+def test_the_map_is_asked_by_the_name_and_by_the_name_without_its_provider(
+    folder: Path, model: str, tokens: int | None
+) -> None:
+    assert ModelMap(folder).limit_tokens(model) == tokens
+
+
+@pytest.mark.parametrize(
+    ("model", "cost"),
+    [
+        ("gpt-x", 2e-06),
+        ("openai/gpt-x", 2e-06),
+        ("openai/old", 1e-06),
+        ("free", 0.0),
+        ("anthropic/gpt-x", None),
+        ("claude-x", None),
+        ("unsaid", None),
+        ("zero", None),
+        ("strange", None),
+        ("odd", None),
+        ("nosuch", None),
+    ],
+)
+def test_a_price_is_what_one_token_of_input_costs(folder: Path, model: str, cost: float | None) -> None:
+    assert ModelMap(folder).input_cost(model) == cost
+
+
+@pytest.mark.parametrize(
+    ("model", "caches"),
+    [
+        ("claude-x", True),
+        ("anthropic/claude-x", True),
+        ("openai/claude-x", False),
+        ("gpt-x", False),
+        ("unsure", False),
+        ("nosuch", False),
+        ("odd", False),
+    ],
+)
+def test_only_what_the_map_says_plainly_keeps_prompts(folder: Path, model: str, caches: bool) -> None:  # noqa: FBT001 - a table
+    assert ModelMap(folder).caches_prompts(model) is caches
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [
+        ("anthropic/claude-x", True),
+        ("deep-x", False),
+        ("deepseek/deep-x", False),
+        ("deepseek/deep-of-tomorrow", True),
+    ],
+)
+def test_a_model_takes_a_temperature_unless_the_map_denies_it(folder: Path, model: str, *, takes: bool) -> None:
+    assert ModelMap(folder).takes_temperature(model) is takes
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [("deepseek/deep-x", True), ("gemini/gem-x", False), ("gemini/gem-of-tomorrow", None), ("embedder", None)],
+)
+def test_a_listed_model_takes_system_messages_if_the_map_says_so(
+    folder: Path, model: str, *, takes: bool | None
+) -> None:
+    assert ModelMap(folder).takes_system_messages(model) is takes
+
+
+def test_the_names_are_what_can_chat_as_litellm_wants_it_typed(folder: Path) -> None:
+    assert ModelMap(folder).names() == {
+        "gpt-x",
+        "openai/gpt-x",
+        "gpt-x-pro",
+        "openai/gpt-x-pro",
+        "claude-x",
+        "gemini/gem-x",
+        "gem-x",
+        "deepseek/deep-x",
+        "openai/old",
+        "old",
+        "free",
+        "openai/free",
+        "unsaid",
+        "openai/unsaid",
+    }
+
+
+def test_the_providers_are_those_with_code_and_those_with_an_address(folder: Path) -> None:
+    assert ModelMap(folder).providers() == {"openai", "openai_like", "gemini", "a2a", "nano-gpt", "veniceai"}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[1]", b"\xff"])
+def test_a_map_that_cannot_be_read_knows_no_model(folder: Path, content: bytes | None) -> None:
+    path = folder / "model_prices_and_context_window_backup.json"
+    path.unlink() if content is None else path.write_bytes(content)
+    model_map = ModelMap(folder)
+    assert (model_map.limit_tokens("gpt-x"), model_map.input_cost("gpt-x")) == (None, None)
+    assert model_map.names() == frozenset()
+    assert "openai" in model_map.providers()
+
+
+@pytest.mark.parametrize("name", ["types/utils.py", "llms/openai_like/providers.json"])
+@pytest.mark.parametrize("content", [None, b"[1]", b"\xff"])
+def test_half_a_list_of_providers_counts_as_none_and_takes_no_name_away(
+    folder: Path, name: str, content: bytes | None
+) -> None:
+    (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
+    model_map = ModelMap(folder)
+    assert model_map.providers() == frozenset()
+    assert {"gpt-x", "gone/model"} <= model_map.names()
+
+
+def test_the_files_are_read_once_however_many_ask_at_once(folder: Path) -> None:
+    model_map = ModelMap(folder)
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(model_map.limit_tokens, ["gpt-x"] * 20)) == {100_000}
+    for path in folder.rglob("*.json"):
+        path.unlink()
+    assert model_map.limit_tokens("claude-x") == 200_000
+    assert "veniceai" in model_map.providers()
+
+
+def facts(known: ModelMap, model: str) -> tuple[object, ...]:
+    of_model = (
+        *(known.relative, known.limit_tokens, known.input_cost, known.output_tokens, known.prices),
+        *(known.caches_prompts, known.calls_functions, known.takes_temperature, known.takes_system_messages),
+        *(known.sees_pictures, known.reads_pdfs, known.thinks),
+    )
+    return tuple(each(model) for each in of_model)
+
+
+def test_a_fact_looked_up_in_the_text_of_a_map_is_that_of_the_whole_map(folder: Path) -> None:
+    whole = ModelMap(folder)
+    path = folder / "model_prices_and_context_window_backup.json"
+    path.write_text(json.dumps(MODELS, indent=4).replace('\n    "claude-x"', '\n"claude-x"'))
+    for name in [*MODELS, *whole.names(), "gpt", 'gpt-x"', "nosuch", "max_tokens"]:
+        assert facts(ModelMap(folder), name) == facts(whole, name)
+
+
+def test_a_fact_looked_up_in_the_shipped_map_is_that_of_the_whole_map() -> None:
+    looked_up, whole = ModelMap(), ModelMap()
+    names = sorted(whole.names())
+    assert looked_up._knowledge is None
+    claudes = [name for name in names if name.startswith("anthropic/")]
+    for name in [*names[::25], *claudes, "anthropic/claude-haiku-99", "openai/gpt-99-sol", "vertex_ai/gemini-99-pro"]:
+        assert facts(looked_up, name) == facts(whole, name), name
+    assert looked_up._knowledge is None
+
+
+FABLE = {
+    "litellm_provider": "anthropic",
+    "max_input_tokens": 1_000_000,
+    "max_output_tokens": 128_000,
+    "mode": "chat",
+    "input_cost_per_token": 1e-05,
+    "output_cost_per_token": 5e-05,
+    "provider_specific_entry": {"us": 1.1, "claude-fable-6": {"max_input_tokens": 7}},
+    "supports_function_calling": True,
+    "supports_pdf_input": True,
+    "supports_prompt_caching": True,
+    "supports_reasoning": True,
+    "supports_sampling_params": False,
+    "supports_vision": True,
+}
+CODEX = {"litellm_provider": "openai", "max_input_tokens": 272_000, "supports_function_calling": True}
+FAMILIES = {
+    "claude-fable-5-1": FABLE,
+    "claude-fable-6": {"litellm_provider": "anthropic", "mode": "chat", "input_cost_per_token": 2e-05},
+    "claude-fable-5": {**FABLE, "max_output_tokens": 64_000},
+    "claude-fable-7": {**FABLE, "mode": "embedding"},
+    "gpt-6.3-codex": {**CODEX, "mode": "responses"},
+    "gpt-6.3": {**CODEX, "mode": "chat", "supported_endpoints": ["/v1/chat/completions", "/v1/responses"]},
+    "gpt-6.3-operator": {**CODEX, "mode": "chat", "supported_endpoints": ["/v1/responses"]},
+}
+NOT_LISTED = "anthropic/claude-fable-99"
+
+
+@pytest.fixture(params=["looked up in the text", "read as a whole", "in one line"])
+def families(folder: Path, request: pytest.FixtureRequest) -> ModelMap:
+    """Return a map of families in litellm's layout, in which a line is not indented as it should be."""
+    text = json.dumps({"sample_spec": MODELS["sample_spec"], **FAMILIES}, indent=4)
+    text = text.replace('\n    "claude-fable-5-1"', '\n"claude-fable-5-1"')
+    if request.param == "in one line":
+        text = json.dumps(FAMILIES)
+    (folder / "model_prices_and_context_window_backup.json").write_text(text)
+    known = ModelMap(folder)
+    if request.param == "read as a whole":
+        known.names()
+    return known
+
+
+def test_a_model_of_a_known_family_takes_all_but_the_prices_of_the_newest_that_is_described(families: ModelMap) -> None:
+    assert families.relative(NOT_LISTED) == "claude-fable-5-1"
+    assert families.relative("claude-fable-5-1") is None
+    listed, guessed = facts(families, "anthropic/claude-fable-5-1"), facts(families, NOT_LISTED)
+    without_prices = (1_000_000, None, 128_000, None)
+    assert (listed[1], guessed[1:5]) == (1_000_000, without_prices)
+    assert listed[5:] == guessed[5:] == (True, True, False, False, True, True, True)
+    assert families.prices("anthropic/claude-fable-5-1") is not None
+
+
+def test_a_listed_model_without_figures_takes_those_only(families: ModelMap) -> None:
+    assert families.relative("anthropic/claude-fable-6") == "claude-fable-5-1"
+    assert families.limit_tokens("anthropic/claude-fable-6") == 1_000_000
+    assert families.output_tokens("anthropic/claude-fable-6") == 128_000
+    assert families.input_cost("anthropic/claude-fable-6") == 2e-05
+    assert families.thinks("anthropic/claude-fable-6") is False
+
+
+def test_the_protocol_in_a_name_changes_nothing(families: ModelMap) -> None:
+    assert facts(families, "openai/responses/gpt-6.3-codex")[1:] == facts(families, "openai/gpt-6.3-codex")[1:]
+    assert families.limit_tokens("openai/responses/gpt-6.3-codex") == 272_000
+
+
+def test_of_another_family_nothing_is_guessed(families: ModelMap) -> None:
+    nothing = (None, None, None, None, None, False, None, True, None, None, None, None)
+    assert facts(families, "openai/a-model-of-tomorrow") == nothing
+    assert facts(families, "gemini/gemini-5-pro") == nothing
+
+
+@pytest.mark.parametrize(
+    ("model", "thinks"),
+    [
+        ("anthropic/claude-sonnet-5", True),
+        ("openai/gpt-5.4-mini", True),
+        ("openai/gpt-4o", False),
+        ("openai/gpt-99-sol", True),
+        ("openai/mine", None),
+    ],
+)
+def test_the_shipped_map_tells_which_models_think(model: str, *, thinks: bool | None) -> None:
+    assert ModelMap().thinks(model) is thinks
+
+
+@pytest.mark.parametrize(
+    ("model", "relative"),
+    [
+        ("anthropic/claude-haiku-99", r"claude-haiku-\d"),
+        ("openrouter/anthropic/claude-opus-99", r"claude-opus-\d"),
+        ("bedrock/us.anthropic.claude-sonnet-99-20991231-v1:0", r"claude-sonnet-\d"),
+        ("gemini/gemini-99-flash", r"gemini/gemini-[\d.]+-flash"),
+        ("vertex_ai/gemini-99-pro", r"gemini/gemini-[\d.]+-pro(?:-preview)?"),
+        ("openai/gpt-99-astra", r"gpt-[\d.]+-astra"),
+        ("openai/gpt-99-mini", r"gpt-[\d.]+-mini"),
+        ("gpt-5.4-mini-2099-01-01", r"gpt-5\.4-mini"),
+        ("anthropic/claude-sonnet-4-5-20991231", r"claude-sonnet-4-5"),
+    ],
+)
+def test_the_shipped_map_has_relatives_of_models_to_come(model: str, relative: str) -> None:
+    known = ModelMap()
+    found = known.relative(model)
+    assert found is not None
+    assert re.match(relative, found)
+    assert known.limit_tokens(model) == known.limit_tokens(found)
+    assert known.output_tokens(model) == known.output_tokens(found)
+    assert (known.prices(model), known.input_cost(model)) == (None, None)
+
+
+def test_the_shipped_map_is_read_without_importing_litellm() -> None:
+    program = (
+        "import sys\n"
+        "from chorus_cli.models.providers.model_map import ModelMap\n"
+        "shipped = ModelMap()\n"
+        "print(shipped.limit_tokens('openai/gpt-4o'), shipped.limit_tokens('anthropic/claude-sonnet-4-5'))\n"
+        "print(shipped.input_cost('gpt-4o'), len(shipped.names()) > 1000, 'lm_studio' in shipped.providers())\n"
+        "assert 'litellm' not in sys.modules\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (finished.stdout, finished.stderr) == ("128000 200000\n2.5e-06 True True\n", "")
+
+
+def test_the_providers_are_exactly_those_of_the_installed_litellm() -> None:
+    library.load()
+    from litellm.llms.openai_like.json_loader import JSONProviderRegistry  # noqa: PLC0415 - two seconds of import
+    from litellm.types.utils import LlmProviders  # noqa: PLC0415 - see above
+
+    declared = {provider.value for provider in LlmProviders} | set(JSONProviderRegistry.list_providers())
+    assert ModelMap().providers() == declared
+
+
+def test_the_installed_litellm_finds_a_provider_for_every_name_without_one() -> None:
+    litellm = library.load()
+    # Only bare names are asked for: for a few prefixes the same question would log in somewhere.
+    bare = [name for name in ModelMap().names() if "/" not in name]
+    assert len(bare) > 100
+    for name in bare:
+        assert litellm.get_llm_provider(name)[1]
+
+
+def test_what_only_speaks_composes_or_works_a_screen_is_not_for_conversation() -> None:
+    known = ModelMap()
+    assert {"anthropic/claude-sonnet-5", "gemini/gemini-2.5-flash"} <= known.conversation_names() <= known.names()
+    others = [name for name in known.names() - known.conversation_names() if name.startswith("gemini/")]
+    assert others
+    assert all(not name.startswith("gemini/gemini-2.5-flash") for name in others)
+    assert not [name for name in known.conversation_names() if "tts" in name.split("-") or "computer-use" in name]

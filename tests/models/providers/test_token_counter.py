@@ -1,0 +1,123 @@
+"""Any text is counted, soon, by the shipped vocabulary, and the network is never asked for another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.models.providers.token_counter import VocabularyCounter, shipped_vocabularies
+from tests.amount import examples
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COUNTER = VocabularyCounter()
+MEBIBYTE = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("hello world", 2),
+        ("tiktoken is great!", 6),
+        ("<|endoftext|>", 7),
+        ("\N{GRINNING FACE}", 2),
+        ("\ud83d\ude00", 2),
+        ("\ud83d", 1),
+        ("a\ud83db\udc00", 4),
+        ("\0", 1),
+    ],
+)
+def test_a_text_has_its_tokens(text: str, tokens: int) -> None:
+    assert COUNTER.count(text) == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("a" * MEBIBYTE, 131072),
+        (" " * MEBIBYTE, 8192),
+        ("\n" * MEBIBYTE, 32768),
+        ("\ud800" * MEBIBYTE, 262144),
+        ("\N{GRINNING FACE}" * MEBIBYTE, 2 * MEBIBYTE),
+        ("hello world " * 873_814, 1_748_909),
+    ],
+    ids=["one letter", "spaces", "newlines", "halves of pairs", "emoji", "ten megabytes of words"],
+)
+def test_no_text_takes_long(text: str, tokens: int) -> None:
+    began = time.perf_counter()
+    assert COUNTER.count(text) == pytest.approx(tokens, rel=0.001)
+    assert time.perf_counter() - began < 10
+
+
+def test_counting_in_slices_is_off_by_less_than_one_in_a_thousand() -> None:
+    import tiktoken  # noqa: PLC0415 - the counter has loaded it by now, from the shipped folder
+
+    text = "def double(number):\n    return number + number\n\n# A comment that says why.\n" * 2000
+    COUNTER.count("load")
+    assert COUNTER.count(text) == pytest.approx(
+        len(tiktoken.get_encoding("cl100k_base").encode_ordinary(text)), rel=0.001
+    )
+
+
+@examples(100)
+@given(st.text(st.characters(codec=None, exclude_categories=()), max_size=100))
+def test_every_text_can_be_counted(text: str) -> None:
+    assert 0 <= COUNTER.count(text) <= 4 * len(text)
+
+
+def test_several_threads_may_make_the_first_count() -> None:
+    counter = VocabularyCounter()
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(counter.count, ["hello world"] * 8)) == [2] * 8
+
+
+def test_counting_neither_imports_litellm_nor_makes_a_socket() -> None:
+    program = (
+        "import socket, sys\n"
+        "class Refused(socket.socket):\n"
+        "    def __new__(*_, **__): raise SystemExit('a socket was made')\n"
+        "socket.socket = Refused\n"
+        "from chorus_cli.models.providers.token_counter import VocabularyCounter\n"
+        "assert 'tiktoken' not in sys.modules\n"
+        "count = VocabularyCounter().count\n"
+        "assert [count('hello world'), count('<|endoftext|>'), count('a' * 1048576)] == [2, 7, 131072]\n"
+        "assert 'litellm' not in sys.modules and 'requests' not in sys.modules\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+def test_a_missing_vocabulary_is_an_error_that_says_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"Tokens cannot be counted: .* cannot be read .*\. Reinstall litellm"):
+        VocabularyCounter(tmp_path).count("hello")
+
+
+def test_a_damaged_vocabulary_is_an_error_and_stays_where_it_is(tmp_path: Path) -> None:
+    (shipped,) = (path for path in shipped_vocabularies().iterdir() if path.name.startswith("9b5ad71b"))
+    damaged = tmp_path / shipped.name
+    damaged.write_bytes(shipped.read_bytes()[:-1])
+    with pytest.raises(ModelError, match=r"is damaged\. Reinstall litellm"):
+        VocabularyCounter(tmp_path).count("hello")
+    assert damaged.exists()
+
+
+def test_without_text_no_vocabulary_is_needed(tmp_path: Path) -> None:
+    assert VocabularyCounter(tmp_path).count("") == 0
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_a_text_has_at_most_as_many_tokens_as_are_said_before_the_vocabulary_is_loaded(text: str) -> None:
+    late = VocabularyCounter()
+    bound = late.at_most(text)
+    assert not late.is_ready
+    assert COUNTER.at_most(text) == COUNTER.count(text) <= bound

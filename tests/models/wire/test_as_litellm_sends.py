@@ -1,0 +1,158 @@
+"""Requests of the wire to Anthropic and Gemini, compared with those of litellm as a server recorded them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chorus_cli.models.litellm.client import LiteLLMClient
+from chorus_cli.models.providers.providers import Endpoint
+from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.models.wire.anthropic import AnthropicMessages
+from chorus_cli.models.wire.gemini import GeminiContents
+from tests.models.providers.asked_models import BY_LITELLM
+from tests.models.providers.fault_server import STREAM_HEAD, event, serving
+from tests.models.providers.ways import MODEL_MAP
+from tests.models.wire.conversations import (
+    ASKED_TOOL,
+    COUNT,
+    ECHO,
+    HELLO,
+    NOW,
+    SYSTEM,
+    TOOL_AFTER_TOOL,
+    assistant,
+    called,
+    result,
+    user,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.models.wire.protocol import Post, WireProtocol
+    from tests.models.providers.fault_server import Asked
+
+pytestmark = BY_LITELLM
+
+END = {
+    "anthropic": event({"type": "message_stop"}),
+    "gemini": event({"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP", "index": 0}]}),
+}
+PROTOCOLS: Mapping[str, WireProtocol] = {"anthropic": AnthropicMessages(MODEL_MAP), "gemini": GeminiContents(MODEL_MAP)}
+OF_EVERY_REQUEST = {"host", "accept-encoding", "connection", "user-agent", "content-length"}
+
+# Differences that are meant. Gemini documents the names of its fields as on the left, and takes both.
+AS_DOCUMENTED = {
+    "systemInstruction": "system_instruction",
+    "functionDeclarations": "function_declarations",
+    "functionCall": "function_call",
+    "functionResponse": "function_response",
+    "maxOutputTokens": "max_output_tokens",
+}
+# litellm puts these in the place of empty texts, which the wire leaves out.
+NO_TEXTS = ("[System: Empty message content sanitised to satisfy protocol]", "")
+# litellm gives a call without a signature this one.
+INVENTED_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
+# litellm tells newer models of Gemini the temperature that they have by default.
+DEFAULT_TEMPERATURE = {"temperature": 1.0}
+
+REQUESTS = {
+    "plain": ModelRequest("", (HELLO,)),
+    "a system message": ModelRequest("", (SYSTEM, HELLO, assistant("Hi "), user("again"))),
+    "a long talk": ModelRequest("", (SYSTEM, *(turn for _ in range(4) for turn in (HELLO, assistant("Hi."))), HELLO)),
+    "temperature and length": ModelRequest("", (HELLO,), temperature=0.5, max_output_tokens=100),
+    "temperature 1": ModelRequest("", (HELLO,), temperature=1.0),
+    "two of each in a row": ModelRequest("", (user("a"), user("b"), assistant("c"), assistant("d"), user("e"))),
+    "the reply is to be gone on with": ModelRequest("", (HELLO, assistant("Hi"))),
+    "begun by the model": ModelRequest("", (SYSTEM, assistant("Hi"), HELLO)),
+    "tools": ModelRequest("", (HELLO,), tools=(ECHO, COUNT, NOW)),
+    "a call": ModelRequest("", ASKED_TOOL, tools=(ECHO,)),
+    "calls one after another": ModelRequest("", TOOL_AFTER_TOOL, tools=(ECHO,)),
+    "a question after calls": ModelRequest("", (*TOOL_AFTER_TOOL, user("And?")), tools=(ECHO,)),
+    "calls forbidden": ModelRequest("", ASKED_TOOL, tools=(ECHO,), may_call=False),
+    "a call, but no tools": ModelRequest("", ASKED_TOOL),
+    "an id in odd letters": ModelRequest("", (HELLO, called("c 1.ä"), result("c 1.ä")), tools=(ECHO,)),
+    "a result without a text": ModelRequest("", (HELLO, called("c"), result("c", "")), tools=(ECHO,)),
+    "a result in JSON": ModelRequest("", (HELLO, called("c"), result("c", '{"a": [1]}')), tools=(ECHO,)),
+    "a result that is a list": ModelRequest("", (HELLO, called("c"), result("c", "[1, 2]")), tools=(ECHO,)),
+    "a signed call": ModelRequest("", (HELLO, called("c__thought__QQ=="), result("c__thought__QQ==")), tools=(ECHO,)),
+    "little room for the reply": ModelRequest("", (HELLO,), context_tokens=200_000, prompt_tokens=190_000),
+    "halves of characters": ModelRequest("", (user("a \ud83d\ude00 \ud83d é \u2028"),)),
+}
+MODELS = (
+    "anthropic/claude-sonnet-4-5",
+    "anthropic/claude-opus-4-7",
+    "anthropic/claude-1-of-old",
+    "gemini/gemini-2.5-flash",
+    "gemini/gemini-flash-latest",
+    "gemini/gemma-3-27b-it",
+)
+
+
+async def recorded(request: ModelRequest, provider: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Asked, str]:
+    """Return the request of litellm as the server got it, and the address that it was told."""
+    async with serving(STREAM_HEAD, END[provider]) as server:
+        address = server.address if provider == "gemini" else server.address.removesuffix("/v1")
+        monkeypatch.setenv(f"{provider.upper()}_API_BASE", address)
+        monkeypatch.setenv(f"{provider.upper()}_API_KEY", "a-key")
+        _ = [_ async for _ in LiteLLMClient({}, MODEL_MAP).stream(request)]
+    return server.asked[0], address
+
+
+def posted(request: ModelRequest, address: str) -> Post:
+    provider, _, model = request.model.partition("/")
+    return PROTOCOLS[provider].post(request, Endpoint(provider, model, address, "a-key"))
+
+
+def without_wrapping(value: Any) -> Any:
+    """Return JSON of litellm with documented names, and without the texts that stand for nothing."""
+    match value:
+        case dict():
+            names = {written: name for name, written in AS_DOCUMENTED.items()}
+            kept = {name: item for name, item in value.items() if item != INVENTED_SIGNATURE}
+            return {names.get(name, name): without_wrapping(item) for name, item in kept.items()}
+        case list():
+            is_empty = [isinstance(item, dict) and item.get("text") in NO_TEXTS for item in value]
+            return [without_wrapping(item) for item, empty in zip(value, is_empty, strict=True) if not empty]
+        case _:
+            return value
+
+
+def without_showing_thoughts(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body of the wire for Gemini, which asks for the thoughts to be shown; litellm never does."""
+    configuration = dict(body.get("generationConfig", {}))
+    if configuration.pop("thinkingConfig", None) == {"includeThoughts": True}:
+        rest = {name: value for name, value in body.items() if name != "generationConfig"}
+        return rest | ({"generationConfig": configuration} if configuration else {})
+    return body
+
+
+def expected(body: Mapping[str, object], request: ModelRequest) -> dict[str, Any]:
+    told: dict[str, Any] = without_wrapping(body)
+    if request.temperature is None and told.get("generationConfig") == DEFAULT_TEMPERATURE:
+        del told["generationConfig"]
+    return told
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_the_wire_sends_what_litellm_sends(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, request in REQUESTS.items():
+        asked, address = await recorded(replace(request, model=model), model.partition("/")[0], monkeypatch)
+        post = posted(replace(request, model=model), address)
+        assert (name, without_showing_thoughts(json.loads(post.body))) == (name, expected(asked.body, request))
+        assert address.partition("//")[2].partition("/")[2] in asked.path
+        assert asked.path.endswith(post.path)
+        theirs = {name: value for name, value in asked.headers.items() if name not in OF_EVERY_REQUEST}
+        assert {"accept": "*/*"} | dict(post.headers) == theirs
+
+
+async def test_empty_messages_are_left_out_for_which_litellm_writes_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = (user(""), assistant(" "), user("a"), assistant(""), user("  "))
+    request = ModelRequest("anthropic/claude-sonnet-4-5", empty)
+    asked, address = await recorded(request, "anthropic", monkeypatch)
+    assert NO_TEXTS[0] in str(asked.body)
+    assert [message["role"] for message in json.loads(posted(request, address).body)["messages"]] == ["user"]

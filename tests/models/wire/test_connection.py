@@ -1,0 +1,228 @@
+"""Connections are kept for the next request, and lead to no other server than the one that is named."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.models.providers.failures import FailedError
+from chorus_cli.models.providers.providers import Endpoint
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from chorus_cli.models.wire.client import WireClient
+from chorus_cli.models.wire.connection import Connection
+from chorus_cli.models.wire.http_client import HttpClient
+from chorus_cli.models.wire.protocol import Post
+from tests.models.providers.fault_server import serving
+from tests.models.providers.ways import MODEL_MAP
+from tests.models.wire.kept_server import keeping
+from tests.models.wire.wire_talk import ASKING, KEY, client_of, events_of
+from tests.terminal.command import finished
+
+if TYPE_CHECKING:
+    from chorus_cli.models.rules.events import ModelEvent
+
+RAINS: list[ModelEvent] = [TextDelta("It rains."), ReplyEnd("stop")]
+ASKED = "POST /v1/chat/completions"
+
+
+async def test_the_next_request_uses_the_connection_of_the_last() -> None:
+    async with keeping() as server, client_of(server.address) as client:
+        for _ in range(3):
+            assert await events_of(client) == RAINS
+    assert (len(server.connections), server.asked) == (1, [ASKED] * 3)
+
+
+async def test_two_requests_at_once_are_not_in_each_others_way() -> None:
+    async with keeping() as server, client_of(server.address) as client:
+        replies = await asyncio.gather(events_of(client), events_of(client))
+    assert list(replies) == [RAINS, RAINS]
+
+
+async def test_a_server_that_closes_nothing_after_the_end_is_not_waited_for() -> None:
+    began = time.monotonic()
+    async with keeping(ends_replies=False) as server, client_of(server.address) as client:
+        assert await events_of(client) == RAINS
+        assert await events_of(client) == RAINS
+    assert time.monotonic() - began < 5
+
+
+async def test_a_connection_that_the_server_closes_as_it_is_used_again_is_replaced() -> None:
+    async with keeping(requests_of_each=1) as server, client_of(server.address) as client:
+        assert await events_of(client) == RAINS
+        assert await events_of(client) == RAINS
+    assert (len(server.connections), len(server.asked)) == (2, 3)
+
+
+async def test_a_server_that_closes_new_connections_too_is_not_asked_for_ever() -> None:
+    async with keeping(requests_of_each=0) as server, client_of(server.address) as client:
+        with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .* \(connection lost\)"):
+            await events_of(client)
+    assert len(server.asked) == 1
+
+
+async def test_a_server_that_speaks_another_protocol_is_not_waited_for() -> None:
+    async with serving(b"220 mail ESMTP\r\n", hangs=True) as server, client_of(server.address) as client:
+        for _ in range(2):
+            with pytest.raises(ModelError) as caught:
+                await events_of(client)
+            assert str(caught.value) == (
+                f"The server of openai/m at {server.address} does not speak HTTP. Correct its address."
+            )
+
+
+async def test_a_request_that_the_server_gives_up_after_a_while_is_not_sent_again() -> None:
+    post = Post("", {}, b"{}")
+
+    async def over(*, is_stopped: bool) -> None:
+        assert not is_stopped
+
+    async with (
+        keeping(requests_of_each=1) as server,
+        aclosing(HttpClient(is_secured=False, is_direct=True, race_seconds=0)) as client,
+    ):
+        stream = await client.post(server.address, post, over)
+        assert [data async for data in stream.data()][-1] == "[DONE]"
+        await stream.aclose()
+        with pytest.raises(FailedError):
+            await client.post(server.address, post, over)
+    assert (len(server.connections), len(server.asked)) == (1, 2)
+
+
+async def test_a_connection_that_was_opened_beforehand_serves_the_next_request() -> None:
+    connection, endpoint = Connection(), Endpoint("openai", "m", "", KEY)
+    async with keeping() as server, aclosing(connection):
+        for _ in range(2):
+            await connection.preconnect(server.address)
+        stream = await connection.send(Post("/chat/completions", {}, b"{}"), endpoint._replace(address=server.address))
+        assert [data async for data in stream.data()][-1] == "[DONE]"
+        await stream.aclose()
+        await connection.preconnect(server.address)
+    assert (len(server.connections), server.asked) == (1, ["HEAD /", ASKED])
+
+
+async def test_after_a_reply_that_was_stopped_a_connection_is_opened_beforehand_again() -> None:
+    connection, endpoint = Connection(), Endpoint("openai", "m", "", KEY)
+    async with keeping() as server, aclosing(connection):
+        stream = await connection.send(Post("/chat/completions", {}, b"{}"), endpoint._replace(address=server.address))
+        await stream.aclose()
+        await connection.preconnect(server.address)
+    assert (len(server.connections), server.asked) == (2, [ASKED, "HEAD /"])
+
+
+async def test_a_server_on_this_machine_is_not_connected_to_beforehand() -> None:
+    async with keeping() as server, client_of(server.address) as client:
+        await client.preconnect("openai/m")
+    assert server.connections == []
+
+
+async def test_a_server_that_cannot_be_reached_beforehand_is_no_error(unused_tcp_port: int) -> None:
+    async with aclosing(Connection()) as connection:
+        address = f"http://127.0.0.1:{unused_tcp_port}/v1"
+        await connection.preconnect(address)
+        assert len(connection._idle["http"]) == 1
+        with pytest.raises(FailedError):
+            await connection.send(Post("/chat/completions", {}, b"{}"), Endpoint("openai", "m", address, KEY))
+
+
+async def test_no_redirect_is_followed_with_the_key() -> None:
+    async with keeping() as other:
+        moved = f"HTTP/1.1 307 Moved\r\nLocation: {other.address}/x\r\nContent-Length: 0\r\n\r\n".encode()
+        async with serving(moved) as server, client_of(server.address) as client:
+            with pytest.raises(ModelError) as caught:
+                await events_of(client)
+    assert str(caught.value) == (
+        f"The server of openai/m at {server.address} redirects elsewhere, status 307 "
+        f"(redirected to {other.address}/x). Correct its address."
+    )
+    assert other.asked == []
+
+
+@pytest.mark.parametrize("key", ["sk-hidden\r\nX-Other: 1", "sk-hidden-\u20ac"])
+async def test_a_key_that_no_header_can_hold_is_an_error_that_does_not_show_it(key: str) -> None:
+    async with keeping() as server:
+        client = WireClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": key}, MODEL_MAP)
+        with pytest.raises(ModelError) as caught:
+            _ = [event async for event in client.stream(ASKING)]
+        await client.aclose()
+    assert str(caught.value).startswith("The key for openai/m has characters that no key has")
+    assert "hidden" not in str(caught.value)
+
+
+async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    async with client_of("https://127.0.0.1:9/v1") as client:
+        with pytest.raises(ModelError, match=r"SSL_CERT_FILE .*cannot be read: No such file") as caught:
+            await events_of(client)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("http_proxy", "http://proxy.example:port"), ("http_proxy", "ftp://u:hidden@proxy.example"), ("no_proxy", "[::x")],
+)
+async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    async with client_of("http://127.0.0.1:9/v1") as client:
+        with pytest.raises(ModelError, match=r"\(the proxy cannot be used: ") as caught:
+            await events_of(client)
+    assert "hidden" not in str(caught.value)
+
+
+def test_without_proxies_a_server_on_this_machine_needs_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    monkeypatch.setenv("http_proxy", "https://proxy.example")
+    connection = Connection(is_direct=True)
+    connection.warm("http://127.0.0.1")
+    assert len(connection._idle["http"]) == 1
+
+
+async def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with keeping() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.address)
+        async with client_of("http://provider.example/v1") as client:
+            assert await events_of(client) == RAINS
+    assert proxy.asked == ["POST http://provider.example/v1/chat/completions"]
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("http://[::1", "Invalid port: ':1'"),
+        ("http://127.0.0.1:99999", "there is no port 99999"),
+        ("socks9://127.0.0.1", "Unknown scheme for proxy URL"),
+    ],
+)
+async def test_the_address_of_a_proxy_that_is_none_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, address: str, why: str
+) -> None:
+    monkeypatch.setenv("http_proxy", address)
+    async with client_of("http://provider.example/v1") as client:
+        with pytest.raises(ModelError) as caught:
+            await events_of(client)
+    assert f"the proxy cannot be used: {why}" in str(caught.value)
+
+
+async def test_a_host_that_needs_no_proxy_is_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with keeping() as server, keeping() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.address)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        async with client_of(server.address) as client:
+            assert await events_of(client) == RAINS
+    assert proxy.asked == []
+
+
+def test_a_client_for_this_machine_needs_neither_litellm_nor_the_command_line_of_httpx() -> None:
+    built = "from chorus_cli.models.wire.connection import Connection; Connection().warm('http://127.0.0.1/v1')"
+    tell = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    outcome = finished([sys.executable, "-c", f"{built}; {tell}"], dict(os.environ))
+    assert outcome.code == 0, outcome.errors
+    loaded = set(outcome.output.split())
+    assert "httpx" in loaded
+    assert loaded & {"litellm", "openai", "rich", "pygments", "click"} == set()

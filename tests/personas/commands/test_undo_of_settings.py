@@ -1,0 +1,103 @@
+"""/undo after a change of settings, or after a command without effect: it asks before it goes further back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.framework.replies import Question, plain
+
+if TYPE_CHECKING:
+    from tests.world import World
+
+UNCHANGED = "Your latest action left the context window as it was, so there is nothing to undo in it."
+CHANGED = "Your latest action changed {key}, which /undo does not revert; {command} does."
+
+
+async def spoken_before(world: World, *commands: str) -> None:
+    """Say something, then run the commands a minute apart."""
+    await world.say("Precious words")
+    for command in commands:
+        world.clock.advance(timedelta(minutes=1))
+        await world.told(command)
+    world.clock.advance(timedelta(minutes=1))
+
+
+@pytest.mark.parametrize(
+    ("commands", "sentence"),
+    [
+        (("/context reset",), UNCHANGED),
+        (("/context 8h", "/undo", "/context sub 20h", "/context sub 1h"), UNCHANGED),
+        (
+            ("/settings set temperature 0.7",),
+            CHANGED.format(key="temperature", command="/settings unset temperature"),
+        ),
+        (
+            ("/settings set temperature 0.7", "/settings set temperature 0.9"),
+            CHANGED.format(key="temperature", command="/settings set temperature 0.7"),
+        ),
+        (
+            ("/model openai/gpt-5.4-mini",),
+            CHANGED.format(key="model", command="/settings unset model"),
+        ),
+    ],
+)
+async def test_undo_says_what_it_passes_over_and_asks(world: World, commands: tuple[str, ...], sentence: str) -> None:
+    await spoken_before(world, *commands)
+    before = await world.seen()
+    question = await world.asked_back("/undo")
+    assert question.text.splitlines()[0] == sentence
+    assert question.text.splitlines()[1].startswith("Undo the action before it: ")
+    assert await world.seen() == before == ["Precious words", "ok"]
+    assert question.declined.text == "Nothing was undone."
+
+
+async def test_yes_takes_the_older_thing_back_and_the_next_undo_asks_no_more(world: World) -> None:
+    await world.say("First words")
+    await spoken_before(world, "/context reset")
+    question = await world.asked_back("/undo")
+    assert plain(await question.confirmed()) == 'Undone: your message "Precious words" and its reply'
+    assert await world.told("/undo") == 'Undone: your message "First words" and its reply'
+
+
+@pytest.mark.parametrize("command", ["set temperature 0.7", "set context_hours 12", "unset max_output_tokens"])
+async def test_a_setting_that_was_left_as_it_is_does_not_stand_in_the_way(world: World, command: str) -> None:
+    world.configure('{"temperature": 0.7, "context_hours": 12}')
+    await spoken_before(world, f"/settings {command}")
+    assert await world.told("/undo") == 'Undone: your message "Precious words" and its reply'
+
+
+async def test_what_was_done_after_a_setting_is_taken_back_without_a_question(world: World) -> None:
+    await spoken_before(world, "/settings set temperature 0.7", "/new")
+    assert await world.told("/undo") == "Undone: new conversation"
+    assert isinstance(await world.carry_out("/undo"), Question)
+
+
+async def test_what_was_put_back_after_a_setting_is_taken_back_without_a_question(world: World) -> None:
+    await spoken_before(world, "/new", "/undo", "/settings set temperature 0.7", "/redo")
+    assert await world.told("/undo") == "Undone: new conversation"
+
+
+async def test_with_nothing_to_undo_the_setting_is_named(world: World) -> None:
+    await world.told("/settings set temperature 0.7")
+    changed = CHANGED.format(key="temperature", command="/settings unset temperature")
+    assert await world.told("/undo") == f"There is nothing to undo here. {changed}"
+
+
+async def test_a_long_text_is_put_back_by_hand(world: World) -> None:
+    await spoken_before(world, "/settings set description " + "long " * 30, "/settings set description short")
+    assert "/settings edit does." in (await world.asked_back("/undo")).text
+
+
+async def test_a_window_that_was_set_needs_no_question(world: World) -> None:
+    await spoken_before(world, "/settings set context_hours 12")
+    assert await world.told("/undo") == "Undone: window default → 12h"
+
+
+async def test_a_reset_that_changed_nothing_says_so(world: World) -> None:
+    lines = (await world.told("/context reset")).splitlines()
+    assert lines[:2] == ["Context window reset to default (8h)", "The default held already; nothing was changed."]
+    await world.told("/context 24h")
+    assert "nothing was changed" not in await world.told("/context reset")

@@ -1,0 +1,202 @@
+"""Personas as folders: shipped ones are copied once, and flaws of their files are warnings."""
+
+from __future__ import annotations
+
+import errno
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from chorus_cli.core.errors import HomeError
+from chorus_cli.machine.paths import shipped_personas
+from chorus_cli.personas.files import create, discard, documents, install, settings_path, slugs
+from chorus_cli.personas.rules.persona import Document
+
+UNREADABLE = Path("/proc/self/mem")
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Path:
+    """Two personas as they are shipped, readable by everybody."""
+    folder = tmp_path / "shipped"
+    for name in ("chorus", "reviewer"):
+        (folder / name / "docs").mkdir(parents=True)
+        (folder / name / "system.jsonc").write_text(f"// {name}\n{{}}\n")
+        (folder / name / "docs" / "style.md").write_text("Be brief.")
+    for path in folder.rglob("*"):
+        path.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where the user's personas are going to be."""
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home" / "personas"
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*")}
+
+
+def docs_of(personas: Path, **contents: bytes) -> Path:
+    """Write documents of the persona ``frodo``."""
+    folder = personas / "frodo" / "docs"
+    folder.mkdir(parents=True)
+    for name, content in contents.items():
+        (folder / f"{name}.md").write_bytes(content)
+    return folder
+
+
+# The first run
+
+
+def test_the_shipped_personas_are_copied_for_their_owner_only(shipped: Path, home: Path) -> None:
+    install(shipped, home)
+    assert slugs(home) == ("chorus", "reviewer")
+    assert (home / "chorus" / "system.jsonc").read_text() == "// chorus\n{}\n"
+    assert (home / "reviewer" / "docs" / "style.md").read_text() == "Be brief."
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert {name: oct(mode) for name, mode in modes(home / "chorus").items()} == {
+        "system.jsonc": "0o600",
+        "docs": "0o700",
+        "docs/style.md": "0o600",
+    }
+    assert [path.name for path in home.parent.iterdir()] == ["personas"]
+
+
+def test_what_the_user_changed_or_deleted_stays_so(shipped: Path, home: Path) -> None:
+    install(shipped, home)
+    (home / "chorus" / "system.jsonc").write_text("mine")
+    (home / "reviewer" / "system.jsonc").unlink()
+    (shipped / "newcomer").mkdir()
+    install(shipped, home)
+    assert (home / "chorus" / "system.jsonc").read_text() == "mine"
+    assert not (home / "reviewer" / "system.jsonc").exists()
+    assert slugs(home) == ("chorus", "reviewer")
+
+
+def test_a_folder_that_was_there_first_is_not_touched(shipped: Path, home: Path) -> None:
+    home.mkdir()
+    install(shipped, home)
+    assert list(home.iterdir()) == []
+
+
+def test_a_copy_that_fails_leaves_nothing_half_made_and_says_why(shipped: Path, home: Path) -> None:
+    (shipped / "chorus" / "docs" / "gone.md").symlink_to("nowhere")
+    with pytest.raises(HomeError, match=rf"^The personas cannot be copied to {home}: .*gone\.md"):
+        install(shipped, home)
+    assert list(home.parent.iterdir()) == []
+
+
+def test_a_home_that_is_not_there_is_a_sentence(shipped: Path, tmp_path: Path) -> None:
+    with pytest.raises(HomeError, match="cannot be copied"):
+        install(shipped, tmp_path / "missing" / "personas")
+
+
+def test_a_stray_file_among_the_shipped_personas_is_no_persona(shipped: Path, home: Path) -> None:
+    """A file manager may leave its notes in a checkout."""
+    (shipped / ".DS_Store").touch()
+    install(shipped, home)
+    assert slugs(home) == ("chorus", "reviewer")
+
+
+def test_the_personas_that_really_ship_can_be_copied(home: Path) -> None:
+    install(shipped_personas(), home)
+    assert {"chorus", "frodo", "reviewer"} <= set(slugs(home))
+    found, warnings = documents(home, "reviewer")
+    assert found
+    assert warnings == ()
+
+
+# What is there
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("frodo", True),
+        ("2nd-opinion", True),
+        ("a" * 40, True),
+        ("a" * 41, False),
+        ("Frodo", False),
+        ("-frodo", False),
+        (".trash", False),
+        ("frodo baggins", False),
+        ("frodo\n", False),
+    ],
+)
+def test_a_folder_is_a_persona_by_its_name(tmp_path: Path, name: str, counts: bool) -> None:  # noqa: FBT001 - a table
+    (tmp_path / name).mkdir()
+    assert slugs(tmp_path) == ((name,) if counts else ())
+
+
+def test_a_file_is_no_persona_and_a_missing_folder_holds_none(tmp_path: Path) -> None:
+    (tmp_path / "frodo").touch()
+    assert slugs(tmp_path) == ()
+    assert slugs(tmp_path / "missing") == ()
+
+
+def test_settings_stand_in_the_personas_folder(tmp_path: Path) -> None:
+    assert settings_path(tmp_path, "frodo") == tmp_path / "frodo" / "system.jsonc"
+
+
+# Documents
+
+
+def test_documents_come_by_name_without_blank_ones(tmp_path: Path) -> None:
+    folder = docs_of(tmp_path, b=b"second\n", a=b"\xef\xbb\xbf  first", blank=b" \n\t\n")
+    (folder / "notes.txt").write_text("no document")
+    (folder / "folder.md").mkdir()
+    assert documents(tmp_path, "frodo") == ((Document("a.md", "first"), Document("b.md", "second")), ())
+
+
+def test_a_persona_without_documents_has_none(tmp_path: Path) -> None:
+    assert documents(tmp_path, "frodo") == ((), ())
+
+
+def test_a_document_that_is_not_utf_8_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    folder = docs_of(tmp_path, good="é".encode(), latin=b"\xe9t\xe9")
+    found, warnings = documents(tmp_path, "frodo")
+    assert found == (Document("good.md", "é"),)
+    assert warnings == (f"{folder / 'latin.md'} is left out: it is not UTF-8.",)
+
+
+def test_a_document_that_is_no_text_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    folder = docs_of(tmp_path, good=b"here", picture=b"#\0\0")
+    found, warnings = documents(tmp_path, "frodo")
+    assert found == (Document("good.md", "here"),)
+    assert warnings == (f"{folder / 'picture.md'} is left out: it holds NUL characters, so it is no text.",)
+
+
+def test_hidden_files_are_no_documents(tmp_path: Path) -> None:
+    folder = docs_of(tmp_path, setting=b"here")
+    (folder / "._setting.md").write_bytes(b"\0\5\x16\7\0\2\0\0Mac OS X")
+    (folder / ".hidden.md").write_text("a secret")
+    assert documents(tmp_path, "frodo") == ((Document("setting.md", "here"),), ())
+
+
+@pytest.mark.skipif(not UNREADABLE.exists(), reason="needs a file that even its owner cannot read")
+def test_a_document_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    folder = docs_of(tmp_path, good=b"here")
+    (folder / "bad.md").symlink_to(UNREADABLE)
+    found, (warning,) = documents(tmp_path, "frodo")
+    assert found == (Document("good.md", "here"),)
+    assert warning.startswith(f"{folder / 'bad.md'} is left out: ")
+
+
+# A new persona that could not be recorded
+
+
+def test_it_is_discarded_on_a_full_disk_too(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_no_room(prefix: str, dir: Path) -> str:  # noqa: A002 - the name that tempfile gives it
+        raise OSError(errno.ENOSPC, "No space left on device", f"{dir}/{prefix}")
+
+    home.mkdir()
+    create(home, "frodo", "{}")
+    (home / ".persona-frodo" / "docs").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "mkdtemp", find_no_room)
+    discard(home, "frodo")
+    assert list(home.iterdir()) == []

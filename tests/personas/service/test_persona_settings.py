@@ -1,0 +1,287 @@
+"""A persona's settings with their sources, and changes by one value or as a whole."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from chorus_cli.core.errors import DatabaseBusyError, JsoncError, PersonaError, SettingsError, StorageError
+from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.log.rules.acts import Window
+from chorus_cli.personas.service.settings import Change, PersonaSettings, SettingState, state, states
+from chorus_cli.settings.rules.schema import template
+from chorus_cli.settings.rules.table import SETTINGS, setting_of
+from chorus_cli.storage.store import Store
+from tests.fakes import FakeClock, ScriptedModel
+from tests.world import World, built
+
+ME = "chorus"
+FLAG = "it must be true or false."
+TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "mine": 1,\n}\n'
+
+
+@pytest.fixture
+def persona_settings(world: World) -> PersonaSettings:
+    return PersonaSettings(world.store, world.clock, world.personas)
+
+
+async def window_changes(world: World) -> list[Window]:
+    acts = [entry.operation.act for entry in await world.journal.entries(world.focus.target()) if entry.counts]
+    return [act for act in acts if isinstance(act, Window)]
+
+
+def other_persona(world: World, text: str) -> None:
+    (world.folder / "personas" / "frodo").mkdir()
+    world.configure(text, "frodo")
+
+
+async def test_every_setting_says_where_it_comes_from_and_what_its_default_is(world: World) -> None:
+    world.configure('{\n"context_hours": 24,\n"clock": false }')
+    config = world.folder / "config.jsonc"
+    config.write_text('{"defaults": {"context_hours": 12,\n"temperature": 0.5}}', encoding="utf-8")
+    own = world.personas.settings_path(ME)
+    persona = world.focus.target().persona
+    assert state(persona, setting_of("context_hours")) == SettingState(
+        setting_of("context_hours"), 24, f"{own}:2", 12, f"{config}:1"
+    )
+    found = {each.setting.key: (each.value, each.source, each.default, each.default_source) for each in states(persona)}
+    assert list(found) == [setting.key for setting in SETTINGS]
+    assert found["clock"] == (False, f"{own}:3", True, "default")
+    assert found["temperature"] == (0.5, f"{config}:2", 0.5, f"{config}:2")
+    assert found["aliases"] == ([], "default", [], "default")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("name", "Frodo"),
+        ("aliases", ["Strider", "Ranger"]),
+        ("description", "A hobbit, and more."),
+        ("system_prompt", 'Say "mellon".'),
+        ("model", "ollama/llama"),
+        ("summary_model", "ollama/llama"),
+        ("temperature", 0.7),
+        ("max_output_tokens", 100),
+        ("context_hours", 24),
+        ("context_token_limit", 2000),
+        ("context_usage_threshold", 0.5),
+        ("idle_minutes", 5),
+        ("on_idle", "off"),
+        ("clock", False),
+        ("auto_memory", False),
+        ("tools", False),
+    ],
+)
+async def test_what_is_set_holds_from_then_on_until_it_is_unset(
+    world: World, persona_settings: PersonaSettings, key: str, value: JsonValue
+) -> None:
+    world.configure('{ "mine": 1, /* last */ }')
+    setting = setting_of(key)
+    assert await persona_settings.set(ME, key, value) == Change(setting, None, value)
+    assert state(world.focus.target().persona, setting).value == value
+    assert await persona_settings.set(ME, key, value) == Change(setting, value, value, changed=False)
+    assert await persona_settings.unset(ME, key) == Change(setting, value, None)
+    assert state(world.focus.target().persona, setting).source == "default"
+    assert await persona_settings.unset(ME, key) == Change(setting, None, None, changed=False)
+    assert world.settings_text() == '{ "mine": 1, /* last */ }'
+
+
+async def test_a_change_keeps_every_other_byte(world: World, persona_settings: PersonaSettings) -> None:
+    world.configure(TEXT)
+    await persona_settings.set(ME, "temperature", 0.7)
+    assert world.settings_text() == TEXT.replace("0.2", "0.7")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("context_hours", 500, "context_hours is 500; it must be a whole number from 1 to 168."),
+        ("context_hors", 5, 'There is no setting "context_hors"'),
+        ("mine", 5, 'There is no setting "mine"'),
+    ],
+)
+async def test_what_does_not_fit_is_never_written(
+    world: World, persona_settings: PersonaSettings, key: str, value: JsonValue, sentence: str
+) -> None:
+    world.configure(TEXT)
+    with pytest.raises(SettingsError, match=sentence):
+        await persona_settings.set(ME, key, value)
+    assert world.settings_text() == TEXT
+
+
+@pytest.mark.parametrize(("key", "value"), [("name", "Sam"), ("aliases", ["me", "sam"]), ("aliases", ["[x]"])])
+async def test_a_name_that_is_taken_or_breaks_the_rules_is_refused(
+    world: World, persona_settings: PersonaSettings, key: str, value: JsonValue
+) -> None:
+    other_persona(world, '{ "aliases": ["Sam"] }')
+    world.configure(TEXT)
+    with pytest.raises(PersonaError):
+        await persona_settings.set(ME, key, value)
+    opened = await persona_settings.open(ME)
+    with pytest.raises(PersonaError):
+        await persona_settings.save(opened, json.dumps({key: value}))
+    assert world.settings_text() == TEXT
+
+
+async def test_a_window_that_is_set_or_unset_is_an_operation_that_undo_takes_back(
+    world: World, persona_settings: PersonaSettings
+) -> None:
+    world.configure(TEXT)
+    await persona_settings.set(ME, "context_hours", 24)
+    await persona_settings.set(ME, "context_hours", 24)
+    await persona_settings.unset(ME, "context_hours")
+    await persona_settings.unset(ME, "context_hours")
+    assert await window_changes(world) == [Window(None, 24), Window(24, None)]
+    await world.journal.undo(world.focus.target(), None)
+    assert (await world.window.state()).hours == 24
+    await world.journal.undo(world.focus.target(), None)
+    assert (await world.window.state()).hours == 8
+
+
+async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World, persona_settings: PersonaSettings) -> None:
+    world.configure('{ "temperature": }')
+    for key in ("temperature", "context_hours"):
+        with pytest.raises(SettingsError, match=r"system\.jsonc:1:18: expected a value: .* /settings edit opens"):
+            await persona_settings.set(ME, key, 1)
+        with pytest.raises(SettingsError, match=r"system\.jsonc:1:18: "):
+            await persona_settings.unset(ME, key)
+    assert world.settings_text() == '{ "temperature": }'
+
+
+async def test_a_whole_file_is_opened_as_it_is_and_saved_as_it_was_edited(
+    world: World, persona_settings: PersonaSettings
+) -> None:
+    world.configure(TEXT)
+    opened = await persona_settings.open(ME)
+    assert (opened.text, opened.draft) == (TEXT, TEXT)
+    edited = '{ "temperature": 0.9, "tools": true, "clock": null, "mine": 2 }'
+    assert await persona_settings.save(opened, edited) == (
+        Change(setting_of("temperature"), 0.2, 0.9),
+        Change(setting_of("tools"), before=None, after=True),
+    )
+    assert world.settings_text() == edited
+    assert world.personas.settings_path(ME).with_name("system.jsonc.bak").read_text() == TEXT
+
+
+async def test_the_byte_order_mark_stays_with_the_file_and_out_of_the_editor(
+    world: World, persona_settings: PersonaSettings
+) -> None:
+    world.configure("\ufeff{\r\n}\r\n")
+    opened = await persona_settings.open(ME)
+    assert opened.draft == "{\r\n}\r\n"
+    for draft in ('{"tools": false}\r\n', '\ufeff{"tools": false}\r\n'):
+        await persona_settings.save(opened, draft)
+        assert world.personas.settings_path(ME).read_bytes().decode() == '\ufeff{"tools": false}\r\n'
+        world.configure(opened.text)
+
+
+@pytest.mark.parametrize("text", [None, "", " \n"])
+async def test_where_there_are_no_settings_a_template_is_edited(
+    world: World, persona_settings: PersonaSettings, text: str | None
+) -> None:
+    if text is not None:
+        world.configure(text)
+    opened = await persona_settings.open(ME)
+    assert opened.draft == template(ME)
+    await persona_settings.save(opened, '{"tools": false}')
+    assert world.settings_text() == '{"tools": false}'
+
+
+@pytest.mark.parametrize(
+    ("draft", "sentence"),
+    [
+        ('{\n  "tools": true\n  "clock": true\n}', "system.jsonc:3:3: expected ',' or '}', found '\"'"),
+        ("[]", "system.jsonc:1:1: expected '{', found '['"),
+        ('{ "tools": 1,\n"clock": 2 }', f"system.jsonc:1: tools is 1; {FLAG}\nsystem.jsonc:2: clock is 2; {FLAG}"),
+    ],
+)
+async def test_a_draft_that_is_wrong_is_refused_with_the_place(
+    world: World, persona_settings: PersonaSettings, draft: str, sentence: str
+) -> None:
+    world.configure(TEXT)
+    opened = await persona_settings.open(ME)
+    with pytest.raises((JsoncError, SettingsError)) as refusal:
+        await persona_settings.save(opened, draft)
+    assert str(refusal.value) == sentence
+    assert world.settings_text() == TEXT
+
+
+async def test_a_file_that_was_changed_meanwhile_is_left_as_it_is(
+    world: World, persona_settings: PersonaSettings
+) -> None:
+    world.configure(TEXT)
+    opened = await persona_settings.open(ME)
+    await persona_settings.set(ME, "tools", value=False)
+    changed = world.settings_text()
+    assert await persona_settings.save(opened, '{ "context_hours": 24 }') is None
+    assert world.settings_text() == changed
+    assert await window_changes(world) == []
+
+
+async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona_settings: PersonaSettings) -> None:
+    world.configure('{ "context_hours": 12, "tools": true }')
+    await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": true }')
+    await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": false }')
+    await persona_settings.save(await persona_settings.open(ME), '{ "tools": false }')
+    assert await window_changes(world) == [Window(12, 24), Window(24, None)]
+    await world.journal.undo(world.focus.target(), None)
+    await world.journal.undo(world.focus.target(), None)
+    assert world.settings_text() == '{ "tools": false, "context_hours": 12 }'
+
+
+async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_then(
+    world: World, persona_settings: PersonaSettings
+) -> None:
+    world.configure('{ "context_hours": 24,, }')
+    opened = await persona_settings.open(ME)
+    assert opened.draft == '{ "context_hours": 24,, }'
+    assert await persona_settings.save(opened, '{ "context_hours": 24, }') == (
+        Change(setting_of("context_hours"), None, 24),
+    )
+    assert await window_changes(world) == [Window(None, 24)]
+    await world.journal.undo(world.focus.target(), None)
+    assert (await world.window.state()).hours == 8
+    await world.journal.redo(world.focus.target())
+    assert (await world.window.state()).hours == 24
+
+
+async def test_a_window_that_cannot_be_recorded_is_not_written(world: World, persona_settings: PersonaSettings) -> None:
+    world.configure(TEXT)
+    await world.store.write(lambda connection: connection.execute("DROP TABLE operations"))
+    opened = await persona_settings.open(ME)
+    with pytest.raises(StorageError):
+        await persona_settings.set(ME, "context_hours", 24)
+    with pytest.raises(StorageError):
+        await persona_settings.save(opened, '{ "context_hours": 24 }')
+    assert world.settings_text() == TEXT
+
+
+async def test_a_window_that_cannot_be_committed_is_not_written(
+    tmp_path: Path, clock: FakeClock, model: ScriptedModel
+) -> None:
+    store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.05)
+    await store.open()
+    world = await built(tmp_path, store, clock, model, limit_tokens=10_000)
+    persona_settings = PersonaSettings(store, clock, world.personas)
+    world.configure(TEXT)
+    with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM operations").fetchone()
+        with pytest.raises(DatabaseBusyError):
+            await persona_settings.set(ME, "context_hours", 24)
+        with pytest.raises(DatabaseBusyError):
+            await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24 }')
+    assert world.settings_text() == TEXT
+    await persona_settings.set(ME, "context_hours", 24)
+    assert await window_changes(world) == [Window(None, 24)]
+    await store.close()
+
+
+async def test_a_file_that_is_no_text_is_not_opened(world: World, persona_settings: PersonaSettings) -> None:
+    world.personas.settings_path(ME).write_bytes(b'{"name": "\xe9"}')
+    with pytest.raises(JsoncError, match="expected text in UTF-8"):
+        await persona_settings.open(ME)

@@ -1,0 +1,179 @@
+"""Rows of sessions."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules.act import Act
+from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.sessions import files as session_files
+from chorus_cli.sessions.rows import session_rows
+from chorus_cli.sessions.rows.session_rows import IDLE, MANUAL, Coverage, Saving, SessionRow, row_of
+from chorus_cli.storage.finished_rows import FinishedRows
+from chorus_cli.storage.migrations import migrate
+from chorus_cli.storage.store import Connection, committed
+from tests.fakes import START
+from tests.sessions.files.test_session_files import NAME, SESSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as opened:
+        opened.compensations, opened.finished_rows = ExitStack(), FinishedRows()
+        migrate(opened)
+        yield opened
+
+
+@pytest.fixture
+def personas(tmp_path: Path) -> Path:
+    (tmp_path / "chorus").mkdir()
+    return tmp_path
+
+
+def saving(trigger: str = MANUAL, through: int = 5, operation: int = 0) -> Saving:
+    return Saving(SESSION, trigger, Coverage(through, 4, operation))
+
+
+def created(connection: Connection, personas: Path, what: Saving) -> SessionRow:
+    row = session_rows.create(connection, personas, what)
+    assert row is not None
+    return row
+
+
+def do(connection: Connection, act: Act, persona: str = "chorus") -> int:
+    return operation_rows.introduce(connection, NewOperation(persona, act, START)).id
+
+
+def test_what_was_stored_is_read_back(connection: Connection, personas: Path) -> None:
+    row = created(connection, personas, saving())
+    assert session_rows.of(connection, "chorus") == [row] == [row_of(SESSION, MANUAL, 5)]
+    (path,) = connection.execute("SELECT file_path FROM sessions").fetchone()
+    assert path == f"chorus/sessions/{NAME}.json"
+
+
+def test_a_session_whose_row_cannot_be_stored_leaves_no_file_or_the_one_before(
+    connection: Connection, personas: Path
+) -> None:
+    refusing = "CREATE TRIGGER refusing BEFORE INSERT ON sessions BEGIN SELECT RAISE(ABORT, 'no row'); END"
+    longer = replace(saving(), session=replace(SESSION, summary="More was done."))
+    path = session_files.path_of(personas, "chorus", NAME)
+    connection.execute(refusing)
+    with pytest.raises(sqlite3.IntegrityError, match="no row"):
+        committed(connection, lambda c: session_rows.create(c, personas, saving()))
+    assert [*path.parent.iterdir()] == []
+    connection.execute("DROP TRIGGER refusing")
+    committed(connection, lambda c: session_rows.create(c, personas, saving()))
+    connection.execute(refusing)
+    with pytest.raises(sqlite3.IntegrityError, match="no row"):
+        committed(connection, lambda c: session_rows.rewrite(c, personas, longer))
+    assert session_files.read(personas, "chorus", NAME) == SESSION
+
+
+def test_list_sessions_ordered_by_timestamp_desc(connection: Connection) -> None:
+    names = [f"2026-02-12_{letter}" for letter in "abc"]
+    for days, name in zip((2, 3, 1), names, strict=True):
+        session_rows.adopt(connection, [replace(SESSION, session_id=name, timestamp=START + timedelta(days=days))])
+    found = [row.session_id for row in session_rows.of(connection, "chorus")]
+    assert found == [names[1], names[0], names[2]]
+    assert session_rows.of(connection, "frodo") == []
+
+
+def test_a_name_is_taken_by_a_row_as_well_as_by_a_file(connection: Connection, personas: Path) -> None:
+    session_rows.adopt(connection, [SESSION])
+    assert created(connection, personas, saving()).session_id == f"{NAME}-2"
+    session_files.create(personas, SESSION, [f"{NAME}-3"])
+    assert created(connection, personas, saving()).session_id == f"{NAME}-4"
+
+
+def test_a_file_that_is_found_takes_no_known_row_away(connection: Connection, personas: Path) -> None:
+    row = created(connection, personas, saving(through=7))
+    session_rows.adopt(connection, [replace(SESSION, summary="other")])
+    assert session_rows.of(connection, "chorus") == [row]
+
+
+def test_how_far_any_session_reaches(connection: Connection, personas: Path) -> None:
+    assert session_rows.through(connection, "chorus") == 0
+    for through in (9, 4):
+        session_rows.create(connection, personas, saving(through=through))
+    session_rows.adopt(connection, [replace(SESSION, session_id="2026-01-01_found")])
+    assert session_rows.through(connection, "chorus") == 9
+    assert session_rows.through(connection, "frodo") == 0
+
+
+def test_sessions_of_others_are_known_with_their_owners(connection: Connection) -> None:
+    session_rows.adopt(connection, [replace(SESSION, persona="frodo"), replace(SESSION, persona="sam")])
+    assert session_rows.others(connection, "sam") == [(NAME, "frodo")]
+
+
+def test_what_somebody_else_has_saved_meanwhile_is_not_saved_again(connection: Connection, personas: Path) -> None:
+    late = replace(saving(IDLE), expected_through=0)
+    assert session_rows.create(connection, personas, late) is not None
+    assert session_rows.create(connection, personas, late) is None
+    assert session_rows.rewrite(connection, personas, late) is None
+    assert len(session_rows.of(connection, "chorus")) == 1
+
+
+def test_the_sessions_of_an_earlier_persona_are_forgotten(connection: Connection, personas: Path) -> None:
+    session_rows.create(connection, personas, saving(IDLE))
+    session_rows.forget(connection, "chorus")
+    assert session_rows.of(connection, "chorus") == []
+    assert session_rows.idle_session(connection, "chorus") is None
+
+
+def test_the_idle_session_is_the_newest_that_was_saved_by_itself(connection: Connection, personas: Path) -> None:
+    assert session_rows.idle_session(connection, "chorus") is None
+    session_rows.create(connection, personas, saving(MANUAL))
+    assert session_rows.idle_session(connection, "chorus") is None
+    idle = created(connection, personas, saving(IDLE))
+    session_rows.create(connection, personas, saving(MANUAL))
+    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
+
+
+@pytest.mark.parametrize("act", [Clear(), Edit(), Restore()])
+def test_a_boundary_ends_the_idle_session(connection: Connection, personas: Path, act: Act) -> None:
+    before = do(connection, act)
+    idle = created(connection, personas, saving(IDLE, operation=before))
+    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
+    do(connection, act, persona="frodo")
+    do(connection, Window(8, 24))
+    do(connection, Retry())
+    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
+    do(connection, act)
+    assert session_rows.idle_session(connection, "chorus") is None
+
+
+@pytest.mark.parametrize("kind", [Undo, Redo])
+def test_taking_a_boundary_back_ends_the_idle_session_too(
+    connection: Connection, personas: Path, kind: type[Undo | Redo]
+) -> None:
+    boundary, window = do(connection, Clear()), do(connection, Window(8, 24))
+    idle = created(connection, personas, saving(IDLE, operation=window))
+    do(connection, kind(Subject(operation_id=window)))
+    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
+    do(connection, kind(Subject(operation_id=boundary)))
+    assert session_rows.idle_session(connection, "chorus") is None
+
+
+def test_a_row_that_makes_no_sense_is_a_sentence_that_names_it(connection: Connection) -> None:
+    session_rows.adopt(connection, [SESSION])
+    connection.execute("UPDATE sessions SET timestamp = '2026-02-31T00:00:00Z'")
+    with pytest.raises(DatabaseDamagedError, match=f"the session {NAME} of chorus cannot be read"):
+        session_rows.of(connection, "chorus")
+
+
+def test_a_row_whose_name_could_lead_elsewhere_is_no_session(connection: Connection) -> None:
+    session_rows.adopt(connection, [replace(SESSION, session_id="../../evil")])
+    assert session_rows.of(connection, "chorus") == []

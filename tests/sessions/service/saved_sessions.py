@@ -1,0 +1,59 @@
+"""Shortcuts for saving and restoring sessions and for reading their rows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, cast
+
+from chorus_cli.sessions.service.saving import Saved
+from tests.world import World
+
+if TYPE_CHECKING:
+    import sqlite3
+    from pathlib import Path
+
+    from chorus_cli.core.json.jsonc import JsonValue
+
+SHIPPED = "2026-02-12_auth-refactor"
+
+
+async def save(world: World, description: str = "Auth refactor", summary: str = "It is done.") -> Saved:
+    world.model.say(summary)
+    return await world.sessions.saving.save(world.focus.target(), description)
+
+
+async def save_idle(world: World, summary: str = "Idle.", description: str = "Silence") -> Saved | None:
+    world.model.say(summary)
+    return await world.sessions.saving.save_idle(world.focus.target(), description)
+
+
+async def unsaved(world: World) -> list[str]:
+    return [message.content for message in await world.sessions.saving.unsaved(world.focus.target())]
+
+
+async def restore(world: World, session_id: str = SHIPPED) -> None:
+    await world.sessions.restore(world.focus.target(), session_id)
+
+
+async def undo(world: World) -> None:
+    await world.journal.undo(world.focus.target(), None)
+
+
+def folder(world: World, slug: str = "chorus") -> Path:
+    return world.folder / "personas" / slug / "sessions"
+
+
+def file_of(world: World, session_id: str = SHIPPED) -> dict[str, JsonValue]:
+    text = (folder(world) / f"{session_id}.json").read_text(encoding="utf-8")
+    return cast("dict[str, JsonValue]", json.loads(text))
+
+
+async def count(world: World, table: str) -> int:
+    def counted(connection: sqlite3.Connection) -> int:
+        return int(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])  # noqa: S608 - a constant
+
+    return await world.store.read(counted)
+
+
+async def sql(world: World, statement: str, *values: object) -> None:
+    await world.store.write(lambda connection: connection.execute(statement, values))

@@ -1,0 +1,289 @@
+"""Restoring a session: the new context, the stored rows, and the refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chorus_cli.context.rules.memory import ids_held
+from chorus_cli.core.errors import SessionError, StorageError
+from chorus_cli.log.rules.acts import Restore
+from chorus_cli.log.rules.messages import Role, Status
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from tests.sessions.service.saved_sessions import SHIPPED, count, folder, restore, save, sql, undo
+from tests.world import World, built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.core.json.jsonc import JsonValue
+
+
+async def test_restore_session_sets_context(talked: World) -> None:
+    await save(talked)
+    before = await talked.seen()
+    rows = await count(talked, "messages")
+    await talked.say("Something else")
+    talked.clock.advance(timedelta(hours=20))
+    await talked.say("Now")
+    await restore(talked)
+    assert await talked.seen() == before
+    assert await count(talked, "messages") == rows + 4
+
+
+async def test_restore_session_loads_messages(talked: World) -> None:
+    await save(talked)
+    talked.clock.advance(timedelta(days=30))
+    await restore(talked)
+    seen = await talked.view()
+    assert [message.content for message in seen.messages] == ["Hello", "Hi there", "How are you?", "ok"]
+    assert f"{seen.messages[0].timestamp:%Y-%m-%d}" == "2026-02-12"
+
+
+async def test_what_is_said_next_follows_the_restored_messages(talked: World) -> None:
+    await save(talked)
+    await talked.journal.clear(talked.focus.target())
+    await restore(talked)
+    await talked.say("And now?")
+    asked = [content for _, content in talked.asked()]
+    assert asked[:2] == ["Hello", "Hi there"]
+    assert asked[-1].endswith("And now?")
+
+
+async def test_restoring_twice_gives_no_duplicates(talked: World) -> None:
+    await save(talked)
+    await restore(talked)
+    view, rows = await talked.seen(), await count(talked, "messages")
+    await restore(talked)
+    assert await talked.seen() == view
+    assert await count(talked, "messages") == rows
+    assert await count(talked, "threads") == 1
+
+
+async def test_undo_brings_the_earlier_context_back_exactly(talked: World) -> None:
+    await save(talked)
+    await talked.journal.clear(talked.focus.target())
+    await talked.say("Something else")
+    before = await talked.view()
+    await restore(talked)
+    assert await talked.seen() != [message.content for message in before.messages]
+    await undo(talked)
+    assert await talked.view() == before
+
+
+async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
+    await talked.threads.new("Rome")
+    await talked.say("To Rome")
+    await save(talked)
+    await talked.threads.new("Athens")
+    await talked.say("To Athens")
+    await restore(talked)
+    assert talked.focus.target().thread_id == 2
+    assert await talked.seen() == ["To Rome", "ok"]
+    await talked.focus.turn_to_thread(1)
+    assert len(await talked.seen()) == 4
+    await talked.focus.turn_to_thread(3)
+    assert await talked.seen() == []
+    (entry,) = await talked.journal.entries(talked.focus.target())
+    assert (entry.operation.act.kind, entry.operation.thread_id) == (Restore.kind, None)
+
+
+async def test_the_active_thread_is_turned_to_also_after_a_restart_and_although_it_was_closed(talked: World) -> None:
+    await save(talked)
+    await talked.threads.new("Other")
+    await sql(talked, "UPDATE threads SET closed_at = '2026-02-12T15:00:00Z' WHERE id = 1")
+    await restore(talked)
+    assert talked.focus.target().thread_id == 1
+    await talked.focus.open(None)
+    assert talked.focus.target().thread_id == 1
+
+
+async def test_an_active_thread_in_which_nothing_was_said_is_turned_to_as_well(talked: World) -> None:
+    await talked.threads.new("Silent")
+    await save(talked)
+    await talked.focus.turn_to_thread(1)
+    await restore(talked)
+    assert talked.focus.target().thread_id == 2
+    assert await count(talked, "threads") == 2
+
+
+async def test_a_turn_that_is_still_running_follows_the_restored_messages(talked: World) -> None:
+    await save(talked)
+    hold = asyncio.Event()
+    talked.model.enqueue(TextDelta("Late"), hold, ReplyEnd("stop"))
+    running = asyncio.create_task(talked.say("Meanwhile"))
+    while len(talked.model.requests) < 4:  # noqa: ASYNC110 - the turn has no other sign of having begun
+        await asyncio.sleep(0.001)
+    await restore(talked)
+    hold.set()
+    await running
+    assert await talked.seen() == ["Hello", "Hi there", "How are you?", "ok", "Meanwhile", "Late"]
+
+
+async def test_memory_items_of_another_machine_are_cut_out_because_their_numbers_mean_others_here(
+    talked: World,
+) -> None:
+    foreign: Any = file_of_far_away()
+    for message in foreign["messages"]:
+        message["preamble"] = "(a preamble)\nFrom memory:\n#1 TASK: a thing of far away"
+    folder(talked).mkdir()
+    (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
+    await talked.sessions.restore(talked.focus.target(), "2025")
+    assert {row.preamble for row in (await talked.view()).messages} == {"(a preamble)"}
+
+
+@pytest.mark.parametrize("result", ["From memory:\n#1 TASK: a thing of far away", "Kept as #1."])
+async def test_results_of_the_memory_of_another_machine_do_not_mean_items_here(talked: World, result: str) -> None:
+    foreign: Any = file_of_far_away()
+    (message,) = (each for each in foreign["messages"] if each["role"] == "tool_result")
+    message["content"] = result
+    folder(talked).mkdir()
+    (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
+    for added in (5, 0):
+        restored = (await talked.sessions.restore(talked.focus.target(), "2025"))[1]
+        assert restored.added == added
+    rows = (await talked.view()).messages
+    (found,) = (row.content for row in rows if row.role is Role.TOOL_RESULT)
+    assert found == f"(The numbers are those of another log.)\n{result}"
+    assert ids_held(rows) == set()
+
+
+async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(talked: World, tmp_path: Path) -> None:
+    await talked.say("Ours")
+    other = await built(tmp_path / "other", talked.store, talked.clock, talked.model, limit_tokens=10_000)
+    await sql(other, "INSERT INTO threads(id, persona, title) VALUES (41, 'elsewhere', 'Far away')")
+    foreign = file_of_far_away()
+    folder(talked).mkdir()
+    (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
+    session, restored = await talked.sessions.restore(talked.focus.target(), "2025")
+    assert (session.session_id, restored.added) == ("2025-01-01_far", 5)
+    assert talked.focus.target().thread_id == restored.thread_id not in {1, 7}
+    seen = await talked.view()
+    assert [(row.role, row.content) for row in seen.messages] == [
+        (Role.USER, "What is 6 x 7?"),
+        (Role.TOOL_USE, ""),
+        (Role.TOOL_RESULT, "42"),
+        (Role.ASSISTANT, "It is"),
+    ]
+    assert len({row.turn_id for row in seen.messages}) == 1
+    assert seen.messages[3].status is Status.INTERRUPTED
+    assert seen.messages[0].preamble == "(a preamble)"
+    assert {row.introduced_by for row in seen.messages} == {restored.operation.id}
+    tables = [await count(talked, table) for table in ("messages", "threads")]
+    again = (await talked.sessions.restore(talked.focus.target(), "2025"))[1]
+    assert (again.added, again.thread_id) == (0, restored.thread_id)
+    assert [await count(talked, table) for table in ("messages", "threads")] == tables
+
+
+def file_of_far_away() -> dict[str, JsonValue]:
+    said: dict[str, JsonValue] = {"timestamp": "2025-01-01T10:00:00.000001Z", "thread": 7, "turn": 70}
+    return {
+        "format": "chorus-session",
+        "version": 1,
+        "session_id": "2025-01-01_far",
+        "persona": "somebody",
+        "timestamp": "2025-01-01T11:00:00Z",
+        "description": "Far",
+        "summary": "",
+        "message_count": 5,
+        "token_estimate": 9,
+        "window_start": "2025-01-01T03:00:00Z",
+        "window_end": "2025-01-01T11:00:00Z",
+        "active_thread_id": 7,
+        "threads": [{"id": 1, "title": "", "summary": ""}, {"id": 7, "title": "Sums", "summary": ""}],
+        "messages": [
+            {**said, "role": "user", "content": "Alone", "status": "complete", "thread": 1, "turn": 1},
+            {**said, "role": "user", "content": "What is 6 x 7?", "status": "complete", "preamble": "(a preamble)"},
+            {
+                **said,
+                "role": "tool_use",
+                "content": "",
+                "status": "complete",
+                "tool_calls": '[{"id": "c"}]',
+                "tool_call_id": "c",
+            },
+            {**said, "role": "tool_result", "content": "42", "status": "complete", "tool_call_id": "c"},
+            {**said, "role": "assistant", "content": "It is", "status": "interrupted"},
+        ],
+    }
+
+
+async def test_rows_that_were_put_in_with_plain_sql_are_known_again(world: World) -> None:
+    for text, time in (("One", "14:00:00Z"), ("Two", "14:00:01.5Z"), ("Three", "14:00:02.120Z")):
+        await sql(
+            world,
+            "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('chorus', 9, 'user', ?, ?)",
+            text,
+            f"2026-02-12T{time}",
+        )
+    await save(world)
+    await world.journal.clear(world.focus.target())
+    await restore(world)
+    assert await count(world, "messages") == 3
+    await world.focus.turn_to_thread(9)
+    assert await world.seen() == ["One", "Two", "Three"]
+
+
+async def test_restore_session_nonexistent_id_raises(talked: World) -> None:
+    await save(talked)
+    for typed in ("nothing", "../../etc/passwd", "2026-02-12_auth-refactor.json", "/"):
+        with pytest.raises(SessionError, match=r"chorus has no session '.*'\. /context history lists them\."):
+            await restore(talked, typed)
+
+
+async def test_an_unfinished_name_that_may_be_several_is_answered_with_all_of_them(talked: World) -> None:
+    for description in ("One", "Two"):
+        await save(talked, description)
+    with pytest.raises(SessionError, match="'2026' may be 2026-02-12_one or 2026-02-12_two"):
+        await restore(talked, "2026")
+    for _ in range(8):
+        await save(talked, "One")
+    with pytest.raises(SessionError, match=r"2026-02-12_one-2, .* or one of 4 more"):
+        await restore(talked, "2026")
+
+
+async def test_another_personas_session_is_said_to_be_hers(talked: World) -> None:
+    await talked.roster.create("Frodo")
+    await save(talked)
+    (folder(talked, "frodo")).mkdir()
+    (folder(talked) / f"{SHIPPED}.json").rename(folder(talked, "frodo") / "2026-03-01_ring.json")
+    await sql(talked, "UPDATE sessions SET persona = 'frodo'")
+    before = await talked.seen()
+    for typed in (SHIPPED, "2026-02", "2026-03-01_ring"):
+        with pytest.raises(SessionError, match=r"is a session of Frodo, not of chorus\. /persona frodo turns to Frodo"):
+            await restore(talked, typed)
+    assert await talked.seen() == before
+
+
+@pytest.mark.parametrize("damage", ["", "{", "gone"])
+async def test_restore_session_corrupted_file_raises_and_changes_nothing(talked: World, damage: str) -> None:
+    await save(talked)
+    path = folder(talked) / f"{SHIPPED}.json"
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_text(damage)
+    before, rows = await talked.seen(), await count(talked, "messages")
+    with pytest.raises(SessionError, match="is gone" if damage == "gone" else "is damaged"):
+        await restore(talked)
+    assert await talked.seen() == before
+    assert (await count(talked, "messages"), await count(talked, "operations")) == (rows, 0)
+
+
+async def test_a_restore_that_fails_half_way_leaves_nothing(talked: World) -> None:
+    folder(talked).mkdir()
+    (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(file_of_far_away()), encoding="utf-8")
+    await sql(
+        talked,
+        "CREATE TRIGGER full BEFORE INSERT ON messages WHEN new.content = '42' BEGIN SELECT RAISE(ABORT, 'full'); END",
+    )
+    tables = [await count(talked, table) for table in ("messages", "threads", "operations")]
+    before, thread = await talked.seen(), talked.focus.target().thread_id
+    with pytest.raises(StorageError):
+        await restore(talked, "2025")
+    assert [await count(talked, table) for table in ("messages", "threads", "operations")] == tables
+    assert (await talked.seen(), talked.focus.target().thread_id) == (before, thread)

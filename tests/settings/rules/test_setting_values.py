@@ -1,0 +1,160 @@
+"""Values as they are typed behind /settings set."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.errors import SettingsError
+from chorus_cli.core.json.jsonc import JsonValue, parse_object, set_key
+from chorus_cli.settings.rules.table import SETTINGS, Kind, Setting, setting_of
+from chorus_cli.settings.rules.values import as_typed, read_value
+from tests.amount import examples
+from tests.settings.rules.setting_strategies import accepted_values
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("name", "Frodo Baggins", "Frodo Baggins"),
+        ("name", '"Frodo"', '"Frodo"'),
+        ("system_prompt", " It's 8, \\n literally ", " It's 8, \\n literally "),
+        ("description", "true", "true"),
+        ("aliases", "Strider,  Ranger , ", ["Strider", "Ranger"]),
+        ("aliases", "Strider", ["Strider"]),
+        ("aliases", '["a, b", "c",]', ["a, b", "c"]),
+        ("aliases", "[]", []),
+        ("temperature", "0.7", 0.7),
+        ("temperature", "0,7", 0.7),
+        ("temperature", ",7", 0.7),
+        ("temperature", ".7", 0.7),
+        ("temperature", "0,125", 0.125),
+        ("temperature", "1", 1),
+        ("temperature", "1e-3", 0.001),
+        ("max_output_tokens", " 4096 ", 4096),
+        ("context_hours", "024", 24),
+        ("clock", "Yes", True),
+        ("clock", "TRUE", True),
+        ("clock", "on", True),
+        ("clock", "no", False),
+        ("clock", "Off", False),
+        ("on_idle", "SAVE+Clear", "save+clear"),
+        ("on_idle", "off", "off"),
+    ],
+)
+def test_what_is_typed_is_read_by_the_kind_of_the_setting(key: str, text: str, value: JsonValue) -> None:
+    read = read_value(setting_of(key), text)
+    assert (read, type(read)) == (value, type(value))
+
+
+HOURS = "it must be a whole number from 1 to 168."
+COMMA = "Write the number without a comma, which may separate thousands or decimals."
+PARTS = 'Separate them with commas, or write a JSON list such as ["one", "two"].'
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "sentence"),
+    [
+        ("context_hours", "24h", f'context_hours cannot be "24h": {HOURS} For a time with a unit, use /context 24h.'),
+        (
+            "context_hours",
+            "2 days",
+            f'context_hours cannot be "2 days": {HOURS} For a time with a unit, use /context 2 days.',
+        ),
+        (
+            "context_hours",
+            "1.5h",
+            f'context_hours cannot be "1.5h": {HOURS} For a time with a unit, use /context 1.5h.',
+        ),
+        ("context_hours", "8.5", f'context_hours cannot be "8.5": {HOURS}'),
+        ("context_hours", "+8", f'context_hours cannot be "+8": {HOURS}'),
+        ("context_hours", "-8", f"context_hours cannot be -8: {HOURS}"),
+        ("context_hours", "500", f"context_hours cannot be 500: {HOURS}"),
+        ("context_hours", "banana", f'context_hours cannot be "banana": {HOURS}'),
+        ("context_hours", "٨", f'context_hours cannot be "٨": {HOURS}'),
+        (
+            "context_hours",
+            "default",
+            f'context_hours cannot be "default": {HOURS} /settings unset context_hours restores the default.',
+        ),
+        (
+            "context_token_limit",
+            "128,000",
+            f'context_token_limit cannot be "128,000": it must be a whole number of at least 1000. {COMMA}',
+        ),
+        ("budget", "0.0001", "budget cannot be 0.0001: it must be a number from 0.01 to 100000."),
+        ("temperature", "5", "temperature cannot be 5: it must be a number from 0 to 2."),
+        ("temperature", "nan", 'temperature cannot be "nan": it must be a number from 0 to 2.'),
+        ("temperature", "1e999", "temperature cannot be Infinity: it must be a number from 0 to 2."),
+        (
+            "temperature",
+            "1,500",
+            f'temperature cannot be "1,500": it must be a number from 0 to 2. {COMMA}',
+        ),
+        ("clock", "maybe", 'clock cannot be "maybe": it must be true or false.'),
+        ("clock", "1", 'clock cannot be "1": it must be true or false.'),
+        ("on_idle", "never", 'on_idle cannot be "never": it must be "save", "save+clear" or "off".'),
+        ("aliases", '["a"', f'aliases cannot be "[\\"a\\"": it must be a list of texts. {PARTS}'),
+        ("aliases", "[1]", f"aliases cannot be [1]: it must be a list of texts. {PARTS}"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_what_would(key: str, text: str, sentence: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        read_value(setting_of(key), text)
+    assert str(refusal.value) == sentence
+
+
+@given(st.sampled_from(SETTINGS), st.text())
+def test_any_text_is_read_or_refused_with_a_sentence_that_names_the_key(setting: Setting, text: str) -> None:
+    try:
+        value = read_value(setting, text)
+    except SettingsError as refusal:
+        assert str(refusal).startswith(f"{setting.key} cannot be ")  # noqa: PT017 - most texts are refused, some are not
+    else:
+        assert setting.accepts(value)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
+@examples(60)
+@given(st.data())
+def test_a_value_typed_as_it_is_shown_is_the_same_value(setting: Setting, data: st.DataObject) -> None:
+    value = data.draw(accepted_values(setting))
+    assert read_value(setting, as_typed(value)) == value
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
+@examples(60)
+@given(st.data())
+def test_a_value_that_is_set_is_read_again_and_every_other_byte_stays(setting: Setting, data: st.DataObject) -> None:
+    before = f'// first\r\n{{\r\n  "mine": [1,], // mine\r\n  "{setting.key}" : '
+    after = " , // why\r\n  /* last */ }\r\n"
+    value = data.draw(accepted_values(setting))
+    text = set_key(f"{before}null{after}", setting.key, read_value(setting, as_typed(value)))
+    assert parse_object(text).values == {"mine": [1], setting.key: value}
+    assert text == before + json.dumps(value, ensure_ascii=False) + after
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        ("a, b", "a, b"),
+        (["a", "b"], "a, b"),
+        (["a, b"], '["a, b"]'),
+        ([" a"], '[" a"]'),
+        (["[x", "y"], '["[x", "y"]'),
+        ([], "[]"),
+        (["a", 1], '["a", 1]'),
+        (False, "false"),
+        (0.7, "0.7"),
+    ],
+)
+def test_a_value_is_written_as_briefly_as_it_can_be_typed(value: JsonValue, text: str) -> None:
+    assert as_typed(value) == text
+
+
+def test_every_kind_of_setting_is_among_the_examples() -> None:
+    assert {setting.kind for setting in SETTINGS} == set(Kind)

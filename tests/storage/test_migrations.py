@@ -1,0 +1,270 @@
+"""The tables: made step by step, each step whole or not at all, and open to rows put in with plain SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError
+from chorus_cli.core.time.window import cutoff
+from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rules.messages import Message, Role, Status
+from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, Step, applied, migrate
+from tests.log.rows.views import view_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ONE: Step = ("0001_one", ("CREATE TABLE one(id INTEGER)", "INSERT INTO one VALUES (1)"))
+TWO: Step = ("0002_two", ("CREATE TABLE two(id INTEGER)", "INSERT INTO two SELECT id FROM one"))
+BROKEN: Step = ("0002_broken", ("CREATE TABLE two(id INTEGER)", "DELETE FROM one", "INSERT INTO nowhere VALUES (1)"))
+
+COLUMNS = {
+    "messages": (
+        "id, persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, timestamp, status, run, "
+        "model, token_count, usage, introduced_by, revises, checksum, attachments, reasoning, "
+        "superseded, origin, origin_seq, purged_by, thought_parts, thought_tokens, thought_seconds, reply_id"
+    ),
+    "threads": "id, persona, title, created_at, closed_at, number",
+    "operations": "id, persona, thread_id, kind, after_message_id, detail, created_at, number, origin, origin_seq",
+    "operation_members": "operation_id, position, message_id",
+    "summaries": (
+        "id, operation_id, persona, thread_id, base_operation_id, first_message_id, through_message_id, content, "
+        "token_count, model, created_at, origin, origin_seq"
+    ),
+    "sessions": (
+        "session_id, persona, timestamp, description, summary, message_count, token_estimate, window_start, "
+        "window_end, through_message_id, trigger, file_path"
+    ),
+    "context_items": (
+        "id, persona, item_type, content, importance_score, tier, pinned, access_count, created_at, last_accessed, "
+        "source_message_id, content_hash, token_count, forgotten_by, origin, "
+        "origin_seq, purged_by"
+    ),
+    "imported_conversations": "id, persona, source, conversation, thread_id, operation_id",
+    "imported_messages": "conversation_id, message, message_id, parent",
+    "intents": "id, persona, kind, detail, before, after, created_at",
+    "installation": "origin",
+    "other_requests": "id, persona, thread_id, purpose, model, usage, timestamp",
+    "changed_rows": "count",
+    "context_checkpoints": (
+        "id, persona, checkpoint_data, items_count, items_archived, hot_items_retained, token_count, created_at"
+    ),
+}
+
+MINIMAL_ROWS: dict[str, dict[str, object]] = {
+    "messages": {"persona": "x", "thread_id": 1, "role": "user", "content": "c", "timestamp": "2026-02-12T14:30:00Z"},
+    "threads": {"persona": "x"},
+    "operations": {"persona": "x", "kind": "clear"},
+    "sessions": {"persona": "x", "session_id": "s", "timestamp": "2026-02-12T14:30:00Z", "file_path": "s.json"},
+    "context_items": {"persona": "x", "item_type": "TASK", "content": "c"},
+    "context_checkpoints": {"persona": "x", "checkpoint_data": "{}"},
+    "input_history": {"persona": "x", "content": "c"},
+    "other_requests": {"persona": "x", "thread_id": 1, "timestamp": "2026-02-12T14:30:00Z"},
+}
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    opened = sqlite3.connect(":memory:", isolation_level=None)
+    yield opened
+    opened.close()
+
+
+def put_in(connection: sqlite3.Connection, table: str, **values: object) -> None:
+    columns, marks = ", ".join(values), ", ".join("?" * len(values))
+    connection.execute(f"INSERT INTO {table}({columns}) VALUES ({marks})", tuple(values.values()))  # noqa: S608
+
+
+def dump(connection: sqlite3.Connection) -> list[str]:
+    """Return everything in the database; the full-text index is only named."""
+    return [line for line in connection.iterdump() if "message_words_" not in line and "item_words_" not in line]
+
+
+def pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+# Steps
+
+
+def test_a_blank_file_becomes_ours(connection: sqlite3.Connection) -> None:
+    assert applied(connection) == []
+    migrate(connection)
+    assert applied(connection) == [name for name, _ in STEPS]
+    assert pragma(connection, "application_id") == APPLICATION_ID == int.from_bytes(b"CHOR", "big")
+    assert pragma(connection, "user_version") == len(STEPS)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_second_run_does_nothing(connection: sqlite3.Connection) -> None:
+    migrate(connection, [ONE, TWO])
+    before, changes = dump(connection), connection.total_changes
+    migrate(connection, [ONE, TWO])
+    assert (dump(connection), connection.total_changes) == (before, changes)
+
+
+def test_only_what_is_missing_is_applied(connection: sqlite3.Connection) -> None:
+    migrate(connection, [ONE])
+    connection.execute("INSERT INTO one VALUES (7)")
+    migrate(connection, [ONE, TWO])
+    assert connection.execute("SELECT id FROM two ORDER BY id").fetchall() == [(1,), (7,)]
+    assert applied(connection) == ["0001_one", "0002_two"]
+    assert pragma(connection, "user_version") == 2
+
+
+def test_a_failing_step_leaves_nothing_of_itself_and_all_before_it(connection: sqlite3.Connection) -> None:
+    migrate(connection, [ONE])
+    before = dump(connection)
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        migrate(connection, [ONE, BROKEN])
+    assert dump(connection) == before
+    assert pragma(connection, "user_version") == 1
+    migrate(connection, [ONE, TWO])
+    assert applied(connection) == ["0001_one", "0002_two"]
+
+
+def test_a_failing_first_step_leaves_a_blank_file(connection: sqlite3.Connection) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        migrate(connection, [("0001_broken", (*ONE[1], *BROKEN[1]))])
+    assert connection.execute("SELECT * FROM sqlite_master").fetchall() == []
+    assert (pragma(connection, "application_id"), pragma(connection, "user_version")) == (0, 0)
+
+
+def test_a_disk_that_fills_up_meanwhile_is_told_as_that(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA max_page_count = 12")
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        migrate(connection)
+    assert caught.value.sqlite_errorcode == sqlite3.SQLITE_FULL
+    assert not connection.in_transaction
+
+
+def test_an_unknown_step_means_a_newer_chorus(connection: sqlite3.Connection) -> None:
+    migrate(connection, [ONE, TWO])
+    before = dump(connection)
+    with pytest.raises(DatabaseTooNewError, match=r"newer Chorus \(it knows 0002_two\)\. Update Chorus to open it\."):
+        migrate(connection, [ONE])
+    assert dump(connection) == before
+
+
+def test_another_programs_database_is_left_alone(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE moz_places(url)")
+    before = dump(connection)
+    with pytest.raises(DatabaseDamagedError, match=r"belongs to another program.*--home"):
+        migrate(connection)
+    assert dump(connection) == before
+
+
+def test_steps_have_names_of_their_own_in_their_order() -> None:
+    names = [name for name, _ in STEPS]
+    assert names == sorted(set(names))
+
+
+# Tables
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+def test_each_table_has_its_columns(connection: sqlite3.Connection, table: str) -> None:
+    migrate(connection)
+    found = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+    assert found == set(COLUMNS[table].split(", "))
+
+
+def test_every_table_is_strict(connection: sqlite3.Connection) -> None:
+    migrate(connection)
+    listed = connection.execute("PRAGMA table_list").fetchall()
+    loose = {name for _, name, kind, *_, strict in listed if kind == "table" and not strict}
+    assert loose == {"sqlite_schema", "sqlite_temp_schema", "sqlite_sequence"}
+
+
+@pytest.mark.parametrize("columns", [["thread_id", "timestamp"], ["persona", "timestamp"]])
+def test_messages_are_found_by_an_index(connection: sqlite3.Connection, columns: list[str]) -> None:
+    migrate(connection)
+    indexes = [name for _, name, *_ in connection.execute("PRAGMA index_list(messages)").fetchall()]
+    assert columns in [
+        [column for *_, column in connection.execute(f"PRAGMA index_info({name})").fetchall()] for name in indexes
+    ]
+
+
+@pytest.mark.parametrize("table", MINIMAL_ROWS)
+def test_a_row_can_be_put_in_with_the_identifying_columns_only(connection: sqlite3.Connection, table: str) -> None:
+    migrate(connection)
+    put_in(connection, table, **MINIMAL_ROWS[table])
+    assert connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (1,)  # noqa: S608 - a name of this file
+
+
+@pytest.mark.parametrize(
+    "times", ["created_at FROM threads", "created_at FROM operations", "last_accessed FROM context_items"]
+)
+def test_a_time_left_out_is_now(connection: sqlite3.Connection, times: str) -> None:
+    migrate(connection)
+    table = times.rpartition(" ")[2]
+    put_in(connection, table, **MINIMAL_ROWS[table])
+    (text,) = connection.execute(f"SELECT {times}").fetchone()
+    assert abs((datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()) < 60
+
+
+def test_the_id_of_a_deleted_row_is_never_given_again(connection: sqlite3.Connection) -> None:
+    migrate(connection)
+    for table in ("threads", "messages", "operations", "context_items"):
+        put_in(connection, table, **MINIMAL_ROWS[table])
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608
+        put_in(connection, table, **MINIMAL_ROWS[table])
+        assert connection.execute(f"SELECT id FROM {table}").fetchall() == [(2,)]  # noqa: S608
+
+
+@pytest.mark.parametrize(
+    ("table", "wrong"),
+    [
+        ("messages", {"role": "system"}),
+        ("messages", {"role": None}),
+        ("messages", {"status": "done"}),
+        ("messages", {"timestamp": "12.02.2026 14:30"}),
+        ("messages", {"timestamp": "2026-02-12 14:30:00"}),
+        ("messages", {"timestamp": "2026-02-12T14:30:00+01:00"}),
+        ("messages", {"thread_id": "one"}),
+        ("operations", {"created_at": "yesterday"}),
+        ("sessions", {"timestamp": "yesterday"}),
+        ("other_requests", {"timestamp": "yesterday"}),
+        ("context_items", {"item_type": "NOTE"}),
+        ("context_items", {"tier": "LUKEWARM"}),
+        ("context_items", {"importance_score": 1.01}),
+        ("context_items", {"pinned": 2}),
+    ],
+)
+def test_what_could_not_be_read_back_is_kept_out(
+    connection: sqlite3.Connection, table: str, wrong: dict[str, object]
+) -> None:
+    migrate(connection)
+    with pytest.raises(sqlite3.IntegrityError):
+        put_in(connection, table, **{**MINIMAL_ROWS[table], **wrong})
+
+
+@pytest.mark.parametrize("tier", ["HOT", "WARM", "COLD", "ARCHIVED"])
+def test_a_memory_item_may_be_in_any_tier(connection: sqlite3.Connection, tier: str) -> None:
+    migrate(connection)
+    put_in(connection, "context_items", **MINIMAL_ROWS["context_items"], tier=tier)
+    assert connection.execute("SELECT tier FROM context_items").fetchone() == (tier,)
+
+
+def test_a_message_put_in_by_plain_sql_reads_as_a_complete_turn_of_its_own(connection: sqlite3.Connection) -> None:
+    migrate(connection)
+    said = [("user", "Hello", "2026-02-12T14:30:00Z"), ("assistant", "Hi", "2026-02-12T14:30:01.250000Z")]
+    for role, content, timestamp in said:
+        put_in(connection, "messages", persona="frodo", thread_id=4, role=role, content=content, timestamp=timestamp)
+    first, second = (datetime.fromisoformat(timestamp) for *_, timestamp in said)
+    assert message_rows.rows(connection, [1, 2]) == [
+        Message(1, "frodo", 4, 1, Role.USER, "Hello", first, status=Status.COMPLETE),
+        Message(2, "frodo", 4, 2, Role.ASSISTANT, "Hi", second, status=Status.COMPLETE),
+    ]
+
+
+def test_messages_put_in_by_plain_sql_are_in_view(connection: sqlite3.Connection) -> None:
+    migrate(connection)
+    for content, timestamp in [("old", "2026-02-12T06:29:59Z"), ("new", "2026-02-12T06:30:01Z")]:
+        put_in(connection, "messages", persona="frodo", thread_id=4, role="user", content=content, timestamp=timestamp)
+    since = cutoff(datetime(2026, 2, 12, 14, 30, tzinfo=UTC), 8)
+    assert [row.content for row in view_in(connection, "frodo", 4, since).messages] == ["new"]

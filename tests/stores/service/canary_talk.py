@@ -1,0 +1,80 @@
+"""A talk in which a word went through every path that texts have, and the files that have the word."""
+
+from __future__ import annotations
+
+import zipfile
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.log.rows import input_rows
+from chorus_cli.storage.durable_files import rescue
+from tests.attachments.attached_talk import say
+from tests.log.service.thinking_talk import parts_of, think
+from tests.turns.service.tool_talk import call, calls, events_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.world import World
+
+CANARY = "xyzzyplugh"
+"""A word that is nowhere else."""
+
+
+async def canary_talk(world: World) -> None:
+    """Say the word, and have it thought, repeated, remembered, summarised, saved, edited, attached and rescued."""
+    world.model.say(f"So the word is {CANARY}, I will keep it.")
+    await world.say(f"The word that opens the gate is {CANARY}, do not tell anybody of it.")
+    await world.say("And what is the weather like?")
+    think(world, f"They asked for\n{CANARY} before.", "I cannot tell.")
+    await world.say("What is on your mind?")
+    think(world, "", "Nothing at all.", parts=parts_of(f"Not\n{CANARY} again"))
+    await world.say("And now?")
+    await world.told(f"/remember the gate opens by {CANARY}")
+    world.editor.enqueue(f"TASK\n\nthe small gate opens by {CANARY}")
+    await world.told("/memory edit 1")
+    calls(world, call("search_history", {"query": CANARY}))
+    await events_of(world, "Look for the word again, please.")
+    calls(world, call("remember", {"type": "TASK", "content": f"say {CANARY} at the gate"}))
+    await events_of(world, "Keep that as well.")
+    await world.told("/memory flash --force")
+    world.editor.enqueue(_greater)
+    await world.told("/context edit")
+    world.model.say(f"They speak of a gate and of {CANARY}.")
+    await world.told(f"/context save the word {CANARY}")
+    note = world.folder / "note.txt"
+    note.write_text(f"{CANARY} in a file", encoding="utf-8")
+    await say(world, f"Here is {CANARY} in a file: @{note}")
+    note.write_text(f"{CANARY} in a file that is not sent", encoding="utf-8")
+    await world.told(f"/attach {note}")
+    note.unlink()
+    await world.told(f"/thread rename The {CANARY} affair")
+    world.model.say(f"A summary with {CANARY}.")
+    await world.told("/context compact")
+    await world.store.write(input_rows.add, "chorus", f"/remember {CANARY}", world.clock.now())
+    (world.folder / "drafts").mkdir(exist_ok=True)
+    (world.folder / "drafts" / "draft-dead-x-message.md").write_text(f"About {CANARY}", encoding="utf-8")
+    record = {"persona": "chorus", "role": "user", "content": f"{CANARY} was lost", "error": "full"}
+    rescue(world.folder / "rescue", world.clock.now(), record)
+    world.clock.advance(timedelta(minutes=3))
+
+
+def holding(folder: Path, word: str = CANARY) -> list[str]:
+    """Return the files that have a word, in their names or anywhere in their bytes, those in archives among them."""
+    found = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder).as_posix()
+        if any(word.encode() in part for part in (name.encode(), path.read_bytes(), *_packed(path))):
+            found.append(name)
+    return found
+
+
+def _greater(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace("the gate is", "the great gate is", 1), encoding="utf-8")
+
+
+def _packed(path: Path) -> list[bytes]:
+    if path.suffix != ".zip":
+        return []
+    with zipfile.ZipFile(path) as archive:
+        return [archive.read(name) for name in archive.namelist()] + [name.encode() for name in archive.namelist()]

@@ -1,0 +1,67 @@
+"""Rows that refer to rows that are gone: a salvage is offered if it mends some of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.stores.backup import salvaging
+from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.service.log_checks import check_log
+from tests.stores.service.test_purges_and_salvage import backup_of, changed
+from tests.stores.service.test_stored_files import places_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.stores.rules.findings import Finding
+    from tests.world import World
+
+QUESTION = ["DELETE FROM messages WHERE id = 1"]
+OPERATION = [
+    "UPDATE messages SET introduced_by = 99 WHERE id = 2",
+    "DELETE FROM operations WHERE id = 99",
+]
+THREAD = ["DELETE FROM threads"]
+UNREADABLE = ["UPDATE messages SET usage = 'x' WHERE id = 2"]
+
+
+def of_rows(world: World) -> list[Finding]:
+    return [each for each in check_log(places_of(world), world.folder / "run") if each.subject == "rows"]
+
+
+@pytest.mark.parametrize(
+    ("statements", "has_backup", "told"),
+    [
+        (QUESTION, False, "No backup that can be used has rows that are gone."),
+        (OPERATION, True, "No backup that can be used has rows that are gone."),
+        (QUESTION, True, "A salvage keeps all texts. BACKUP has rows that are gone."),
+        (THREAD, False, "A salvage keeps all texts."),
+        (UNREADABLE, False, "A salvage keeps all texts."),
+        (
+            [*UNREADABLE, *QUESTION],
+            False,
+            "A salvage keeps all texts. No backup that can be used has rows that are gone.",
+        ),
+    ],
+)
+async def test_a_salvage_is_offered_if_it_mends_something(
+    world: World, statements: Sequence[str], told: str, *, has_backup: bool
+) -> None:
+    places_of(world).backups.mkdir()
+    await world.say("hello")
+    backup = str(backup_of(world, "all.zip", 0)) if has_backup else ""
+    changed(world, statements)
+    (found,) = of_rows(world)
+    assert found.sentence.endswith(f". {told.replace('BACKUP', backup)}")
+    assert found.mend == ("salvage" if "A salvage" in told else None)
+
+
+@pytest.mark.parametrize("statements", [THREAD, UNREADABLE])
+async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World, statements: Sequence[str]) -> None:
+    await world.say("hello")
+    changed(world, statements)
+    with salvaging.salvaged(places_of(world)) as found, copying.opened(found.folder / "chorus.db") as connection:
+        assert found.backup is None
+        assert (examination.dangling_references(connection), examination.unreadable(connection)) == ([], [])

@@ -1,0 +1,279 @@
+"""Temporary files and lock files that killed processes leave: by names that Chorus itself makes, and in use by none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+import warnings
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.attachments.files import attachments
+from chorus_cli.personas import files as persona_files
+from chorus_cli.sessions import files as session_files
+from chorus_cli.sessions.rules.format import Session
+from chorus_cli.storage import drafts, file_lock, migrations
+from chorus_cli.storage.durable_files import write_atomically
+from chorus_cli.stores.backup import archive, daily, restoring
+from chorus_cli.stores.backup.archive import Request
+from chorus_cli.stores.backup.places import Places
+from chorus_cli.stores.purge.backups import Sought, rewrite
+from chorus_cli.stores.salvage import copying
+from chorus_cli.stores.service.home_checks import Folders
+from chorus_cli.stores.service.leftovers import check_leftovers, delete, ended_runs, temporary_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+DAY_OLD = timedelta(days=1)
+RUN = "17-0123abcd"
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    for name in ("personas/chorus/sessions", "attachments/ab", "backups/attachments/ab", "state/run", "config"):
+        (tmp_path / "home" / name).mkdir(parents=True)
+    home = tmp_path / "home"
+    return Places(home / "chorus.db", home / "personas", home / "config.jsonc", home / "attachments", home / "backups")
+
+
+def folders(places: Places) -> Folders:
+    home = places.database.parent
+    return Folders(
+        home, home, home / "state", home / "state" / "rescue", home / "state" / "drafts", home / "state" / "run"
+    )
+
+
+def left(places: Places) -> list[str]:
+    """Return the temporary files that are found, by their paths in the home."""
+    found = temporary_files(places, folders(places), NOW)
+    return [str(path.relative_to(places.database.parent)) for path in found]
+
+
+def put(path: Path, age: timedelta = DAY_OLD) -> Path:
+    """Write a file, or a folder with a file if its name has no ending, that is so old."""
+    is_folder = path.name.startswith((".restoring-", ".persona", ".chorus-")) and "." not in path.name[1:]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if is_folder:
+        path.mkdir()
+    file = path / "part" if is_folder else path
+    file.write_bytes(b"12345")
+    moment = (NOW - age).timestamp()
+    for each in (file, path):
+        os.utime(each, (moment, moment))
+    return path
+
+
+LEFT = (
+    ".chorus.db.0123456789ab.new",
+    ".chorus.db.0123456789ab.new-journal",
+    ".chorus-ab12_z9k.tmp",
+    ".personas-ab12_z9k",
+    ".restoring-ab12_z9k",
+    "state/.chorus-ab12_z9k.tmp",
+    "state/rescue/.chorus-ab12_z9k.tmp",
+    "personas/.persona-ab12_z9k",
+    "personas/.persona-frodo",
+    "personas/chorus/.chorus-ab12_z9k.tmp",
+    "personas/chorus/sessions/.chorus-0123456789ab.tmp",
+    "attachments/ab/.chorus-ab12_z9k.tmp",
+    "backups/.chorus-ab12_z9k.tmp-journal",
+    "backups/.chorus-ab12_z9k",
+    f"backups/attachments/ab/.{'ab' * 32}.tmp",
+    "backups/.chorus-20261122T110000Z-before-0009_intents.db.new",
+    "backups/.chorus-20261122T110000Z-before-0009_intents.db.new-journal",
+)
+KEPT = (
+    "chorus.db-journal",
+    "notes.tmp",
+    ".chorus-notes.tmp",
+    ".chorus-ab12_z9k.tmp.bak",
+    "documents/.chorus-ab12_z9k.tmp",
+    "state/drafts/draft-17-0123abcd-ab12_z9k-unsent-chorus.md",
+    "state/drafts/.draft-ab12_z9k.md.swp",
+    "state/rescue/rescue-20261122T110000Z.jsonl",
+    "personas/chorus/docs/.persona-frodo",
+    "personas/chorus/docs/ring.md.tmp",
+    "personas/chorus/.settings.jsonc.lock",
+    "attachments/ab/.restoring-ab12_z9k",
+    f"attachments/ab/{'ab' * 32}",
+    "backups/.lock",
+    "backups/damaged-2026-11-21_110000.db",
+)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_temporary_file_is_found_after_an_hour(places: Places, name: str) -> None:
+    path = put(places.database.parent / name)
+    assert left(places) == [name]
+    delete(temporary_files(places, folders(places), NOW))
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_file_of_another_name_or_place_is_none(places: Places, name: str) -> None:
+    put(places.database.parent / name)
+    assert left(places) == []
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_temporary_file_may_be_in_use_for_an_hour(places: Places, name: str) -> None:
+    put(places.database.parent / name, timedelta(minutes=50))
+    # A backup is unpacked only while no other Chorus runs, and an answer to its question is waited for.
+    assert left(places) == ([name] if name.startswith(".restoring-") else [])
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_folder_that_a_running_chorus_may_ask_about_is_none(places: Places, name: str) -> None:
+    put(places.database.parent / name)
+    with file_lock.hold(folders(places).run / RUN):
+        assert left(places) == ([] if name.startswith(".restoring-") else [name])
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_temporary_file_from_the_future_is_found(places: Places, name: str) -> None:
+    put(places.database.parent / name, -DAY_OLD)
+    assert left(places) == [name]
+
+
+def test_a_clock_may_be_some_minutes_off(places: Places) -> None:
+    put(places.database.parent / ".chorus-ab12_z9k.tmp", timedelta(minutes=-50))
+    assert left(places) == []
+
+
+@pytest.mark.parametrize(("copy", "draft"), [("0copyofd", "1draftof"), ("1copyofd", "0draftof")])
+def test_an_old_file_of_a_backup_that_is_still_packed_is_none(places: Places, copy: str, draft: str) -> None:
+    put(places.backups / f".chorus-{copy}.tmp", timedelta(hours=3))
+    put(places.backups / f".chorus-{draft}.tmp", timedelta(seconds=1))
+    assert left(places) == []
+
+
+def test_a_link_with_such_a_name_is_none(places: Places) -> None:
+    target = put(places.database.parent / "notes.txt")
+    link = places.database.parent / ".chorus-ab12_z9k.tmp"
+    link.symlink_to(target)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    assert left(places) == []
+
+
+def test_a_temporary_file_in_a_temporary_folder_is_counted_with_it(places: Places) -> None:
+    folder = put(places.personas / ".persona-ab12_z9k")
+    put(folder / ".chorus-ab12_z9k.tmp")
+    os.utime(folder, (0, 0))
+    assert left(places) == ["personas/.persona-ab12_z9k"]
+
+
+def test_only_lock_files_of_ended_processes_are_told(places: Places) -> None:
+    run = folders(places).run
+    for name in (RUN, "18-0123abcd", "notes.txt"):
+        (run / name).touch()
+    with file_lock.hold(run / RUN):
+        assert ended_runs(run) == (run / "18-0123abcd",)
+        told = [each.sentence for each in check_leftovers(places, folders(places), NOW) if each.subject == "runs"]
+    assert told == [f"Processes that have ended left 1 lock file in {run}."]
+
+
+def test_a_lock_file_that_cannot_be_opened_counts_as_one_of_a_running_chorus(places: Places) -> None:
+    put(places.database.parent / ".restoring-ab12_z9k")
+    (folders(places).run / RUN).symlink_to(RUN)
+    assert left(places) == []
+    assert ended_runs(folders(places).run) == ()
+
+
+def test_a_restore_that_was_decided_is_told(places: Places) -> None:
+    (places.database.parent / ".restoring").mkdir()
+    (found, *_) = check_leftovers(places, folders(places), NOW)
+    assert (found.subject, found.state, found.mend) == ("restore", "wrong", "restore")
+
+
+def killed_at(event: str, work: Callable[[], object]) -> None:
+    """Do ``work`` in a child that kills itself at its first operation of this name."""
+    with warnings.catch_warnings():
+        # Newer Pythons warn of forking beside the threads of a test runner.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        sys.addaudithook(lambda name, _values: os.kill(os.getpid(), signal.SIGKILL) if name == event else None)
+        work()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+
+
+def with_log(places: Places) -> None:
+    migrations.find_or_create(places.database, lambda path: sqlite3.connect(path, isolation_level=None))
+
+
+def with_older_log(places: Places) -> None:
+    """Make a log without its latest step."""
+    with_log(places)
+    with closing(sqlite3.connect(places.database)) as connection, connection:
+        connection.execute("DELETE FROM schema_migrations WHERE rowid = (SELECT MAX(rowid) FROM schema_migrations)")
+
+
+def with_attachment(places: Places) -> None:
+    with_log(places)
+    attachments.store(places.attachments, b"a picture")
+    (places.backups / daily.LOCK).touch()
+
+
+def with_backup(places: Places) -> None:
+    with_log(places)
+    copying.copy_database(places.database, places.backups / "older.db")
+
+
+def migrated(places: Places) -> None:
+    connection = sqlite3.connect(places.database, isolation_level=None)
+    migrations.migrate(connection, backups=places.backups)
+
+
+def backed_up_without_links(places: Places) -> None:
+    """Make a daily backup on a disk that knows no hard links."""
+    sys.addaudithook(lambda name, _values: refuse() if name == "os.link" else None)
+    daily.make(places, Request(places.backups / "daily-2026-11-22.zip", NOW, holds_attachments=False))
+
+
+def refuse() -> None:
+    raise PermissionError
+
+
+SESSION = Session("2026-11-22_x", "chorus", NOW, "", "", 0, NOW, NOW, 1, (), ())
+MAKERS: dict[str, tuple[str, Callable[[Places], object]]] = {
+    "settings": ("os.rename", lambda places: write_atomically(places.config_file, "{}")),
+    "session": ("os.link", lambda places: session_files.create(places.personas, SESSION, ["2026-11-22_x"])),
+    "attachment": ("os.rename", lambda places: attachments.store(places.attachments, b"a picture")),
+    "draft": ("os.rename", lambda places: drafts.create(folders(places).drafts, "context.md", "a draft")),
+    "new log": ("os.link", with_log),
+    "new persona": ("os.rename", lambda places: persona_files.create(places.personas, "frodo", "{}")),
+    "shipped personas": ("os.rename", lambda places: persona_files.install(places.personas, places.backups / "new")),
+    "backup": ("os.link", lambda places: archive.write(places, Request(places.backups / "all.zip", NOW))),
+    "copy before a step": ("os.rename", migrated),
+    "attachments of a daily backup": ("os.rename", backed_up_without_links),
+    "purged backup": ("sqlite3.connect", lambda places: rewrite(places, places.backups / "older.db", Sought(), NOW)),
+    "restore": ("open", lambda places: restoring.staged(places, "none.zip", NOW).__enter__()),
+}
+PREPARED: dict[str, Callable[[Places], object]] = {
+    "backup": with_log,
+    "copy before a step": with_older_log,
+    "attachments of a daily backup": with_attachment,
+    "purged backup": with_backup,
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_the_temporary_files_of_a_killed_maker_are_found(places: Places, maker: str) -> None:
+    home = places.database.parent
+    PREPARED.get(maker, bool)(places)
+    before = {*home.rglob("*")}
+    killed_at(MAKERS[maker][0], lambda: MAKERS[maker][1](places))
+    assert {*home.rglob("*")} - before
+    delete(temporary_files(places, folders(places), datetime.now(UTC) + DAY_OLD))
+    made = {path for path in {*home.rglob("*")} - before if path.is_file()}
+    assert made == set()

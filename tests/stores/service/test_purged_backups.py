@@ -1,0 +1,170 @@
+"""Backups are purged by the criteria of the log: a search leaves its words in none of their texts and names."""
+
+from __future__ import annotations
+
+import errno
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.framework.replies import Question, Text
+from chorus_cli.log.rows import input_rows
+from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.purge import backups
+from chorus_cli.stores.purge.backups import Sought, rewrite, rows_purged
+from tests.attachments.attached_talk import say
+from tests.stores.service.canary_talk import CANARY, canary_talk, holding
+from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
+from tests.world import Tools, built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.storage.store import Store
+    from tests.fakes import FakeClock, ScriptedModel
+    from tests.world import World
+
+
+async def purged(world: World, line: str) -> str:
+    answer = await (await world.asked_back(line)).confirmed()
+    assert isinstance(answer, Text | Question)
+    return answer.text
+
+
+async def backed_up_talk(world: World) -> None:
+    """Have the word everywhere, in lines and names too that no message is a source of, and make a backup."""
+    await canary_talk(world)
+    for line in (f"/context save about {CANARY}", f"/search {CANARY}"):
+        await world.store.write(input_rows.add, "chorus", line, world.clock.now())
+    await world.told(f"/context save about {CANARY}")
+    await world.told("/backup")
+    assert any(name.startswith("backups/") for name in holding(world.folder))
+
+
+async def test_a_search_leaves_its_words_nowhere_in_a_backup(world: World) -> None:
+    await backed_up_talk(world)
+    assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 1 backup.")
+    assert holding(world.folder) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "fate"),
+    [
+        ("", " would still have it."),
+        (" --dry-run", " would still have it."),
+        (" --backups", " has it too and is rewritten."),
+        (" --backups --dry-run", " has it too and would be rewritten."),
+    ],
+)
+async def test_the_extent_tells_the_fate_of_a_backup(world: World, options: str, fate: str) -> None:
+    await world.say(f"The word is {CANARY}.")
+    await world.told("/backup")
+    line = f"/purge search {CANARY}{options}"
+    shown = await world.told(line) if "--dry" in line else (await world.asked_back(line)).text
+    assert [each.partition(".zip")[2] for each in shown.splitlines() if each.startswith("The backup ")] == [fate]
+
+
+@pytest.mark.parametrize("line", ["/purge since 1h", "/purge thread 1"])
+async def test_a_thread_in_which_a_tool_was_called_leaves_no_title_in_a_backup(
+    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel, line: str
+) -> None:
+    world = await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
+    calls(world, call("echo", {"text": "red"}))
+    await events_of(world, "Say red.")
+    await world.told(f"/thread rename The {CANARY} affair")
+    await world.told("/backup")
+    clock.advance(timedelta(minutes=3))
+    assert (await purged(world, f"{line} --backups")).endswith("Rewrote 1 backup.")
+    assert holding(world.folder) == []
+
+
+async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(world: World) -> None:
+    upkeep = world.services.upkeep
+    await world.say(f"The word is {CANARY}.")
+    for number in range(3):
+        assert await upkeep.backups.make_daily() == ""
+        newest = daily.listed(upkeep.backups.places)[-1].path
+        os.utime(newest, (100.0 * number, 100.0 * number))
+        world.clock.advance(timedelta(days=1))
+    before = daily.listed(upkeep.backups.places)
+    held = {each.path.name for each in before[:2]}
+    before[2].path.unlink()
+    assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 2 backups.")
+    after = daily.listed(upkeep.backups.places)
+    assert [(each.path.name, each.modified, each.day) for each in after] == [
+        (each.path.name, each.modified, each.day) for each in before if each.path.name in held
+    ]
+    assert holding(world.folder) == []
+
+
+@pytest.mark.parametrize("is_daily", [False, True])
+async def test_a_search_finds_words_that_only_an_attached_text_of_backups_has(world: World, *, is_daily: bool) -> None:
+    note = world.folder.with_name("note.txt")
+    note.write_text(f"{CANARY} in a file", encoding="utf-8")
+    await say(world, f"Look at this: @{note}")
+    await world.say("And what else?")
+    if is_daily:
+        for _ in range(2):
+            await world.services.upkeep.backups.make_daily()
+            world.clock.advance(timedelta(days=1))
+    else:
+        await world.told("/backup")
+    await (await world.asked_back("/purge message 1")).confirmed()
+    assert all(name.startswith("backups/") for name in holding(world.folder))
+    assert "would still have it" in await world.told(f"/purge search {CANARY} --dry-run")
+    assert (await purged(world, f"/purge search {CANARY}")).startswith("Rewrote ")
+    assert holding(world.folder) == []
+
+
+@pytest.mark.parametrize("named_by", ["nothing", "another backup", "the log"])
+async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_named(
+    world: World, named_by: str
+) -> None:
+    upkeep = world.services.upkeep
+    places = upkeep.backups.places
+    note = world.folder.with_name("note.txt")
+    note.write_text("a red note", encoding="utf-8")
+    await say(world, f"Look at this: @{note}")
+    await upkeep.backups.make_daily()
+    rewritten = daily.listed(places)[0].path
+    world.clock.advance(timedelta(days=1))
+    if named_by == "the log":
+        await say(world, f"Look at it again: @{note}")
+    if named_by == "another backup":
+        await upkeep.backups.make_daily()
+    await (await world.asked_back("/purge message 1")).confirmed()
+    sought = Sought(await world.store.read(rows_purged))
+    rewrite(places, rewritten, sought, world.clock.now())
+    assert len([*archive.attachment_files(places.kept_attachments)]) == (named_by != "nothing")
+
+
+async def test_a_search_finds_words_that_only_backups_have(world: World) -> None:
+    await backed_up_talk(world)
+    assert "still has it" in await purged(world, f"/purge search {CANARY}")
+    assert all(name.startswith("backups/") for name in holding(world.folder))
+    await purged(world, "/purge backups")
+    assert "Nothing was purged" in await world.told(f"/purge search {CANARY} --dry-run")
+    assert await purged(world, f"/purge search {CANARY}") == "Rewrote 1 backup."
+    assert holding(world.folder) == []
+    assert await world.told(f"/purge search {CANARY}") == "There is nothing of that; nothing was purged."
+
+
+async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_have_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await backed_up_talk(world)
+
+    def fail(_folder: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(backups, "sync_folder", fail)
+    told: list[str] = []
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 1 backup.")
+    [path] = (world.folder / "backups").glob("*.zip")
+    [sentence] = [each for each in told if path.name in each]
+    assert sentence == f"{path} was written anew, but the disk does not confirm all of that: Input/output error."
+    assert holding(world.folder) == []
+    assert await world.services.upkeep.purging.in_backups() == ()

@@ -1,0 +1,294 @@
+"""Files of sessions and attachments: lost ones come from backups, and only those that nothing needs may go."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import zipfile
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.attachments.files import attachments
+from chorus_cli.storage import file_lock
+from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup.archive import Request
+from chorus_cli.stores.salvage import copying
+from chorus_cli.stores.service.log_checks import check_log
+from chorus_cli.stores.service.stored_files import bring, copies, lost_attachments, lost_sessions, unnamed_attachments
+from tests.attachments.attached_talk import say
+from tests.imports.service.foreign_talk import ROME, WHERE, reported
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.stores.rules.findings import Finding
+    from tests.world import World
+
+NOTE = b"a note"
+DIGEST = sha256(NOTE).hexdigest()
+NAMED = json.dumps([{"name": "note.txt", "media_type": "text/plain", "size_bytes": 6, "sha256": DIGEST}])
+
+
+def places_of(world: World) -> Places:
+    return world.services.upkeep.backups.places
+
+
+def findings(world: World) -> dict[str, Finding]:
+    """Return the findings about the log by their subjects."""
+    return {each.subject: each for each in check_log(places_of(world), world.folder / "run")}
+
+
+async def attached(world: World) -> None:
+    """Send a message with a note."""
+    (world.folder / "note.txt").write_bytes(NOTE)
+    await say(world, f"Here: @{world.folder / 'note.txt'}")
+    assert attachments.read(places_of(world).attachments, DIGEST) == NOTE
+
+
+async def stored(world: World) -> None:
+    """Store a note that is not sent."""
+    attachments.store(places_of(world).attachments, NOTE)
+
+
+async def imported_and_undone(world: World) -> None:
+    await stored(world)
+    await reported(world, ROME, {**WHERE, "attachments": json.loads(NAMED)})
+    await world.store.write(lambda c: c.execute("UPDATE messages SET attachments = ?", (NAMED,)))
+    await world.carry_out("/context undo")
+
+
+async def saved_and_dropped(world: World) -> None:
+    """Leave a session as the only one to name the note."""
+    await attached(world)
+    await world.told("/context save about notes")
+    await world.store.write(lambda c: c.execute("UPDATE messages SET attachments = NULL"))
+
+
+async def saved_by_a_deleted_persona(world: World) -> None:
+    await saved_and_dropped(world)
+    places = places_of(world)
+    shutil.copytree(places.personas / "chorus", places.backups / "deleted" / "frodo-20261122-110000-000000")
+    shutil.rmtree(places.personas / "chorus" / "sessions")
+
+
+async def named_by_an_operation(world: World) -> None:
+    await stored(world)
+    await world.say("hello")
+    await world.told("/context clear")
+    await world.store.write(lambda c: c.execute("UPDATE operations SET detail = ?", (f'{{"file": "{DIGEST}"}}',)))
+
+
+def backed_up(world: World, name: str, *, holds_attachments: bool) -> None:
+    path = places_of(world).backups / name
+    archive.write(places_of(world), Request(path, world.clock.now(), holds_attachments=holds_attachments))
+
+
+async def kept_before_a_restore(world: World) -> None:
+    await stored(world)
+    backed_up(world, "before-restore-2026-11-22_110000.zip", holds_attachments=False)
+
+
+async def kept_before_an_upgrade(world: World) -> None:
+    await attached(world)
+    copying.copy_database(places_of(world).database, places_of(world).backups / "before-0009.db")
+    await world.store.write(lambda c: c.execute("UPDATE messages SET attachments = NULL"))
+
+
+NEEDED: dict[str, Callable[[World], Awaitable[None]]] = {
+    "a message": attached,
+    "an import that was undone": imported_and_undone,
+    "a session": saved_and_dropped,
+    "a session of a deleted persona": saved_by_a_deleted_persona,
+    "an operation": named_by_an_operation,
+    "the log before a restore": kept_before_a_restore,
+    "the log before an upgrade": kept_before_an_upgrade,
+}
+
+
+@pytest.mark.parametrize("by", NEEDED)
+async def test_an_attachment_that_something_needs_is_not_unnamed(world: World, by: str) -> None:
+    places_of(world).backups.mkdir(exist_ok=True)
+    await NEEDED[by](world)
+    assert "unnamed" not in findings(world)
+
+
+async def in_a_backup_with_all(world: World) -> None:
+    backed_up(world, "all.zip", holds_attachments=True)
+
+
+async def in_a_daily_backup(world: World) -> None:
+    day = world.clock.now().date()
+    daily.make(
+        places_of(world), Request(daily.path_of(places_of(world), day), world.clock.now(), holds_attachments=False)
+    )
+
+
+async def nothing(_world: World) -> None:
+    pass
+
+
+@pytest.mark.parametrize("also", [nothing, in_a_backup_with_all, in_a_daily_backup])
+async def test_an_attachment_that_nothing_needs_is_told_and_offered_to_be_deleted(
+    world: World, also: Callable[[World], Awaitable[None]]
+) -> None:
+    await world.say("hello")
+    await stored(world)
+    await also(world)
+    found = findings(world)["unnamed"]
+    assert (found.state, found.mend) == ("note", "unnamed")
+    assert found.sentence == "1 attachment (6 bytes) is named by no message, session or backup."
+
+
+async def damaged_row(world: World) -> None:
+    await world.store.write(lambda c: c.execute("UPDATE messages SET attachments = '{' WHERE id = 1"))
+
+
+async def damaged_log(world: World) -> None:
+    (places_of(world).backups / "damaged-2026-11-22_110000.db").write_bytes(b"")
+
+
+async def damaged_backup(world: World) -> None:
+    (places_of(world).backups / "all.zip").write_bytes(b"PK")
+
+
+async def folder_as_session(world: World) -> None:
+    (places_of(world).personas / "chorus" / "sessions" / "2026-02-12_folder.json").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("break_", [damaged_row, damaged_log, damaged_backup, folder_as_session])
+async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
+    world: World, break_: Callable[[World], Awaitable[None]]
+) -> None:
+    await world.say("hello")
+    await stored(world)
+    places_of(world).backups.mkdir(exist_ok=True)
+    await break_(world)
+    found = findings(world)["unnamed"]
+    assert (found.state, found.mend) == ("note", None)
+    told, _, doubt = found.sentence.partition(", so nothing is offered: ")
+    assert told == "1 attachment (6 bytes) is named by nothing that can be read, but something else may need it"
+    assert re.fullmatch(r"(a message cannot be read|/\S+\.\w+ is damaged or cannot be read)\.", doubt)
+
+
+async def test_nothing_is_offered_while_a_chorus_runs_that_may_send_it(world: World) -> None:
+    await world.say("hello")
+    await stored(world)
+    with file_lock.hold(world.folder / "run" / "17-0123abcd"):
+        found = findings(world)["unnamed"]
+    assert (found.state, found.mend) == ("note", None)
+
+
+async def test_a_purge_that_is_not_complete_deletes_its_attachments_itself(world: World) -> None:
+    await world.say("hello")
+    await stored(world)
+    await world.store.write(lambda c: c.execute("INSERT INTO meta VALUES ('purge', '{}')"))
+    assert {"purge", "unnamed"} & findings(world).keys() == {"purge"}
+
+
+async def lose(world: World, kind: str, content: bytes | None) -> Path:
+    """Back an attachment and a session up, then delete one of them, or give it another content."""
+    await attached(world)
+    await world.told("/context save about notes")
+    backed_up(world, "older.zip", holds_attachments=True)
+    pattern = {"sessions": "personas/chorus/sessions/*.json", "attachments": "attachments/*/*"}[kind]
+    (path,) = world.folder.glob(pattern)
+    path.unlink() if content is None else path.write_bytes(content)
+    return path
+
+
+LOST = {"sessions": lost_sessions, "attachments": lost_attachments}
+
+
+@pytest.mark.parametrize("kind", LOST)
+@pytest.mark.parametrize("content", [None, b"", b"{", b"\xff"])
+async def test_a_lost_file_comes_from_the_newest_backup_that_has_it(
+    world: World, kind: str, content: bytes | None
+) -> None:
+    path = await lose(world, kind, content)
+    # A newer backup has it as it is now, and a damaged one is passed over.
+    backed_up(world, "newer.zip", holds_attachments=True)
+    (places_of(world).backups / "newest.zip").write_bytes(b"PK")
+    shutil.copyfile(places_of(world).backups / "older.zip", places_of(world).backups / "oldest.zip")
+    for age, name in enumerate(("newest.zip", "newer.zip", "older.zip", "oldest.zip")):
+        os.utime(places_of(world).backups / name, (1e9 - age, 1e9 - age))
+    found = findings(world)[kind]
+    assert (found.state, found.mend) == ("wrong", kind)
+    assert found.sentence.endswith(f"{places_of(world).backups / 'older.zip'} has it.")
+    with copying.opened(places_of(world).database) as connection:
+        (copy,) = copies(connection, places_of(world), [*LOST[kind](connection, places_of(world))])
+        kept = bring(copy, world.folder / "drafts", world.clock.now())
+    assert findings(world)[kind].state == "fine"
+    assert (kept.read_bytes() if kept else None) == (content if kind == "sessions" else None)
+    assert oct(path.stat().st_mode & 0o777) == "0o600"
+
+
+@pytest.mark.parametrize("kind", LOST)
+async def test_a_file_that_no_backup_has_is_told_and_not_offered(world: World, kind: str) -> None:
+    await lose(world, kind, b"x")
+    (places_of(world).backups / "older.zip").unlink()
+    found = findings(world)[kind]
+    assert (found.state, found.mend) == ("wrong", None)
+    assert found.sentence.endswith("No backup has it.")
+
+
+async def test_an_attachment_comes_from_beside_the_daily_backups(world: World) -> None:
+    await attached(world)
+    await in_a_daily_backup(world)
+    attachments.path_of(places_of(world).attachments, DIGEST).unlink()
+    found = findings(world)["attachments"]
+    assert found.mend == "attachments"
+    assert f"{places_of(world).kept_attachments / DIGEST[:2] / DIGEST} has it." in found.sentence
+
+
+async def test_a_session_in_a_backup_with_purged_messages_is_not_brought_back(world: World) -> None:
+    await lose(world, "sessions", b"{")
+    assert findings(world)["sessions"].mend == "sessions"
+    (first, *_) = await world.log()
+    await (await world.asked_back(f"/purge message {first.id}")).confirmed()
+    assert findings(world)["sessions"].mend is None
+    assert findings(world)["sessions"].sentence.endswith(
+        " The backups that have it hold messages that were purged since; a purge with --backups rewrites them."
+    )
+
+
+async def test_no_session_is_brought_if_a_purge_cannot_be_read(world: World) -> None:
+    await lose(world, "sessions", b"{")
+    statement = "INSERT INTO operations(persona, kind, detail) VALUES ('chorus', 'purge', '[1]')"
+    await world.store.write(lambda c: c.execute(statement))
+    assert findings(world)["sessions"].mend is None
+
+
+async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_was_purged(world: World) -> None:
+    await world.say("hello")
+    await lose(world, "attachments", None)
+    await (await world.asked_back("/purge message 1")).confirmed()
+    found = findings(world)["attachments"]
+    assert found.mend == "attachments"
+    assert found.sentence.endswith(f"{places_of(world).backups / 'older.zip'} has it.")
+
+
+async def test_a_link_in_place_of_a_file_is_not_written_through(world: World) -> None:
+    path = await lose(world, "sessions", None)
+    path.symlink_to(world.folder / "note.txt")
+    assert findings(world)["sessions"].mend is None
+
+
+async def test_a_file_that_is_no_sha256_is_never_unnamed(world: World) -> None:
+    await world.say("hello")
+    places_of(world).attachments.mkdir(exist_ok=True)
+    (places_of(world).attachments / "photo.png").write_bytes(b"mine")
+    with copying.opened(places_of(world).database) as connection:
+        assert unnamed_attachments(connection, places_of(world)).paths == ()
+
+
+def test_all_bytes_of_a_backup_are_checked(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "one.zip", "w") as packed:
+        packed.writestr("a", b"12345")
+        packed.writestr("b", b"1")
+    assert [*archive.read_entries(tmp_path / "one.zip", ["a", "b", "c"], 4)] == [("b", b"1")]

@@ -1,0 +1,70 @@
+"""Folders in which backups are unpacked for a purge: in use as long as their process runs, and not a moment longer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.stores.backup import archive
+from chorus_cli.stores.backup.archive import Request
+from chorus_cli.stores.backup.working_folders import working_folder
+from chorus_cli.stores.purge.backups import PurgedRows, Sought, holding, rewrite
+from chorus_cli.stores.service.leftovers import check_leftovers, temporary_files
+from tests.stores.service.test_leftovers import NOW, folders, killed_at, places, with_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from chorus_cli.stores.backup.places import Places
+
+__all__ = ["places"]
+
+LOOK = PurgedRows(), Sought().criteria
+KILLED: dict[str, tuple[str, Callable[[Places], object]]] = {
+    "being looked through": ("sqlite3.connect", lambda places: holding(places, *LOOK)),
+    "being purged": ("sqlite3.connect", lambda places: rewrite(places, places.backups / "all.zip", Sought(), NOW)),
+    "being replaced": ("os.utime", lambda places: rewrite(places, places.backups / "all.zip", Sought(), NOW)),
+}
+
+
+def unpacked(places: Places) -> list[Path]:
+    return [path for path in places.backups.rglob(".chorus-*/**/*") if path.is_file() and path.name != ".lock"]
+
+
+@pytest.fixture
+def left(request: pytest.FixtureRequest, places: Places) -> Places:
+    """The places of a home whose purge was killed just now, while it had a backup unpacked."""
+    event, work = KILLED[request.param]
+    with_log(places)
+    archive.write(places, Request(places.backups / "all.zip", NOW))
+    killed_at(event, lambda: work(places))
+    assert unpacked(places)
+    return places
+
+
+@pytest.mark.parametrize("left", KILLED, indirect=True)
+def test_the_doctor_finds_the_folder_of_a_killed_purge_at_once(left: Places) -> None:
+    now = datetime.now(UTC)
+    (found,) = temporary_files(left, folders(left), now)
+    assert found.parent == left.backups
+    told = [each for each in check_leftovers(left, folders(left), now) if each.subject == "leftovers"]
+    assert [each.mend for each in told] == ["leftovers"]
+    assert str(found) in told[0].sentence
+
+
+@pytest.mark.parametrize("left", KILLED, indirect=True)
+def test_a_later_look_into_the_backups_deletes_the_folder_of_a_killed_purge(left: Places) -> None:
+    assert holding(left, *LOOK).unreadable == ()
+    assert [path.name for path in left.backups.glob(".chorus-*")] == []
+
+
+def test_a_folder_of_a_process_that_runs_is_kept_however_old_it_is(places: Places) -> None:
+    with working_folder(places.backups) as folder:
+        (folder / "chorus.db").touch()
+        assert temporary_files(places, folders(places), datetime.now(UTC) + timedelta(days=1)) == []
+        holding(places, *LOOK)
+        assert (folder / "chorus.db").exists()
+    assert [*places.backups.glob(".chorus-*")] == []

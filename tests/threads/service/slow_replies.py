@@ -1,0 +1,56 @@
+"""Replies that are held back until a test lets them go on, and the rows and drafts of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.log.rules.messages import Role, Status
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.threads.service.replies import Replies
+    from chorus_cli.threads.service.running_turn import RunningTurn
+    from tests.world import World
+
+
+class Gate(asyncio.Event):
+    """Holds back the rest of a reply."""
+
+
+def slow_reply(world: World, *words: str) -> Gate:
+    """Enqueue a reply that stops after its first word until the gate is opened."""
+    gate = Gate()
+    first, *rest = words
+    world.model.enqueue(TextDelta(first), gate, *map(TextDelta, rest), ReplyEnd("stop"))
+    return gate
+
+
+async def sent(world: World, target: Target, text: str) -> RunningTurn:
+    """Send a message and wait for the first word of the reply."""
+    turn = await world.services.replies.send(target, text)
+    assert turn is not None
+    async for event in turn.followed():
+        if isinstance(event, TextDelta):
+            break
+    return turn
+
+
+def drafts(world: World) -> list[Path]:
+    return sorted((world.folder / "drafts").glob("*"))
+
+
+def replies(world: World) -> Replies:
+    return world.services.replies
+
+
+async def rows(world: World, target: Target) -> list[tuple[Role, str, Status]]:
+    return [(row.role, row.content, row.status) for row in await world.log() if row.thread_id == target.thread_id]
+
+
+async def settled(world: World) -> None:
+    async with asyncio.timeout(5):
+        await replies(world).settle()

@@ -1,0 +1,292 @@
+"""Several replies at once: one in each thread, on the screen or in the background, and messages that wait."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import JournalError
+from chorus_cli.log.rows import thread_rows
+from chorus_cli.log.rules.messages import Role, Status
+from chorus_cli.models.rules.events import TextDelta
+from tests.threads.service.slow_replies import drafts, replies, rows, sent, settled, slow_reply
+
+if TYPE_CHECKING:
+    from tests.world import World
+
+_REFUSED = "CREATE TEMP TRIGGER refused BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'not today'); END"
+
+
+async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
+    targets = [world.focus.target(), await world.threads.new_aside(), await world.threads.new_aside()]
+    gates = [slow_reply(world, f"one {n}", f" two {n}") for n in range(3)]
+    turns = [await sent(world, target, f"question {n}") for n, target in enumerate(targets)]
+    assert replies(world).running == tuple(turns)
+    for gate in reversed(gates):
+        gate.set()
+    await settled(world)
+    for n, target in enumerate(targets):
+        assert await rows(world, target) == [
+            (Role.USER, f"question {n}", Status.COMPLETE),
+            (Role.ASSISTANT, f"one {n} two {n}", Status.COMPLETE),
+        ]
+        said = [text for role, text in world.asked(n) if role == "user"]
+        assert said[-1].endswith(f"question {n}")
+        assert len(said) == 1
+
+
+async def test_stopping_one_leaves_the_others(world: World) -> None:
+    here, aside = world.focus.target(), await world.threads.new_aside()
+    slow_reply(world, "half")
+    gate = slow_reply(world, "half", " whole")
+    await sent(world, here, "first")
+    other = await sent(world, aside, "second")
+    assert await replies(world).stop(here.thread_id)
+    assert not await replies(world).stop(here.thread_id)
+    assert replies(world).running == (other,)
+    gate.set()
+    await settled(world)
+    assert (await rows(world, here))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
+    assert (await rows(world, aside))[-1] == (Role.ASSISTANT, "half whole", Status.COMPLETE)
+
+
+async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_stored(world: World) -> None:
+    here = world.focus.target()
+    gate = slow_reply(world, "first", " reply")
+    await sent(world, here, "first")
+    assert await replies(world).send(here, "second") is None
+    assert [draft.read_text() for draft in drafts(world)] == ["second"]
+    assert [row.content for row in await world.log()] == ["first", ""] or (await world.log())[1].content == "first"
+    gate.set()
+    await settled(world)
+    assert drafts(world) == []
+    assert [row.content for row in await world.log()] == ["first", "first reply", "second", "ok"]
+    assert world.asked() == [("user", "first"), ("assistant", "first reply"), ("user", "second")]
+
+
+async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_drafts(world: World) -> None:
+    here, aside = world.focus.target(), await world.services.threads.new_aside()
+    for target, waiting in ((here, ["second"]), (aside, ["third", "fourth"])):
+        slow_reply(world, "half")
+        await sent(world, target, "first")
+        for text in waiting:
+            await replies(world).send(target, text)
+    assert "\n2 messages that waited there are kept as drafts." in await world.told("/thread kill 2")
+    assert "\n1 message that waited there is kept as a draft." in await world.told("/thread kill 1")
+    assert sorted(draft.read_text() for draft in drafts(world)) == ["fourth", "second", "third"]
+    assert "waited there" not in await world.told("/thread kill 3")
+
+
+async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> None:
+    here = world.focus.target()
+    gate = slow_reply(world, "first")
+    await sent(world, here, "first")
+    for text in ("second", "third"):
+        await replies(world).send(here, text)
+    assert await replies(world).take_back(here.thread_id) == "third"
+    assert [draft.read_text() for draft in drafts(world)] == ["second"]
+    assert await world.told("/undo") == "Not sent: second"
+    assert (await replies(world).take_back(here.thread_id), drafts(world)) == ("", [])
+    gate.set()
+    await settled(world)
+    assert [row.content for row in await world.log()] == ["first", "first"]
+
+
+async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(world: World) -> None:
+    await world.say("first")
+    await world.told("/thread fork")
+    forked = world.focus.target()
+    slow_reply(world, "half")
+    await sent(world, forked, "second")
+    await replies(world).send(forked, "third")
+    await world.told("/thread 1")
+    assert (await world.told("/context undo 1")).endswith("Thread #2 is closed; you are in thread #1.")
+    assert (replies(world).running, replies(world).waiting_count) == ((), 0)
+    assert (await rows(world, forked))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
+    assert [draft.read_text() for draft in drafts(world)] == ["third"]
+
+
+async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
+    here = world.focus.target()
+    slow_reply(world, "half")
+    await sent(world, here, "first")
+    await replies(world).send(here, "second")
+    assert await replies(world).close() == [
+        "Stopped: 1 reply in thread #1. What has come is kept; /retry asks again.",
+        "Not sent: 1 message, kept as a draft for the next start.",
+    ]
+    assert await rows(world, here) == [
+        (Role.USER, "first", Status.COMPLETE),
+        (Role.ASSISTANT, "half", Status.INTERRUPTED),
+    ]
+    assert [draft.read_text() for draft in drafts(world)] == ["second"]
+
+
+async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:
+    told: list[str] = []
+    here = world.focus.target()
+    gate = slow_reply(world, "one", " two")
+    turn = await sent(world, here, "question")
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        gate.set()
+        await settled(world)
+    assert told == ['The reply to "question" in thread #1 is done; /thread 1 shows it.']
+    assert replies(world).in_thread(here.thread_id) is turn
+    words = [event.text async for event in turn.followed() if isinstance(event, TextDelta)]
+    assert (words, replies(world).in_thread(here.thread_id)) == (["one", " two"], None)
+
+
+async def test_a_reply_that_is_followed_to_its_end_is_not_told(world: World) -> None:
+    told: list[str] = []
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        turn = await replies(world).send(world.focus.target(), "question")
+        assert turn is not None
+        assert [event async for event in turn.followed()] == list(turn.events)
+    assert (told, replies(world).in_thread(world.focus.target().thread_id)) == ([], None)
+
+
+async def test_leaving_ends_the_following_and_nothing_else(world: World) -> None:
+    gate = slow_reply(world, "one", " two")
+    turn = await sent(world, world.focus.target(), "question")
+    following = asyncio.ensure_future(anext(turn.followed()))
+    await following
+    turn.leave()
+    assert not turn.is_over
+    gate.set()
+    await settled(world)
+    assert (await world.log())[-1].content == "one two"
+
+
+async def test_a_message_that_is_stopped_before_anything_has_happened_is_stored(world: World) -> None:
+    turn = await replies(world).send(world.focus.target(), "question")
+    assert turn is not None
+    await turn.stop()
+    question, reply = await world.log()
+    assert (question.content, reply.status) == ("question", Status.INTERRUPTED)
+
+
+async def test_a_reply_in_progress_is_not_asked_for_again(world: World) -> None:
+    slow_reply(world, "half")
+    await sent(world, world.focus.target(), "question")
+    with pytest.raises(JournalError, match="is being answered now"):
+        replies(world).retry(world.focus.target())
+    await replies(world).close()
+
+
+async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(world: World) -> None:
+    told: list[str] = []
+    here = world.focus.target()
+    gate = slow_reply(world, "first")
+    await sent(world, here, "first")
+    await replies(world).send(here, "word " * 200_000)
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        gate.set()
+        await settled(world)
+    assert "was not answered" in told[-1]
+    (draft,) = drafts(world)
+    assert f"Your text is kept in {draft}." in told[-1]
+
+
+async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: World) -> None:
+    told: list[str] = []
+    here, aside = world.focus.target(), await world.services.threads.new_aside()
+    slow_reply(world, "half")
+    slow_reply(world, "half")
+    followed, killed = await sent(world, here, "first"), await sent(world, aside, "second")
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        await followed.stop()
+        await replies(world).stop(killed.target.thread_id)
+    assert (told, replies(world).in_thread(here.thread_id), replies(world).in_thread(aside.thread_id)) == (
+        [],
+        None,
+        None,
+    )
+
+
+async def test_a_message_that_has_waited_follows_the_turn_that_it_waited_for(world: World) -> None:
+    here = world.focus.target()
+    gate = slow_reply(world, "first")
+    turn = await sent(world, here, "first")
+    await replies(world).send(here, "second")
+    gate.set()
+    await settled(world)
+    assert turn.next is not None
+    assert (turn.next.text, turn.next.is_over, turn.next.target.is_aside) == ("second", True, True)
+
+
+async def test_after_a_stopped_reply_the_message_that_waits_is_next(world: World) -> None:
+    here = world.focus.target()
+    slow_reply(world, "half")
+    turn = await sent(world, here, "first")
+    await replies(world).send(here, "second")
+    await turn.stop()
+    assert turn.next is not None
+    await settled(world)
+    assert [row.content for row in await world.log()] == ["first", "half", "second", "ok"]
+
+
+async def test_an_undone_turn_is_answered_no_further(world: World) -> None:
+    here = world.focus.target()
+    slow_reply(world, "half")
+    await sent(world, here, "first")
+    assert await world.told("/undo") == 'Undone: your message "first" and its reply'
+    assert replies(world).running == ()
+    assert (await world.log())[-1].status is Status.INTERRUPTED
+
+
+async def test_a_refused_message_aside_is_kept_and_leaves_no_thread(world: World) -> None:
+    told: list[str] = []
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        await world.told("/bg " + "word " * 200_000)
+        await settled(world)
+    (draft,) = drafts(world)
+    assert draft.read_text().startswith("word word")
+    assert "in thread #2 was not answered: " in told[-1]
+    assert f"Your text is kept in {draft}." in told[-1]
+    assert [thread.thread.number for thread in await world.services.threads.listed(closed=False)] == [1]
+
+
+async def test_a_message_aside_that_nothing_takes_is_in_the_sentence(world: World) -> None:
+    told: list[str] = []
+    world.kept.is_full = True
+    (world.folder / "drafts").write_text("in the way")
+    aside = await world.threads.new_aside()
+    await world.store.write(lambda connection: connection.execute(_REFUSED) and None)
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        await replies(world).send_aside(aside, "Precious words")
+        await settled(world)
+    assert "not today. It could not be kept in a file either: Precious words" in told[-1]
+
+
+async def test_a_failing_notice_does_not_hold_up_the_message_that_waits(world: World) -> None:
+    def fail(_line: str) -> None:
+        raise OSError
+
+    here = world.focus.target()
+    gate = slow_reply(world, "first")
+    await sent(world, here, "first")
+    await replies(world).send(here, "second")
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context["exception"]))
+    with world.services.machine.notifier.heard_by(fail, fail):
+        gate.set()
+        await settled(world)
+    assert [row.content for row in await world.log()] == ["first", "first", "second", "ok"]
+    assert {type(failure) for failure in failures} == {OSError}
+
+
+async def test_the_next_run_goes_on_where_the_user_is(world: World) -> None:
+    await world.told("/bg aside")
+    await settled(world)
+    assert (await world.store.read(thread_rows.last_used, world.focus.slug)) == (world.focus.thread_id, 1)
+
+
+async def test_no_silence_is_kept_while_a_reply_is_written_in_the_background(world: World) -> None:
+    gate = slow_reply(world, "first")
+    await sent(world, world.focus.target(), "first")
+    assert world.services.idle_timer.is_busy
+    gate.set()
+    await settled(world)
+    assert not world.services.idle_timer.is_busy

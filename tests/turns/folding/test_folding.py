@@ -1,0 +1,270 @@
+"""What becomes of conversations that outgrow their model: they are summarised, and nothing is forgotten or mixed up."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from chorus_cli.context.service.report import context_report
+from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
+from tests.remembering import PREFIX
+from tests.turns.folding.long_talk import Talk, facts
+
+
+async def test_short_conversation_is_sent_whole_and_nobody_summarises(talk: Talk) -> None:
+    assert await talk.say(*facts(7)) == []
+    assert talk.summaries() == []
+    assert all(fact in talk.last_request() for fact in facts(7))
+
+
+async def test_long_conversation_is_folded_to_half_and_the_last_two_turns_stay(talk: Talk) -> None:
+    notices = await talk.say(*facts(8))
+    assert notices[0] == "The conversation no longer fits its model; the older part is being summarised."
+    assert notices[1].startswith("The oldest 10 messages in context are summarised now.")
+    [asked] = talk.summaries()
+    assert [fact in asked for fact in facts(8)] == [True] * 5 + [False] * 3
+    sent = talk.last_request()
+    assert f"Summary of the earlier conversation:\n{PREFIX} f0! f1! f2! f3! f4!" in sent
+    assert sent.count("f0!") == 1
+    assert all(f"{fact} w" in sent for fact in facts(3, 5))
+    assert [row.content.split()[0] for row in await talk.world.log()][::2] == facts(8)
+
+
+async def test_a_summary_is_extended_by_what_is_new_and_never_made_again(talk: Talk) -> None:
+    await talk.say(*facts(14))
+    first, second = talk.summaries()[:2]
+    assert "The conversation:" in first
+    assert f"Summary of the conversation so far:\n\n{PREFIX} f0! f1! f2! f3! f4!" in second
+    assert "f0! w" not in second
+    assert "f5! w" in second
+    assert all(fact in talk.last_request() for fact in facts(14))
+
+
+async def test_calls_grow_with_what_is_said_not_with_turns(talk: Talk) -> None:
+    await talk.say(*facts(40), words=20)
+    few = len(talk.summaries())
+    await talk.say(*facts(40, 40), words=100)
+    assert few <= 2
+    assert 7 <= len(talk.summaries()) - few <= 14
+
+
+async def test_a_fact_of_the_first_turn_is_in_the_request_of_the_two_hundredth(talk: Talk) -> None:
+    await talk.say("bridge!", *["w"] * 199, words=60)
+    assert "bridge!" in talk.last_request()
+    assert "bridge! w" not in talk.last_request()
+    assert len(await talk.world.log()) == 400
+    for fold in reversed(await talk.folds()):
+        await talk.world.told(f"/context undo {fold.id}")
+    await talk.world.told("/settings set context_token_limit 100000")
+    await talk.say("and!")
+    assert "bridge! w" in talk.last_request()
+    assert await talk.summary() == ""
+
+
+async def test_an_undone_fold_stays_undone_until_there_is_nearly_no_room(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    [fold] = await talk.folds()
+    assert "10 messages summarised" in await talk.world.told(f"/context undo {fold.id}")
+    # 862 of 1,000 words: more than the mark, less than what is allowed after an undo.
+    assert await talk.say("f8!", words=20) == []
+    assert "f0! w" in talk.last_request()
+    assert len(talk.summaries()) == 1
+    await talk.say(*facts(2, 9))
+    assert len(talk.summaries()) == 2
+    assert len(await talk.folds()) == 2
+
+
+async def test_after_an_undone_fold_a_message_may_be_as_large_as_a_request(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    await talk.world.told("/context undo 1")
+    # 850 of 1,000 words: more than the mark.
+    await talk.say("f8!", words=1700)
+    assert "f8!" in talk.last_request()
+
+
+async def test_undo_passes_over_what_was_folded_by_itself(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    assert "f7!" in await talk.world.told("/undo")
+    assert await talk.summary() == f"{PREFIX} f0! f1! f2! f3! f4!"
+
+
+@pytest.mark.parametrize(
+    ("line", "stands"),
+    [
+        ("/context 24h", True),
+        ("/context 1h", True),
+        ("/new", False),
+        ("/thread new", False),
+        ("/undo", True),
+    ],
+)
+async def test_what_is_done_to_the_context_keeps_or_ends_a_summary(talk: Talk, line: str, *, stands: bool) -> None:
+    await talk.say(*facts(9))
+    await talk.world.told(line)
+    assert bool(await talk.summary()) is stands
+
+
+async def test_clear_taken_back_brings_the_summary_back(talk: Talk) -> None:
+    await talk.say(*facts(9))
+    before = await talk.summary()
+    await talk.world.told("/new")
+    await talk.world.told("/undo")
+    assert await talk.summary() == before != ""
+
+
+async def test_a_wider_window_brings_words_in_that_the_summary_does_not_know(talk: Talk) -> None:
+    await talk.say("old!")
+    talk.world.clock.advance(timedelta(hours=9))
+    await talk.say(*facts(9))
+    assert "f0!" in await talk.summary()
+    await talk.world.told("/context 24h")
+    assert await talk.summary() == ""
+    await talk.say("new!")
+    assert "old!" in await talk.summary()
+
+
+async def test_a_summary_slides_out_with_the_last_message_that_it_stands_for(talk: Talk) -> None:
+    await talk.say(*facts(5))
+    talk.world.clock.advance(timedelta(hours=4))
+    await talk.say(*facts(4, 5))
+    assert await talk.summary() != ""
+    talk.world.clock.advance(timedelta(hours=3, minutes=59))
+    assert await talk.summary() != ""
+    talk.world.clock.advance(timedelta(hours=1))
+    assert await talk.summary() == ""
+    await talk.say("late!")
+    assert "f8! w" in talk.last_request()
+    assert "f0!" not in talk.last_request()
+
+
+async def test_what_is_edited_is_summarised_anew(talk: Talk) -> None:
+    await talk.say(*facts(9))
+    talk.world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("f0! w", "f0!! w")))
+    assert "Context edited:" in await talk.world.told("/context edit")
+    assert await talk.summary() == ""
+    await talk.say("next!")
+    assert "f0!!" in await talk.summary()
+    assert "f0! " not in await talk.summary()
+
+
+async def test_taking_back_what_was_summarised_brings_the_words_back(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    for fact in reversed(facts(8)[3:]):
+        assert fact in await talk.world.told("/undo")
+    assert await talk.summary() == ""
+    assert [each.split()[0] for each in await talk.world.seen()][::2] == facts(3)
+
+
+@pytest.mark.parametrize(
+    "failure", [ModelError("The provider is down."), ModelError("It said nothing.")], ids=["refused", "empty"]
+)
+async def test_a_summariser_that_fails_stops_no_turn_and_is_said_once(talk: Talk, failure: ModelError) -> None:
+    await talk.say(*facts(7))
+    talk.model.failure = failure
+    notices = await talk.say(*facts(3, 7))
+    said = [notice for notice in notices if "could not be summarised" in notice]
+    sentence = f"The older part of the conversation could not be summarised: {failure} It is tried again by itself."
+    assert said == [sentence]
+    assert sum("stayed out" in notice for notice in notices) == 1
+    assert len(talk.summaries()) == 1
+    assert await talk.folds() == []
+    assert "f9!" in talk.last_request()
+    assert "f0!" not in talk.last_request()
+    talk.model.failure = None
+    await talk.say("now!")
+    assert "f0!" in await talk.summary()
+
+
+async def test_while_nothing_is_summarised_the_requests_begin_alike_for_a_while(talk: Talk) -> None:
+    talk.model.failure = ModelError("The provider is down.")
+    beginnings: list[str] = []
+    notices: list[str] = []
+    for fact in facts(40):
+        notices += await talk.say(fact, words=50)
+        assert len(talk.last_request().split()) <= 800
+        beginnings.append(talk.world.asked()[0][1])
+        report = await context_report(talk.world.context, talk.world.focus.target(), talk.world.clock.now())
+        assert report.plan.messages[1].content == beginnings[-1]
+    assert len(set(beginnings)) == 6
+    assert sum("stayed out" in notice for notice in notices) == 1
+
+
+async def test_a_first_fold_of_far_more_than_the_summariser_takes_goes_in_slices(talk: Talk) -> None:
+    await talk.world.told("/settings set context_token_limit 100000")
+    await talk.say(*facts(30))
+    await talk.world.told("/settings set context_token_limit 1000")
+    await talk.say("now!")
+    asked = talk.summaries()
+    assert len(asked) > 3
+    assert all(len(text.split()) <= 800 for text in asked)
+    summary = await talk.summary()
+    assert all(fact in summary for fact in facts(28))
+
+
+async def test_a_smaller_model_takes_effect_on_the_next_turn(talk: Talk) -> None:
+    await talk.world.told("/settings set context_token_limit 4000")
+    await talk.say(*facts(12))
+    assert talk.summaries() == []
+    await talk.world.told("/settings unset context_token_limit")
+    await talk.say("now!")
+    assert len(talk.last_request().split()) <= 800
+    assert "f0!" in await talk.summary()
+
+
+async def test_giants_among_the_last_two_turns_are_cut_and_the_user_is_told(talk: Talk) -> None:
+    notices = await talk.say("a!", "b!", words=900)
+    assert any(notice.startswith("2 messages did not fit openai/test whole") for notice in notices)
+    assert "tokens left out here …]" in talk.last_request()
+    assert len(talk.last_request().split()) <= 800
+    assert len((await talk.world.log())[0].content.split()) == 451
+
+
+async def test_usage_that_is_reported_corrects_the_estimate(talk: Talk) -> None:
+    await talk.say(*facts(3))
+    sent = len(talk.last_request().split())
+    talk.model.enqueue(TextDelta("ok"), ReplyEnd("stop", {"prompt_tokens": 2 * sent + 100}))
+    await talk.world.say("count!")
+    report = await talk.world.told("/context")
+    assert "Estimates are multiplied by " in report
+    tokens = int(report.partition("\ntotal")[2].split()[0].replace(",", ""))
+    assert tokens > 1.5 * sent
+
+
+async def test_a_prompt_that_fills_most_of_the_limit_is_not_folded_turn_by_turn(talk: Talk) -> None:
+    talk.world.configure(json.dumps({"system_prompt": "p " * 680}))
+    told: list[str] = []
+    folds = talk.folding_in_background(told.append)
+    await talk.say(*facts(5), words=10)
+    await folds.close()
+    assert (talk.summaries(), told) == ([], [])
+
+
+async def test_a_question_that_has_outgrown_its_model_is_not_answered_once_more(talk: Talk) -> None:
+    await talk.world.told("/settings set context_token_limit 4000")
+    await talk.say("long!", words=3000)
+    await talk.world.told("/settings unset context_token_limit")
+    before = len(talk.model.requests)
+    with pytest.raises(JournalError, match="no longer fits openai/test"):
+        [event async for event in talk.world.conversation.retry(talk.world.focus.target())]
+    assert len(talk.model.requests) == before
+    assert len(await talk.world.seen()) == 2
+
+
+async def test_words_of_the_users_own_that_would_fill_every_request_are_refused(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    snapshot = await talk.world.context.snapshot(talk.world.focus.target(), talk.world.clock.now())
+    with pytest.raises(MessageRefusedError, match="it may have 200"):
+        await talk.world.services.context.folding.reword(snapshot, "word " * 201)
+    assert await talk.world.services.context.folding.reword(snapshot, "word " * 200) is not None
+
+
+async def test_other_words_taken_back_leave_the_fold_and_its_budget(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    talk.world.editor.enqueue("My words.")
+    await talk.world.told("/context summary edit")
+    await talk.world.told("/undo")
+    notices = await talk.say(*facts(6, 8))
+    assert any("no longer fits" in notice for notice in notices)

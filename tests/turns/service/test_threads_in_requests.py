@@ -1,0 +1,215 @@
+"""The preamble of a turn that opens while other threads are being answered or jobs are running."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.jobs.service.jobs import Jobs
+from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.machine.states import RunningJob
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnDone
+from tests.turns.service.tool_talk import call, calls
+from tests.world import MODEL, World, another_thread, built, words_come
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from pathlib import Path
+
+    from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.storage.store import Store
+    from chorus_cli.turns.service.conversation import Conversation
+    from tests.fakes import FakeClock, ScriptedModel
+
+JOB = "Running jobs:\n  #1 pytest -q (12 s), last line: 3 passed"
+WAITING = "currently: waiting for the model"
+
+
+class JobsAtWork(Jobs):
+    """Jobs of which those run that a test says."""
+
+    states: Callable[[str], Sequence[RunningJob]]
+
+    def running(self, slug: str) -> tuple[RunningJob, ...]:
+        return tuple(self.states(slug))
+
+
+def with_jobs(world: World, states: Callable[[str], Sequence[RunningJob]]) -> Conversation:
+    """Return the conversation of a world with these jobs beside it."""
+    known = world.services.jobs
+    jobs = JobsAtWork(known.shell, known.clock, known.memory, known.in_focus, known.done, known.report_bug)
+    jobs.states, jobs.has_any = states, True
+    return replace(world.conversation, jobs=jobs)
+
+
+@asynccontextmanager
+async def being_answered(world: World, target: Target, text: str) -> AsyncIterator[None]:
+    """Have a message stored and its model asked, and the reply arrive when the block is left."""
+    events = world.conversation.answer(target, text)
+    await anext(events)
+    yield
+    assert [event async for event in events]
+
+
+async def finished(conversation: Conversation, target: Target, text: str) -> None:
+    events = [event async for event in conversation.answer(target, text)]
+    assert isinstance(events[-1], TurnDone)
+
+
+async def test_context_includes_thread_status(world: World) -> None:
+    await world.say("Hello")
+    second = await another_thread(world, "The long poem")
+    async with being_answered(world, second, "Write a poem of a thousand lines."):
+        world.clock.advance(timedelta(seconds=14))
+        await world.say("And what is the weather like?")
+        threads = (
+            "Active threads:\n"
+            f"  #1 (this thread): Hello, step 1, 0 s, {WAITING}\n"
+            f"  #2: The long poem, step 1, 14 s, {WAITING}"
+        )
+        assert world.asked() == [
+            ("user", "Hello"),
+            ("assistant", "ok"),
+            ("user", f"{threads}\n\nAnd what is the weather like?"),
+        ]
+
+
+async def test_nothing_is_told_once_the_other_reply_is_there_and_an_earlier_preamble_stays(world: World) -> None:
+    second = await another_thread(world)
+    async with being_answered(world, second, "Write a poem."):
+        await world.say("One")
+        told = world.asked()[-1]
+    await world.say("Two")
+    assert world.asked() == [told, ("assistant", "ok"), ("user", "Two")]
+
+
+async def test_a_thread_without_a_title_has_its_first_words_and_one_that_begins_those_of_its_question(
+    world: World,
+) -> None:
+    second = await another_thread(world)
+    async with being_answered(world, second, "Write\na poem."):
+        await world.say("How are you?")
+        lines = world.asked()[-1][1].splitlines()
+    assert lines[1:3] == [
+        f"  #1 (this thread): How are you?, step 1, 0 s, {WAITING}",
+        f"  #2: Write a poem., step 1, 0 s, {WAITING}",
+    ]
+
+
+async def test_the_step_and_the_tool_at_work_are_told(tooled: World) -> None:
+    second = await another_thread(tooled, "Echoes")
+    calls(tooled, call("echo", {"text": "a"}))
+    calls(tooled, call("endless", id_="c2"))
+    events = tooled.conversation.answer(second, "Call")
+    for tool in ("echo", "endless"):
+        await tool_starts(events, tool)
+    await tooled.say("Hello")
+    assert "#2: Echoes, step 2, 0 s, currently: using endless" in tooled.asked()[-1][1]
+    await events.aclose()
+
+
+async def test_rounds_of_tools_leave_the_preamble_as_it_was_when_the_turn_opened(tooled: World) -> None:
+    second = await another_thread(tooled, "Poem")
+    async with being_answered(tooled, second, "Write a poem."):
+        calls(tooled, call("echo", {"text": "a"}))
+        await tooled.say("Call")
+    first, then, _ = tooled.model.requests
+    assert then.messages[: len(first.messages)] == first.messages
+    assert "Active threads:" in first.messages[-1].content
+
+
+@pytest.mark.parametrize(
+    ("persona", "run", "told"),
+    [
+        ("chorus", "another-run", "#2: Poem, step 1, 9 s, currently: writing"),
+        ("chorus", "dead", None),
+        ("frodo", "another-run", None),
+    ],
+)
+async def test_threads_of_this_persona_that_any_live_process_answers_are_told(
+    world: World, persona: str, run: str, told: str | None
+) -> None:
+    second = await another_thread(world, "Poem")
+    question = MessageContent(second.thread_id, Role.USER, "Write", world.clock.now() - timedelta(seconds=9))
+    _, reply = await world.store.write(message_rows.open_turn, persona, question, MODEL, run)
+    await world.store.write(message_rows.update_reply, reply._replace(content="Half"))
+    await world.say("Hello")
+    assert (told in world.asked()[-1][1]) if told else (world.asked() == [("user", "Hello")])
+
+
+async def test_a_retry_is_as_old_as_itself_and_counts_its_own_steps(world: World) -> None:
+    second = await another_thread(world, "Poem")
+    await finished(world.conversation, second, "Write a poem.")
+    world.clock.advance(timedelta(minutes=30))
+    go_on = asyncio.Event()
+    world.model.enqueue(TextDelta("Once"), go_on, ReplyEnd("stop"))
+    events = world.conversation.retry(second)
+    await words_come(events)
+    world.clock.advance(timedelta(seconds=7))
+    await world.say("Hello")
+    assert "#2: Poem, step 1, 7 s, " in world.asked()[-1][1]
+    go_on.set()
+    assert [event async for event in events]
+
+
+async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world: World) -> None:
+    at_work = with_jobs(world, running("chorus"))
+    await world.say("Hello")
+    await world.told("/memory add TASK water the fuchsia")
+    await finished(at_work, world.focus.target(), "Is the fuchsia fine?")
+    memory = "From memory:\n#1 TASK: water the fuchsia"
+    assert world.asked()[-1][1] == f"{JOB}\n{memory}\n\nIs the fuchsia fine?"
+    world.clock.advance(timedelta(hours=2))
+    await finished(at_work, world.focus.target(), "And now?")
+    assert world.asked()[-1][1].partition("]")[2] == f"\n{JOB}\n\nAnd now?"
+
+
+async def test_jobs_of_another_persona_are_not_told(world: World) -> None:
+    await finished(with_jobs(world, running("frodo")), world.focus.target(), "Hello")
+    assert world.asked() == [("user", "Hello")]
+
+
+async def test_a_model_that_has_no_room_for_the_lines_is_asked_without_them(
+    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
+) -> None:
+    small = await built(tmp_path, store, clock, model, limit_tokens=1_000)
+    commands = tuple(RunningJob(number, "a b c d e f g h i j k l m n o p", 1, "") for number in range(10))
+    at_work = with_jobs(small, lambda _persona: commands)
+    for words, is_told in ((100, True), (530, False)):
+        await finished(at_work, small.focus.target(), "word " * words)
+        assert (small.asked()[-1][1].startswith("Running jobs:")) is is_told
+
+
+async def test_a_chat_with_one_thread_at_work_is_asked_as_ever_and_looks_once_at_an_empty_index(world: World) -> None:
+    await another_thread(world, "Idle")
+    statements: list[str] = []
+    await world.say("Hello")
+    await world.store.read(lambda connection: connection.set_trace_callback(statements.append))
+    await world.say("Hello again")
+    assert world.asked() == [("user", "Hello"), ("assistant", "ok"), ("user", "Hello again")]
+    assert [text for text in statements if "status = 'streaming'" in text and text.startswith("SELECT")] == [
+        "SELECT id, run FROM messages WHERE status = 'streaming'"
+    ]
+    assert [text for text in statements if "FROM threads" in text] == []
+
+
+async def tool_starts(events: AsyncIterator[TurnEvent], name: str) -> None:
+    """Follow a turn until a tool begins."""
+    while not (isinstance(event := await anext(events), ToolStarted) and event.call.startswith(name)):
+        pass
+
+
+def running(persona: str) -> Callable[[str], Sequence[RunningJob]]:
+    """Return the lookup of jobs of which ``persona`` has one."""
+
+    def jobs(slug: str) -> Sequence[RunningJob]:
+        return [RunningJob(1, "pytest -q", 12, "3 passed")] if slug == persona else []
+
+    return jobs

@@ -1,0 +1,295 @@
+"""Tools that a model calls: their answers come in the next request, and every later request repeats them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from chorus_cli.core.errors import ToolsRefusedError
+from chorus_cli.log.rules.messages import Role, Status, Thought
+from chorus_cli.models.rules.costs import THOUGHT
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, ReplyEnd, TextDelta, ToolStarted
+from chorus_cli.tools.service.toolbox import LONGEST_RESULT, MOST_CALLS
+from chorus_cli.turns.service.calls import MOST_ROUNDS
+from tests.turns.service.tool_talk import (
+    TOOLS,
+    assert_each_request_begins_with_the_one_before,
+    call,
+    calls,
+    end_of,
+    events_of,
+    lines,
+    results,
+    rows,
+)
+from tests.world import Tools, World, built
+
+
+async def test_a_call_is_answered_in_the_next_request_of_the_turn(tooled: World) -> None:
+    calls(tooled, call("echo", {"text": "gold"}), before="Let me see.")
+    tooled.model.say("It is gold.")
+    events = await events_of(tooled, "What is it?")
+    assert (end_of(events).status, end_of(events).error) == (Status.COMPLETE, None)
+    assert lines(events) == ['echo("gold"): 1 times']
+    assert await rows(tooled) == [
+        ("user", "What is it?", None, "complete"),
+        ("assistant", "Let me see.", None, "complete"),
+        ("tool_use", "", "c1", "complete"),
+        ("tool_result", "gold", "c1", "complete"),
+        ("assistant", "It is gold.", None, "complete"),
+    ]
+    assert len({row.turn_id for row in await tooled.log()}) == 1
+    await tooled.say("Thanks")
+    assert_each_request_begins_with_the_one_before(tooled)
+    assert [message.role for message in tooled.model.requests[-1].messages] == [
+        "system", "user", "assistant", "tool", "assistant", "user"
+    ]  # fmt: skip
+
+
+async def test_a_reply_of_a_call_alone_is_no_empty_reply(tooled: World) -> None:
+    calls(tooled, call("echo", {"text": "gold"}))
+    assert end_of(await events_of(tooled, "What is it?")).error is None
+    assert tooled.asked() == [("user", "What is it?"), ("assistant", ""), ("tool", "gold")]
+    await tooled.say("Thanks")
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+async def test_two_calls_of_one_reply_are_answered_one_after_the_other(tooled: World) -> None:
+    calls(tooled, call("echo", {"text": "a"}, ""), call("echo", {"text": "b", "times": "2"}, ""))
+    events = await events_of(tooled, "Both?")
+    assert lines(events) == ['echo("a"): 1 times', 'echo("b", times 2): 2 times']
+    assert [(role, content) for role, content, *_ in (await rows(tooled))[2:6]] == [
+        ("tool_use", ""), ("tool_result", "a"), ("tool_use", ""), ("tool_result", "bb")
+    ]  # fmt: skip
+    assert results(tooled) == ["a", "bb"]
+    assert [role for role, _ in tooled.asked()] == ["user", "assistant", "tool", "tool"]
+    await tooled.say("Thanks")
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+async def test_each_round_tells_how_the_model_thought_with_its_first_call(tooled: World) -> None:
+    both = (call("echo", {"text": "a"}), call("echo", {"text": "b"}, "c2"))
+    tooled.model.enqueue(ReasoningDelta("I must look."), ReplyEnd("tool_calls", {THOUGHT: 20}, both))
+    calls(tooled, call("echo", {"text": "c"}, "c3"))
+    tooled.model.enqueue(ReasoningDelta("Gold!"), TextDelta("It is gold."), ReplyEnd("stop", {THOUGHT: 640}))
+    events = await events_of(tooled, "What is it?")
+    told = [event.thought and event.thought.tokens for event in events if isinstance(event, ToolStarted)]
+    assert told == [20, None, None]
+    assert end_of(events).thought == Thought(0.0, 640)
+
+
+@pytest.mark.parametrize("id_", ["c1", "", "call_0"])
+async def test_ids_are_unique_whatever_the_provider_sends(tooled: World, id_: str) -> None:
+    calls(tooled, call("echo", {"text": "a"}, id_), call("echo", {"text": "b"}, id_))
+    calls(tooled, call("echo", {"text": "c"}, id_))
+    await tooled.say("First")
+    calls(tooled, call("echo", {"text": "d"}, id_))
+    await tooled.say("Second")
+    assert results(tooled) == ["a", "b", "c", "d"]
+    ids = [message.tool_call_id for message in tooled.model.requests[-1].messages if message.role == "tool"]
+    assert len(set(ids)) == 4
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "understood"),
+    [
+        ('{"text": "gold"', "gold"),
+        ("{'text': 'gold',}", "gold"),
+        ('```json\n{"text": "gold"}\n```', "gold"),
+        ('{"text": "gold" "times": 2}', "goldgold"),
+    ],
+)
+async def test_damaged_arguments_are_repaired_and_the_model_is_told(
+    tooled: World, arguments: str, understood: str
+) -> None:
+    calls(tooled, call("echo", arguments))
+    await tooled.say("What is it?")
+    (result,) = results(tooled)
+    note, _, text = result.partition("\n\n")
+    assert note.startswith("(The arguments were not valid JSON; they were understood as {")
+    assert text == understood
+    await tooled.say("Thanks")
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told", "outcome"),
+    [
+        (
+            "echo",
+            "gold, please",
+            "The arguments could not be read: they must be one JSON object",
+            "The arguments could",
+        ),
+        ("echo", '["gold"]', 'for example {"text": "…"}.', "The arguments could"),
+        ("echo", "", "The argument 'text' is missing: Any text.", "The argument 'text' is missing"),
+        ("echo", {"text": ["gold"]}, "The argument 'text' must be a text", "The argument 'text' must"),
+        (
+            "echo",
+            {"text": "a", "times": "often"},
+            "The argument 'times' must be a whole number",
+            "The argument 'times'",
+        ),
+        ("forget_all", {"sure": True}, "There is no tool 'forget_all'. The tools are: search_history", "no such tool"),
+        ("rm -rf /\n", "", "There is no tool 'rm_-rf__'.", "no such tool"),
+        ("", '{"a": 1}', "There is no tool 'unnamed'.", "no such tool"),
+        ("broken", "", "broken failed because of a mistake in Chorus.", "failed"),
+    ],
+    ids=range(9),
+)
+async def test_what_a_tool_cannot_do_is_told_to_the_model(
+    tooled: World, name: str, arguments: object, told: str, outcome: str
+) -> None:
+    calls(tooled, call(name, arguments))
+    tooled.model.say("So be it.")
+    events = await events_of(tooled, "Do it.")
+    assert end_of(events).error is None
+    assert told in results(tooled)[0]
+    assert outcome in lines(events)[0]
+    assert (await rows(tooled))[-1][1] == "So be it."
+    await tooled.say("Thanks")
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+async def test_a_tool_that_raises_is_reported_with_its_traceback(tooled: World, tools: Tools) -> None:
+    calls(tooled, call("broken"))
+    await tooled.say("Do it.")
+    assert [str(bug) for bug in tools.bugs] == ["the wheel came off"]
+
+
+async def test_a_long_result_is_cut_in_the_middle(tooled: World) -> None:
+    calls(tooled, call("echo", {"text": "ab", "times": LONGEST_RESULT}))
+    await tooled.say("Much?")
+    (result,) = results(tooled)
+    assert len(result) < LONGEST_RESULT + 100
+    assert "[… 20,000 characters left out here …]" in result
+
+
+async def test_an_endless_loop_of_calls_is_ended_with_an_answer(tooled: World) -> None:
+    for _ in range(MOST_ROUNDS + 1):
+        calls(tooled, call("echo", {"text": "again"}))
+    tooled.model.say("Enough.")
+    events = await events_of(tooled, "Loop!")
+    assert end_of(events).error is None
+    assert [request.may_call for request in tooled.model.requests] == [True] * (MOST_ROUNDS + 1) + [False]
+    assert results(tooled)[:-1] == ["again"] * MOST_ROUNDS
+    assert results(tooled)[-1].startswith("This was not carried out: tools may be used 10 times for one message.")
+    assert lines(events)[-1] == 'echo("again"): not carried out, 10 rounds are the most'
+    assert len({request.tools for request in tooled.model.requests}) == 1
+    await tooled.say("Thanks")
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_are_one_row(tooled: World) -> None:
+    calls(tooled, *(call("echo", {"text": f"{number}"}, f"c{number}") for number in range(1_000)))
+    events = await events_of(tooled, "All!")
+    *others, last = results(tooled)
+    assert others == [str(number) for number in range(MOST_CALLS - 1)]
+    assert last == (
+        "15\n\n(984 more calls of this reply were not carried out: 16 are the most. "
+        "Make them again if they still matter.)"
+    )
+    assert lines(events)[-1] == "984 more calls: not carried out, 16 are the most"
+    stored = await tooled.log()
+    assert [len(json.loads(row.tool_calls)) for row in stored if row.tool_calls] == [1] * MOST_CALLS + [984]
+    await tooled.say("Thanks")
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+@pytest.mark.parametrize(("words", "status"), [("", Status.FAILED), ("Hm.", Status.TRUNCATED)])
+async def test_a_model_that_calls_even_then_is_stopped_with_a_sentence(
+    tooled: World, words: str, status: Status
+) -> None:
+    for _ in range(MOST_ROUNDS + 2):
+        calls(tooled, call("echo", {"text": "again"}), before=words)
+    done = end_of(await events_of(tooled, "Loop!"))
+    assert done.status is status
+    assert str(done.error).startswith("The model went on calling tools instead of answering.")
+    await tooled.say("Thanks")
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+@pytest.mark.parametrize("reason", [None, "length", "content_filter"])
+async def test_calls_of_a_reply_that_was_cut_are_not_carried_out(tooled: World, reason: str | None) -> None:
+    calls(tooled, call("echo", '{"text": "go'), before="Let me", reason=reason)
+    done = end_of(await events_of(tooled, "What is it?"))
+    assert done.status is Status.TRUNCATED
+    assert [role for role, *_ in await rows(tooled)] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "tool_use"])
+async def test_every_normal_end_lets_the_calls_be_carried_out(tooled: World, reason: str) -> None:
+    calls(tooled, call("echo", {"text": "gold"}), reason=reason)
+    assert lines(await events_of(tooled, "What is it?")) == ['echo("gold"): 1 times']
+
+
+async def test_a_model_that_refuses_tools_is_asked_without_them_and_that_is_said_once(tooled: World) -> None:
+    refusal = ToolsRefusedError("Rejected.", status_code=400)
+    tooled.model.enqueue(refusal)
+    tooled.model.say("Hello!")
+    events = await events_of(tooled, "Hi")
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert notices == ["openai/test takes no tools, so it is asked without them from now on."]
+    assert end_of(events).error is None
+    assert [bool(request.tools) for request in tooled.model.requests] == [True, False]
+    assert tooled.model.requests[0].messages == tooled.model.requests[1].messages
+    assert await tooled.notices("And again") == []
+    assert tooled.model.requests[-1].tools == ()
+
+
+async def test_a_refusal_outlives_the_run_but_not_for_ever(tooled: World, tools: Tools) -> None:
+    tooled.model.enqueue(ToolsRefusedError("Rejected."))
+    await tooled.say("Hi")
+    for days, offered in [(0, False), (29, False), (2, True)]:
+        tooled.clock.advance(timedelta(days=days))
+        again = await built(tooled.folder, tooled.store, tooled.clock, tooled.model, 10_000, tools)
+        await again.say("Hi")
+        assert bool(again.model.requests[-1].tools) == offered
+
+
+async def test_the_user_can_keep_the_tools_from_a_model(tooled: World) -> None:
+    await tooled.say("Hi")
+    tooled.configure('{"tools": false}')
+    await tooled.say("Hi")
+    assert [len(request.tools) for request in tooled.model.requests] == [len(TOOLS), 0]
+
+
+@pytest.mark.parametrize(("limit", "offered"), [(1_000, 0), (9_000, len(TOOLS))])
+async def test_declarations_that_would_fill_a_small_model_are_not_offered(
+    tooled: World, limit: int, offered: int
+) -> None:
+    tooled.configure(f'{{"context_token_limit": {limit}}}')
+    await tooled.say("Hi")
+    assert len(tooled.model.requests[-1].tools) == offered
+
+
+async def test_a_model_that_calls_what_it_was_not_offered_gets_no_answer(tooled: World) -> None:
+    tooled.configure('{"tools": false}')
+    calls(tooled, call("echo", {"text": "gold"}), before="Hm.")
+    done = end_of(await events_of(tooled, "What is it?"))
+    assert done.status is Status.TRUNCATED
+    assert [role for role, *_ in await rows(tooled)] == ["user", "assistant"]
+
+
+async def test_tokens_of_calls_results_and_declarations_are_counted(tooled: World) -> None:
+    before = (await tooled.context.planned(tooled.focus.target(), tooled.clock.now())).tokens
+    calls(tooled, call("echo", {"text": "one two three"}))
+    await tooled.say("What is it?")
+    used, result = [row for row in await tooled.log() if row.role in {Role.TOOL_USE, Role.TOOL_RESULT}]
+    assert result.token_count == 3
+    assert used.token_count == len((used.tool_calls or "").split())
+    assert json.loads(used.tool_calls or "")[0]["function"]["name"] == "echo"
+    plan = await tooled.context.planned(tooled.focus.target(), tooled.clock.now())
+    assert plan.snapshot.frame.offer.tokens > 50
+    assert before > plan.snapshot.frame.offer.tokens
+    assert "tools" in await tooled.told("/context")
+
+
+async def test_the_usage_of_every_round_is_kept_and_learned_from(tooled: World) -> None:
+    tooled.model.enqueue(ReplyEnd("tool_calls", {"prompt_tokens": 900}, (call("echo", {"text": "a"}),)))
+    tooled.model.enqueue(TextDelta("Done."), ReplyEnd("stop", {"prompt_tokens": 950}))
+    await tooled.say("What is it?")
+    assert [row.usage.get("prompt_tokens") for row in await tooled.log() if row.role is Role.ASSISTANT] == [900, 950]

@@ -1,0 +1,312 @@
+"""A whole Chorus but for the outside world: real files and a real database, a scripted model and a clock to set."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.command_composition import Desk, compose
+from chorus_cli.composition import Machine, Opened, Providers, compose_turns
+from chorus_cli.context.service.focus import Focus
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.framework.command_line import resolve
+from chorus_cli.framework.replies import Question, Reply, plain
+from chorus_cli.log.rows import message_rows, thread_rows
+from chorus_cli.machine.notifier import Notifier
+from chorus_cli.machine.paths import Paths
+from chorus_cli.models.rules.budget import Limit
+from chorus_cli.models.rules.choice import Naming
+from chorus_cli.models.rules.events import Notice, TextDelta, TurnDone
+from chorus_cli.personas.service.models import KnownModels, Models
+from chorus_cli.run_storage import on_disk
+from tests.attached_files import png
+from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.context.service.journal import Journal
+    from chorus_cli.context.service.window import ContextWindow
+    from chorus_cli.log.rules.messages import Message, Status
+    from chorus_cli.machine.ports import TokenCounter
+    from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.service.personas import Personas
+    from chorus_cli.personas.service.roster import Roster
+    from chorus_cli.personas.service.settings import PersonaSettings
+    from chorus_cli.recall.service.search import Search
+    from chorus_cli.services import Services
+    from chorus_cli.sessions.service.sessions import Sessions
+    from chorus_cli.storage.store import Store
+    from chorus_cli.threads.service.threads import Threads
+    from chorus_cli.tools.service.built_in import BuiltIn
+    from chorus_cli.turns.service.conversation import Conversation
+
+MODEL = "openai/test"
+KNOWN_MODELS = KnownModels(
+    lambda: frozenset({"gpt-5.4-mini", "openai/gpt-5.4-mini", "anthropic/claude-sonnet-5"}),
+    lambda: frozenset({"openai", "anthropic", "ollama_chat"}),
+    lambda: ("ollama_chat/llama3.2:latest",),
+    lambda: frozenset({"openai/gpt-5.4-mini", "anthropic/claude-sonnet-5"}),
+)
+
+
+@dataclass
+class World:
+    """The services, and short ways to use them. ``kept`` holds what the machine was given."""
+
+    folder: Path
+    store: Store
+    clock: FakeClock
+    model: ScriptedModel
+    editor: ScriptedEditor
+    services: Services
+    kept: Kept
+    shell: ScriptedShell
+
+    @property
+    def rescued(self) -> list[Mapping[str, str]]:
+        """The records of texts that could not be stored."""
+        return self.kept.rescued
+
+    @property
+    def copied(self) -> list[str]:
+        """The texts that the clipboard was given."""
+        return self.kept.copied
+
+    async def say(self, text: str) -> TurnDone:
+        """Send a message and wait for the end of the turn."""
+        *_, done = [event async for event in self.conversation.answer(self.focus.target(), text)]
+        assert isinstance(done, TurnDone)
+        return done
+
+    async def notices(self, text: str) -> list[str]:
+        """Send a message and return what was said beside the reply."""
+        events = [event async for event in self.conversation.answer(self.focus.target(), text)]
+        return [event.text for event in events if isinstance(event, Notice)]
+
+    async def seen(self) -> list[str]:
+        """Return the contents that are in context now."""
+        return [message.content for message in (await self.view()).messages]
+
+    async def view(self) -> View:
+        """Return the view of the thread in focus now."""
+        return (await self.context.snapshot(self.focus.target(), self.clock.now())).view
+
+    async def log(self) -> list[Message]:
+        """Return all messages of the persona."""
+        return await self.store.read(message_rows.history, self.focus.target().persona.slug, None, None, 0)
+
+    async def log_row_with_content(self, position: int, content: str = "") -> Message:
+        """Wait until a row of the log has a content, or any, as a checkpoint beside the stream will give it."""
+        for _ in range(5000):
+            row = (await self.log())[position]
+            if row.content and content in ("", row.content):
+                return row
+            await asyncio.sleep(0.001)
+        raise AssertionError("the row never had it")
+
+    async def log_row_with_status(self, position: int, status: Status) -> None:
+        """Wait until the log has a row at ``position`` with that status."""
+        for _ in range(5000):
+            rows = await self.log()
+            if len(rows) > position and rows[position].status is status:
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("no such row came")
+
+    def asked(self, number: int = -1) -> list[tuple[str, str]]:
+        """Return the messages of a request but for the system message."""
+        return [(message.role, message.content) for message in self.model.requests[number].messages[1:]]
+
+    @property
+    def focus(self) -> Focus:
+        return self.services.focus
+
+    @property
+    def threads(self) -> Threads:
+        return self.services.threads
+
+    @property
+    def personas(self) -> Personas:
+        return self.services.personas.files
+
+    @property
+    def settings(self) -> PersonaSettings:
+        return self.services.personas.settings
+
+    @property
+    def roster(self) -> Roster:
+        return self.services.personas.roster
+
+    @property
+    def models(self) -> Models:
+        return self.services.personas.models
+
+    @property
+    def context(self) -> Context:
+        return self.services.context.planner
+
+    @property
+    def window(self) -> ContextWindow:
+        return self.services.context.window
+
+    @property
+    def journal(self) -> Journal:
+        return self.services.log.journal
+
+    @property
+    def search(self) -> Search:
+        return self.services.log.search
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.services.conversation
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.services.sessions
+
+    async def carry_out(self, line: str) -> Reply:
+        """Carry out a command as it is typed, and return what it answers."""
+        answer = await resolve(self.services.registry, line, self.clock.now()).run(self.services)
+        assert isinstance(answer, Reply)
+        return answer
+
+    async def asked_back(self, line: str) -> Question:
+        """Carry out a command that answers with a question."""
+        answer = await self.carry_out(line)
+        assert isinstance(answer, Question)
+        return answer
+
+    async def told(self, line: str) -> str:
+        """Carry out a command as it is typed, and return what the user reads: its answer or its refusal."""
+        try:
+            return plain(await self.carry_out(line))
+        except ChorusError as error:
+            return str(error)
+
+    def configure(self, text: str, slug: str = "chorus") -> None:
+        """Write a persona's settings."""
+        self.personas.settings_path(slug).write_text(text, encoding="utf-8")
+
+    def settings_text(self, slug: str = "chorus") -> str:
+        """Read a persona's settings."""
+        return self.personas.settings_path(slug).read_text(encoding="utf-8")
+
+
+def unexpected(bug: Exception) -> str:
+    """Fail where a bug would be reported."""
+    raise AssertionError from bug
+
+
+async def another_thread(world: World, title: str = "") -> Target:
+    """Open another thread and return it as a target; the focus stays."""
+    target = world.focus.target()
+    # Another persona's thread comes first, so that ids and numbers differ.
+    await world.store.write(thread_rows.new, "frodo", "", world.clock.now())
+    opened = await world.store.write(thread_rows.new, target.persona.slug, title, world.clock.now())
+    return replace(target, thread_id=opened.id, thread_number=opened.number)
+
+
+async def words_come(events: AsyncIterator[TurnEvent]) -> None:
+    """Follow a turn until the next words of the model have come."""
+    while not isinstance(await anext(events), TextDelta):
+        pass
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The tools that are offered, the bugs that they had, and the counter of all tokens."""
+
+    offered: Sequence[BuiltIn] = ()
+    bugs: list[Exception] = field(default_factory=list)
+    counter: TokenCounter = field(default_factory=WordCounter)
+
+    def report_bug(self, bug: Exception) -> str:
+        """Keep a bug of a tool; anywhere else there must be none."""
+        if not self.offered:
+            return unexpected(bug)
+        self.bugs.append(bug)
+        return ""
+
+
+@dataclass
+class Kept:
+    """Records and texts that the machine was given; it takes no records while ``is_full``."""
+
+    folder: Path
+    rescued: list[Mapping[str, str]] = field(default_factory=list)
+    copied: list[str] = field(default_factory=list)
+    is_full: bool = False
+    pictures: list[bytes] = field(default_factory=lambda: [png()])
+
+    def rescue(self, record: Mapping[str, str]) -> Path | None:
+        """Keep a record."""
+        if self.is_full:
+            return None
+        self.rescued.append(record)
+        return self.folder / "rescue.jsonl"
+
+    def picture(self) -> bytes:
+        """Return the picture that was copied last."""
+        return self.pictures[-1]
+
+    def copy(self, text: str) -> str:
+        """Keep a text."""
+        self.copied.append(text)
+        return "by a test"
+
+
+async def built(
+    folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int, tools: Tools | None = None
+) -> World:
+    """Build a world in ``folder``, with the one persona ``chorus`` if there is none."""
+    tools = tools or Tools()
+    providers = scripted_providers(model, limit_tokens, tools)
+    return replace(await built_on(folder, store, clock, providers, tools.report_bug), model=model)
+
+
+async def built_on(
+    folder: Path,
+    store: Store,
+    clock: FakeClock,
+    providers: Providers,
+    report_bug: Callable[[Exception], str],
+    model: str | None = MODEL,
+) -> World:
+    """Build a world that asks any providers: for ``model``, or for that of the settings."""
+    paths = Paths(folder, folder, folder)
+    (paths.personas / "chorus").mkdir(parents=True, exist_ok=True)
+    paths.run.mkdir(parents=True, exist_ok=True)
+    keeping = replace(on_disk(paths, "this-run"), store=store, is_alive=lambda run: run != "dead")
+    focus = Focus(keeping.personas, store, clock, Naming(model, {}, lambda: None), keeping.open_threads)
+    kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
+    turns = compose_turns(
+        Opened(paths, keeping, focus, Notifier()),
+        Machine(clock, kept.rescue, report_bug, shell),
+        providers,
+        folds_in_background=False,
+    )
+    services = compose(turns, Desk(editor, kept.copy, kept.picture))
+    await focus.open(None)
+    return World(folder, store, clock, ScriptedModel(), editor, services, kept, shell)
+
+
+def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) -> Providers:
+    """Return providers whose every model is the scripted one."""
+    return Providers(
+        model,
+        tools.counter,
+        lambda _model: Limit(limit_tokens, "a test", is_assumed=model.has_assumed_limit, relative=model.relative),
+        lambda _model: 0.001,
+        Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
+        lambda _model: bool(tools.offered),
+        tools.offered,
+        lambda _model: model.accepted,
+        lambda _model: model.echo,
+    )
