@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.service.focus import Focus
 from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
-from chorus_cli.core.time.window import cutoff
+from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, cutoff
 from chorus_cli.log.rows import intents
 from chorus_cli.log.rows import interrupted_replies as orphans
 from chorus_cli.machine.bug_report import report_bug
@@ -25,7 +25,6 @@ from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.machine.permissions import made_private
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.run_storage import Keeping, forgotten, is_restoring, kept, only_read
-from chorus_cli.settings.rules.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error

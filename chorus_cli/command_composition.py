@@ -41,6 +41,7 @@ from chorus_cli.services import (
     UpkeepServices,
 )
 from chorus_cli.sessions.commands import saved_line
+from chorus_cli.sessions.rows.earlier_personas import leave_behind
 from chorus_cli.sessions.service.idle import IdleServices, IdleTimer, NoIdleTimer
 from chorus_cli.sessions.service.saving import SessionSaving
 from chorus_cli.sessions.service.sessions import Sessions
@@ -151,7 +152,9 @@ def _install(personas: Path) -> None:
 
 def _roster(turns: Turns) -> Roster:
     opened = turns.opened
-    return Roster(opened.keeping.store, turns.machine.clock, opened.keeping.personas, opened.paths.deleted_personas)
+    return Roster(
+        opened.keeping.store, turns.machine.clock, opened.keeping.personas, opened.paths.deleted_personas, leave_behind
+    )
 
 
 def purged_home(paths: Paths, is_alive: Callable[[str], bool]) -> PurgedHome:

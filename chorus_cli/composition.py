@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.service.attachments import Attachments
+from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
 from chorus_cli.jobs.service.jobs import Jobs
 from chorus_cli.log.rules.attachments import ALL_SENT
@@ -25,9 +26,9 @@ from chorus_cli.models.providers import ollama
 from chorus_cli.models.providers.attached import accepted_kinds, not_stored
 from chorus_cli.models.providers.limits import ModelLimits
 from chorus_cli.models.providers.model_map import ModelMap
-from chorus_cli.models.providers.router import ElizaClient, ModelRouter
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.providers.tool_calling import takes_tools
+from chorus_cli.models.router import ElizaClient, ModelRouter
 from chorus_cli.models.rules.thoughts import NO_ECHO, Echo
 from chorus_cli.models.service.costs import Costs
 from chorus_cli.models.wire.client import WireClient
@@ -53,9 +54,10 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.machine.ports import Clock, ModelClient, Shell, TokenCounter
+    from chorus_cli.machine.ports import Clock, Shell, TokenCounter
     from chorus_cli.models.providers.attached import Load
     from chorus_cli.models.rules.budget import Limit
+    from chorus_cli.models.rules.client import ModelClient
     from chorus_cli.models.rules.costs import Prices
     from chorus_cli.run_storage import Keeping
 
@@ -152,7 +154,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
         files.doubt,
     )
     router = ModelRouter(
-        ElizaClient(clock),
+        ElizaClient(clock, spoken),
         LocalClient(environment, known, files, load),
         WireClient(environment, known, load=load),
         LiteLLMClient(environment, known, load=load),

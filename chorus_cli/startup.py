@@ -9,6 +9,7 @@ from chorus_cli.composition import places_of
 from chorus_cli.core.errors import BackupError, ChorusError
 from chorus_cli.personas.rows import persona_rows, window_changes
 from chorus_cli.sessions import files as session_files
+from chorus_cli.sessions.rows.earlier_personas import leave_behind
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.storage import drafts, file_lock
@@ -58,7 +59,10 @@ def finish_restore(paths: Paths) -> None:
 
 def settle_intents(connection: Connection, paths: Paths) -> list[str]:
     """Settle the changes of files that killed processes have left, and return a sentence about each."""
-    return [*persona_rows.settle(connection, paths.personas), *window_changes.settle(connection, paths.personas)]
+    return [
+        *persona_rows.settle(connection, paths.personas, leave_behind),
+        *window_changes.settle(connection, paths.personas),
+    ]
 
 
 async def finish_purge(services: Services) -> list[str]:

@@ -5,26 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
     from datetime import datetime
     from pathlib import Path
     from signal import Signals
 
     from chorus_cli.machine.states import Leftover
-    from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import ModelRequest
-
-
-class ModelClient(Protocol):
-    """A source of replies: a provider over the wire or through litellm, the embedded ELIZA, a script in tests."""
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it comes, and ``ReplyEnd`` last, unless the stream was cut.
-
-        Raises:
-            ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
-        """
-        ...
 
 
 class Clock(Protocol):

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.storage import migrations, read_only
@@ -58,7 +58,7 @@ class Connection(sqlite3.Connection):
     """
 
     compensations: ExitStack
-    finished_rows: FinishedRows
+    finished_rows: FinishedRows[Any]
     has_begun = False
     witness: Witness | None = None
 

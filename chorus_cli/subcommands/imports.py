@@ -16,6 +16,7 @@ from chorus_cli.imports.service.imports import Imports, Wanted
 from chorus_cli.imports.service.report import ImportReport
 from chorus_cli.personas.service.roster import Roster
 from chorus_cli.recall.service.search import Search
+from chorus_cli.sessions.rows.earlier_personas import leave_behind
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -37,7 +38,7 @@ async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str
         taken, paths = await cards.take_in_all(map(Path, chosen.files), is_dry=chosen.dry_run)
         report = ImportReport(is_dry=chosen.dry_run)
         if paths:
-            roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas)
+            roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
             imports = Imports(app.store, app.clock, roster, app.paths.attachments)
             persona = app.personas.find(given.persona) if given.persona else None
             wanted = Wanted(paths, app.focus.slug, persona, zone, [each.slug for each in taken])
@@ -58,7 +59,7 @@ async def export_files(chosen: argparse.Namespace, environment: Mapping[str, str
     """Write every conversation to a file of its own."""
     given = options(chosen, environment)
     async with opened(given._replace(persona=None), environment) as app:
-        roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas)
+        roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
         slug = (await roster.logged(given.persona, app.focus.slug))[0] if given.persona else None
         exports = Exports(app.store, app.clock, app.paths.attachments)
         folder = Path(chosen.all)

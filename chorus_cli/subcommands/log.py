@@ -28,6 +28,7 @@ from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.service.roster import Roster
 from chorus_cli.recall.service.search import Search
+from chorus_cli.sessions.rows.earlier_personas import leave_behind
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, NOTHING_FOUND
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -102,7 +103,7 @@ async def cost(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
 
 
 def _roster(app: App) -> Roster:
-    return Roster(app.store, app.clock, app.personas, app.paths.deleted_personas)
+    return Roster(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
 
 
 def _since(chosen: argparse.Namespace, now: datetime) -> datetime | None:

@@ -17,6 +17,7 @@ from chorus_cli.machine.clock import SystemClock
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.personas.service.roster import Roster
 from chorus_cli.recall.service.search import Search
+from chorus_cli.sessions.rows.earlier_personas import leave_behind
 from chorus_cli.startup import finish_restore, settle_intents
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.store import Store
@@ -162,7 +163,7 @@ async def _finish_purge(home: Paths) -> bool:
     told: list[str] = []
     await store.open()
     try:
-        roster = Roster(store, clock, Personas(home.personas, home.config_file), home.deleted_personas)
+        roster = Roster(store, clock, Personas(home.personas, home.config_file), home.deleted_personas, leave_behind)
         purged = purged_home(home, lambda run: file_lock.may_be_locked(home.run / run))
         await Purging(store, clock, Search(store, clock), roster, places, purged).finish(told.append)
         is_over = not await store.read(carrying_out.is_pending)

@@ -11,12 +11,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
-from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.errors import AttachmentError, PurgeError
 from chorus_cli.log.rules.attachments import is_sha256
 from chorus_cli.storage.bounded_files import read_within
-from chorus_cli.storage.durable_files import make_folder, write_atomically
+from chorus_cli.storage.durable_files import make_folder, sync_folder, write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 _PREFIX_LENGTH = 2
@@ -111,6 +112,22 @@ def read(folder: Path, digest: str) -> bytes:
     if sha256(data).hexdigest() != digest:
         raise AttachmentError(f"{path} is damaged: its bytes have changed since it was stored.")
     return data
+
+
+def delete(folder: Path, digests: Iterable[str]) -> None:
+    """Delete attachments that are there.
+
+    Raises:
+        PurgeError: one cannot be deleted.
+    """
+    for digest in digests:
+        path = path_of(folder, digest)
+        try:
+            if path.exists():
+                path.unlink()
+                sync_folder(path.parent)
+        except OSError as error:
+            raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
 
 
 def path_of(folder: Path, digest: str) -> Path:

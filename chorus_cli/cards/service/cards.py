@@ -25,6 +25,7 @@ from chorus_cli.personas.files import DOCUMENTS_FOLDER
 from chorus_cli.personas.rows import persona_rows
 from chorus_cli.personas.rows.persona_rows import NewPersona
 from chorus_cli.personas.rules.names import slug_of
+from chorus_cli.sessions.rows.earlier_personas import leave_behind
 from chorus_cli.storage import export_files
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def _store(connection: Connection, personas: Path, new: NewPersona, addition: Ad
             item_changes.add(connection, addition)
 
     boundary = NewOperation(new.slug, Clear(begins=True), addition.now)
-    persona_rows.create(connection, personas, new, boundary, fill)
+    persona_rows.create(connection, personas, new, boundary, leave_behind, fill)
 
 
 def _greet(connection: Connection, slug: str, thread_id: int, said: str, now: datetime) -> None:

@@ -16,10 +16,11 @@ from chorus_cli.context.commands.context_chart import (
 )
 from chorus_cli.context.service.report import context_report, request_report
 from chorus_cli.core.time import timespan
+from chorus_cli.core.time.timespan import Span, WindowChoice, format_span
 from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Drawing, Report, Table, Text
-from chorus_cli.log.rules.wording import confirmation, reach, reset_confirmation, rounding
+from chorus_cli.log.rules.wording import reach
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("context", "The part of the conversation that the model sees.")
@@ -109,12 +110,12 @@ async def set_window(services: Services, time: Annotated[AskedTime | None, WINDO
         return await reset(services)
     if time.preview:
         choice = timespan.window_hours(time.span)
-        return await previewed(services, choice, rounding(time.span, choice))
+        return await previewed(services, choice, _rounding(time.span, choice))
     assumed = "A number without a unit means hours.\n" if time.span.bare_number else ""
     state = await services.context.window.set(time.span)
-    told = rounding(time.span, timespan.window_hours(time.span))
+    told = _rounding(time.span, timespan.window_hours(time.span))
     rounded = f"{told}\n" if told else ""
-    return Text(f"{assumed}{rounded}{confirmation(state)}")
+    return Text(f"{assumed}{rounded}{state.confirmation()}")
 
 
 @GROUP.command("add")
@@ -145,11 +146,18 @@ async def reset(services: Services) -> Text:
         /context reset
     """
     state = await services.context.window.reset()
-    return Text(reset_confirmation(state))
+    return Text(state.reset_confirmation())
 
 
 async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
     if not time.preview:
-        return Text(confirmation(await services.context.window.shift(time.span, sign)))
+        return Text((await services.context.window.shift(time.span, sign)).confirmation())
     hours = services.focus.target().persona.settings.context_hours
     return await previewed(services, timespan.shifted(hours, time.span, sign))
+
+
+def _rounding(span: Span, choice: WindowChoice) -> str:
+    """Say that a length of time is rounded to hours; ``""`` for a moment, or if a warning says more."""
+    if choice.warning or span.is_moment or span.seconds == choice.hours * 3600:
+        return ""
+    return f"{format_span(span.seconds)} is rounded to whole hours."

@@ -16,11 +16,11 @@ from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.memory.rows import item_rows
+from chorus_cli.memory.rules.prompt import sent_items
 from chorus_cli.models.rules import calibration
 from chorus_cli.models.rules.budget import budget
 from chorus_cli.models.rules.calibration import Calibration
 from chorus_cli.models.rules.thoughts import Span
-from chorus_cli.personas.rules.macros import sent_items
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 

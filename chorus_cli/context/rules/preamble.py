@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.core.time.timeline import duration, gap
+from chorus_cli.jobs.rules.wording import ENDED_HEADING
+from chorus_cli.memory.rules.prompt import RECALLED_HEADING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 NOTICEABLE_GAP = timedelta(hours=1)
 THREADS_HEADING, JOBS_HEADING = "Active threads:", "Running jobs:"
+_HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{ENDED_HEADING}|{RECALLED_HEADING})"
+_PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\n(?:#|  )[^\n]*+)*)*\n\n")
 MOST_LISTED = 10
 """The most threads, and the most jobs, that a preamble names."""
 
@@ -122,3 +126,8 @@ def _one_line(text: str, longest: int) -> str:
     """Return the beginning of a text in one line without control characters."""
     # Only the beginning is needed, and a message may be large.
     return shortened(safe_text(text[: 10 * longest]), longest)
+
+
+def spoken(content: str) -> str:
+    """Return a user's message without its preamble."""
+    return _PREAMBLE.sub("", content, count=1)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from chorus_cli.context.rows.window_counts import window_fill
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import age
-from chorus_cli.core.time.window import cutoff, window_reaching
+from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, cutoff, window_reaching
 from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.settings.rules.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.storage.drafts import KEPT
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from chorus_cli.log.rows import message_times as spoken
 from chorus_cli.log.rules.attachments import as_json
 from chorus_cli.log.rules.messages import is_written
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.prompt import tokens_in_request
+from chorus_cli.memory.rules.prompt import sent_items, tokens_in_request
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
-from chorus_cli.personas.rules.macros import sent_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.context.rows import window_counts
 from chorus_cli.core.time import timespan
-from chorus_cli.core.time.window import cutoff
+from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, cutoff
 from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules.wording import reach
 from chorus_cli.models.rules.budget import tokens_of
-from chorus_cli.settings.rules.table import MAXIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
 
 
+_NO_FURTHER = "No window reaches further back; /context edit brings in older messages that you choose."
 _HELD_ALREADY = "The default held already; nothing was changed."
 
 
@@ -42,6 +43,17 @@ class WindowState:
     warning: str | None = None
     boundary: Operation | None = None
     is_out_of_reach: bool = False
+
+    def confirmation(self) -> str:
+        """Confirm a new window, with a warning if it was clamped, and the way to messages that no window reaches."""
+        change = f"Context window set to {self.hours}h"
+        older = _NO_FURTHER if self.is_out_of_reach else ""
+        return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), older]))
+
+    def reset_confirmation(self) -> str:
+        """Confirm that the default holds again, with a warning if it did before."""
+        change = f"Context window reset to default ({self.hours}h)"
+        return "\n".join(filter(None, [change, self.warning, reach(self.since, self.boundary)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from chorus_cli.core import limits
 from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS, SURROGATES
 from chorus_cli.core.text.surrogates import cleaned_input
-from chorus_cli.log.rules.messages import Thought
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,8 +29,6 @@ LONGEST_TEXT = limits.IMPORTED_MESSAGE.most
 _NOTHING: Record = MappingProxyType({})
 _LONGEST_TITLE = 200
 _LARGEST_NUMBER = 2**63
-_LONGEST_SECONDS = 1e9
-"""Thirty years: no duration of a thought, but one that can be written in words."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_FROM = 1e11
@@ -87,16 +84,6 @@ def identifier(value: object) -> str:
 def whole_number(value: object) -> int:
     """Return a number of JSON that is whole and not negative, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def thought(seconds: object, tokens: object) -> Thought | None:
-    """Return how long a model thought and in how many tokens; ``None`` if neither is known."""
-    time, count = None, None
-    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= _LONGEST_SECONDS:
-        time = float(seconds)
-    if isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens < _LARGEST_NUMBER:
-        count = tokens
-    return None if time is count is None else Thought(time, count)
 
 
 def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.settings.rules.table import MAXIMUM_CONTEXT_HOURS
-
 if TYPE_CHECKING:
     from datetime import datetime
+
+MINIMUM_CONTEXT_HOURS = 1
+MAXIMUM_CONTEXT_HOURS = 168
 
 _HOURS_PER_DAY = 24
 _SHORT_WINDOW_HOURS = 12

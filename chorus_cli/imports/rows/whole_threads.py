@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_columns import counted_moment
 from chorus_cli.log.rules.acts import Retry
@@ -196,7 +196,7 @@ def _message(row: Message, thoughts: _Thoughts, keys: dict[int, _Key], parent: i
         tool_call_id=row.tool_call_id,
         reasoning=thoughts.text,
         thought_parts=thoughts.parts,
-        thought=values.thought(thoughts.seconds, thoughts.tokens),
+        thought=thought_of(thoughts.seconds, thoughts.tokens),
         files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
     )
 

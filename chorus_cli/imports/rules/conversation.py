@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.log.rules.messages import Thought
+
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.log.rules.messages import Role, Status, Thought
+    from chorus_cli.log.rules.messages import Role, Status
+
+_LONGEST_THOUGHT_SECONDS = 1e9
 
 NO_TIME = "A conversation begins without times: they are guessed from its own, its other messages or this import."
 
@@ -92,3 +96,13 @@ class Skipped(NamedTuple):
     """A conversation, a file or a line that was left out, and the reason, in a few words that can be counted."""
 
     reason: str
+
+
+def thought_of(seconds: object, tokens: object) -> Thought | None:
+    """Return how long a model thought and in how many tokens; ``None`` if neither is known."""
+    time, count = None, None
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= _LONGEST_THOUGHT_SECONDS:
+        time = float(seconds)
+    if isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens < 2**63:
+        count = tokens
+    return None if time is count is None else Thought(time, count)

@@ -10,6 +10,8 @@ from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.attachments.files import attachments as attachment_files
+from chorus_cli.attachments.rows import named_attachments
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.imports.files import reading
@@ -21,8 +23,6 @@ from chorus_cli.imports.rules.conversation import dated
 from chorus_cli.imports.service.report import ImportReport
 from chorus_cli.machine.cancellation import run_to_completion
 from chorus_cli.personas.rules.names import slug_of
-from chorus_cli.stores.purge.attached import named_attachments
-from chorus_cli.stores.purge.files import delete_attachments
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -140,7 +140,7 @@ class Imports:
         """Delete files of messages that were not stored, as purged ones are; a known message may name its lost file."""
         if written:
             unnamed = written - await self.store.read(named_attachments)
-            await asyncio.to_thread(delete_attachments, self.attachments, unnamed)
+            await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
 
     def _namesake(self, card_personas: Sequence[str], character: str) -> str | None:
         """Return the slug of the persona of a character's name, ``None`` if there is none."""

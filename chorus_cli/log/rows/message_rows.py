@@ -149,8 +149,21 @@ def rows_since(
         "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
         (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
-    finished = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
-    return finished.read(connection, [id_ for (id_,) in cursor], lambda ids: rows(connection, ids))
+    finished: FinishedRows[Message] = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
+    ids = [id_ for (id_,) in cursor]
+    return finished.read(connection, ids, lambda missing: by_id(connection, missing), finished_characters)
+
+
+def by_id(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Message]:
+    """Return the messages of ``ids`` that are there, by their ids."""
+    return {message.id: message for message in rows(connection, ids)}
+
+
+def finished_characters(message: Message) -> int | None:
+    """Return the size of a message that is complete and counted, so that nothing changes it any more."""
+    if message.status is not Status.COMPLETE or message.token_count is None:
+        return None
+    return len(message.content) + len(message.preamble) + len(message.tool_calls or "")
 
 
 def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.time.timespan import format_span
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.marks import marker
 from chorus_cli.log.rules.messages import Role, words_of
@@ -15,14 +14,9 @@ from chorus_cli.log.rules.operations import Operation
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.context.service.window import WindowState
-    from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.log.rules.marks import LogMarks
     from chorus_cli.log.rules.messages import Message, Thought
     from chorus_cli.log.rules.operations import Numbers
-    from chorus_cli.services import Services
-
-_NO_FURTHER = "No window reaches further back; /context edit brings in older messages that you choose."
 
 
 def local(moment: datetime) -> str:
@@ -94,26 +88,6 @@ def start(boundary: Operation) -> str:
     return f"{boundary.act.start} {local(boundary.created_at)}"
 
 
-def confirmation(state: WindowState) -> str:
-    """Confirm a new window, with a warning if it was clamped, and the way to messages that no window reaches."""
-    change = f"Context window set to {state.hours}h"
-    older = _NO_FURTHER if state.is_out_of_reach else ""
-    return "\n".join(filter(None, [state.warning, change, reach(state.since, state.boundary), older]))
-
-
-def reset_confirmation(state: WindowState) -> str:
-    """Confirm that the default holds again, with a warning if it did before."""
-    change = f"Context window reset to default ({state.hours}h)"
-    return "\n".join(filter(None, [change, state.warning, reach(state.since, state.boundary)]))
-
-
-def rounding(span: Span, choice: WindowChoice) -> str:
-    """Say that a length of time is rounded to hours; ``""`` for a moment, or if a warning says more."""
-    if choice.warning or span.is_moment or span.seconds == choice.hours * 3600:
-        return ""
-    return f"{format_span(span.seconds)} is rounded to whole hours."
-
-
 def turn(question: Message, *, is_answered: bool) -> str:
     """Name a turn by the user's message in it."""
     said = shortened(question.content)
@@ -121,12 +95,6 @@ def turn(question: Message, *, is_answered: bool) -> str:
     if not said and not question.attachments:
         return f"a purged message{with_reply}"
     return f'your message "{said}"{with_reply}' if question.role is Role.USER else f'the message "{said}"'
-
-
-async def all_threads(services: Services) -> str:
-    """Say how many threads an act on all of them concerns: `` in all 3 threads of Frodo``; empty if there is one."""
-    number = len(await services.threads.open_threads())
-    return f" in all {number} threads of {services.focus.target().persona.name}" if number > 1 else ""
 
 
 def in_threads(number: int) -> str:

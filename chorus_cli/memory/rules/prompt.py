@@ -16,11 +16,13 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.personas.rules.macros import sent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from chorus_cli.memory.rules.items import Item
+    from chorus_cli.personas.rules.persona import Persona
 
 HOT_HEADING = "Memory:"
 RECALLED_HEADING = "From memory:"
@@ -126,3 +128,18 @@ def _patterns() -> _Patterns:
     block = rf"(?P<before>\n{{0,2}})^{RECALLED_HEADING}\n(?P<items>{unnamed}(?:\n{unnamed})*)(?P<after>\n{{0,2}})"
     kept = re.compile(rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)\.")
     return _Patterns(re.compile(line_break), re.compile(item), re.compile(block, re.MULTILINE), kept)
+
+
+def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
+    """Return memory items as they are sent: with their macros replaced, if the persona was made of a card."""
+    return [_sent_item(persona, item) for item in items] if persona.has_card else items
+
+
+def _sent_item(persona: Persona, item: Item) -> Item:
+    content = sent(persona, item.content)
+    if content == item.content:
+        return item
+    # No text has more tokens than characters, as far as names go.
+    more = max(0, len(content) - len(item.content))
+    tokens = None if item.token_count is None else item.token_count + more
+    return item._replace(content=content, token_count=tokens)

@@ -14,7 +14,6 @@ from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.editing import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Table, Text
-from chorus_cli.log.rules.wording import confirmation, reset_confirmation
 from chorus_cli.personas.commands.model import MODEL, chosen_model
 from chorus_cli.personas.service.settings import Change, OpenSettings, SettingState, flaw, state, states
 from chorus_cli.services import Services
@@ -230,7 +229,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
         if change.setting.key == _WINDOW and change.changed:
             hours = change.after if isinstance(change.after, int) else None
             window = await (services.context.window.begun(hours) if hours else services.context.window.state())
-            lines.append(confirmation(window) if hours else reset_confirmation(window))
+            lines.append(window.confirmation() if hours else window.reset_confirmation())
         if change.setting.key == "model":
             lines.append(await chosen_model(services))
     return lines

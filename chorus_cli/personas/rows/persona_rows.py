@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.core.time import timestamps
@@ -12,9 +12,7 @@ from chorus_cli.log.rows import intents, operation_rows, thread_rows
 from chorus_cli.log.rows.intents import Intent
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.memory.rows import item_rows
 from chorus_cli.personas import files as persona_files
-from chorus_cli.sessions.rows import session_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from chorus_cli.log.rules.operations import Operation
     from chorus_cli.storage.store import Connection
 
 
@@ -54,6 +53,10 @@ def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | N
     return timestamps.from_text(row[0]) if row else None
 
 
+LeaveBehind: TypeAlias = "Callable[[Connection, str, Operation], None]"
+"""Parts a new persona from the memory and the sessions of an earlier one of its slug, as the operation says."""
+
+
 def _nothing_more(_connection: Connection) -> None:
     """Store no more rows."""
 
@@ -71,6 +74,7 @@ def create(
     personas: Path,
     new: NewPersona,
     boundary: NewOperation,
+    leave_behind: LeaveBehind,
     fill: Callable[[Connection], None] = _nothing_more,
 ) -> None:
     """Make a persona's folder, and store ``boundary`` if there was an earlier persona of that slug, to hide its memory.
@@ -83,7 +87,7 @@ def create(
     """
 
     def work(connection: Connection) -> None:
-        _leave_behind(connection, boundary)
+        _part(connection, boundary, leave_behind)
         fill(connection)
         persona_files.create(personas, new.slug, new.settings, new.files)
         connection.unless_committed(lambda: persona_files.discard(personas, new.slug))
@@ -97,7 +101,7 @@ def create(
         intents.carry_out(connection, intent, lambda: _hash(persona_files.contents(personas, new.slug)), work)
 
 
-def settle(connection: Connection, personas: Path) -> Iterator[str]:
+def settle(connection: Connection, personas: Path, leave_behind: LeaveBehind) -> Iterator[str]:
     """Take back the personas that were left half-made; yield a sentence about each.
 
     A folder that was changed since stays, as that of a new persona.
@@ -107,12 +111,12 @@ def settle(connection: Connection, personas: Path) -> Iterator[str]:
         return
     with persona_files.unless_made(personas) as is_free:
         for intent in left if is_free else ():
-            yield _settle(connection, personas, intent)
+            yield _settle(connection, personas, intent, leave_behind)
         if is_free:
             persona_files.sweep_drafts(personas)
 
 
-def _settle(connection: Connection, personas: Path, intent: Intent) -> str:
+def _settle(connection: Connection, personas: Path, intent: Intent, leave_behind: LeaveBehind) -> str:
     slug, present = intent.persona, _hash(persona_files.contents(personas, intent.persona))
     intents.end(connection, intent.id)
     told = f"The making of the persona {slug} was cut off"
@@ -122,11 +126,11 @@ def _settle(connection: Connection, personas: Path, intent: Intent) -> str:
     if present in {intent.before, intent.after}:
         persona_files.discard(personas, slug)
         return f"{told} and is taken back. Make it again."
-    _leave_behind(connection, NewOperation(slug, Clear(begins=True), intent.created_at))
+    _part(connection, NewOperation(slug, Clear(begins=True), intent.created_at), leave_behind)
     return f"{told}: its folder was changed since and stays, without the memory and the greeting of a card."
 
 
-def _leave_behind(connection: Connection, boundary: NewOperation) -> None:
+def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBehind) -> None:
     """Part a persona from an earlier one of its slug."""
     slug = boundary.persona
     known = connection.execute(
@@ -136,9 +140,8 @@ def _leave_behind(connection: Connection, boundary: NewOperation) -> None:
         {"slug": slug},
     ).fetchone()
     if known[0]:
-        item_rows.hide_all(connection, slug, operation_rows.introduce(connection, boundary).id)
+        leave_behind(connection, slug, operation_rows.introduce(connection, boundary))
     thread_rows.leave_behind(connection, slug, boundary.created_at)
-    session_rows.forget(connection, slug)
 
 
 def _hash(files: Mapping[str, bytes]) -> str:

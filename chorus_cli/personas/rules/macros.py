@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.settings.rules.layers import DEFAULT_SOURCE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from chorus_cli.memory.rules.items import Item
     from chorus_cli.personas.rules.persona import Persona
 
 OWN_PROMPT = "Be the character described here: write its next message in this conversation, and none of the user's."
@@ -47,11 +44,6 @@ def sent(persona: Persona, text: str) -> str:
     return replaced(text, names_of(persona)) if persona.has_card and ("{{" in text or "<" in text) else text
 
 
-def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
-    """Return memory items as they are sent: with their macros replaced, if the persona was made of a card."""
-    return [_sent_item(persona, item) for item in items] if persona.has_card else items
-
-
 def replaced(text: str, names: Names) -> str:
     """Return a text with its macros replaced."""
     for _ in range(_PASSES):
@@ -59,16 +51,6 @@ def replaced(text: str, names: Names) -> str:
         if text == before:
             break
     return text
-
-
-def _sent_item(persona: Persona, item: Item) -> Item:
-    content = sent(persona, item.content)
-    if content == item.content:
-        return item
-    # No text has more tokens than characters, as far as names go.
-    more = max(0, len(content) - len(item.content))
-    tokens = None if item.token_count is None else item.token_count + more
-    return item._replace(content=content, token_count=tokens)
 
 
 def _value(found: re.Match[str], names: Names) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rows.persona_rows import Traces
+    from chorus_cli.personas.rows.persona_rows import LeaveBehind, Traces
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Store
@@ -58,12 +58,16 @@ class PersonaEntry:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The personas of the user; those that are deleted are moved to the folder ``deleted``."""
+    """The personas of the user; those that are deleted are moved to the folder ``deleted``.
+
+    ``leave_behind`` parts a new persona from the memory and the sessions of an earlier one of its slug.
+    """
 
     store: Store
     clock: Clock
     personas: Personas
     deleted: Path
+    leave_behind: LeaveBehind
 
     async def members(self) -> list[PersonaEntry]:
         """Return all personas: those in use, then the archived ones."""
@@ -106,7 +110,7 @@ class Roster:
         slug = slug_of(checked, self.personas.names_taken())
         boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
         new = NewPersona(slug, template(checked))
-        await self.store.write_in_steps(persona_rows.create, self.personas.folder, new, boundary)
+        await self.store.write_in_steps(persona_rows.create, self.personas.folder, new, boundary, self.leave_behind)
         return slug
 
     async def had_a_namesake(self, slug: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.text.redaction import redact
+from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.json.jsonc import JsonValue
 
 DEFAULT_CONTEXT_HOURS = 8
-MINIMUM_CONTEXT_HOURS = 1
-MAXIMUM_CONTEXT_HOURS = 168
 
 SCHEMA_KEY = "$schema"
 """The key that tells editors where the JSON Schema is; it is not a setting."""

@@ -13,6 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chorus_cli.attachments.files import attachments as attachment_files
+from chorus_cli.attachments.rows import named_attachments
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.editing.rules.lines import HUMAN
 from chorus_cli.log.rows import message_rows
@@ -21,7 +23,6 @@ from chorus_cli.personas.files import DOCUMENTS_FOLDER
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import meta_rows, permissions
 from chorus_cli.stores.purge import files, overwriting, repetitions, sessions
-from chorus_cli.stores.purge.attached import named_attachments
 from chorus_cli.stores.purge.concerned import Concerned, concerned
 from chorus_cli.stores.purge.files import FileChange
 from chorus_cli.stores.rules.purge_reports import MOST_SHOWN, Extent, ShownMessage
@@ -158,7 +159,7 @@ def change_files(connection: sqlite3.Connection, home: PurgedHome) -> None:
         except OSError as error:
             raise PurgeError(f"{path} cannot be changed: {error.strerror or error}.") from error
     # Another chat may have sent one of them again meanwhile.
-    files.delete_attachments(home.attachments, {*stored["attachments"]} - named_attachments(connection))
+    attachment_files.delete(home.attachments, {*stored["attachments"]} - named_attachments(connection))
     _store(connection, _SPACE, {name: stored[name] for name in ("wanted", "with_backups")})
 
 

@@ -9,19 +9,19 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.attachments.files import attachments
+from chorus_cli.attachments.rows import attachments_in, named_attachments
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.storage import drafts, migrations
 from chorus_cli.storage.durable_files import sync_folder, write_atomically
 from chorus_cli.stores.backup import archive, restoring
-from chorus_cli.stores.purge.attached import attachments_in, is_pdf, named_attachments, text_of
+from chorus_cli.stores.purge.attached import is_pdf, text_of
 from chorus_cli.stores.rules.purge_reports import Repetition
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from chorus_cli.stores.backup.places import Places
@@ -103,18 +103,6 @@ def unsearched_pdfs(connection: sqlite3.Connection, attached: Path, found: Conce
         named = named_attachments(connection)
         pdfs |= {path.name for path in _stored(attached) if path.name not in named and is_pdf(path)}
     return len(pdfs)
-
-
-def delete_attachments(folder: Path, digests: Iterable[str]) -> None:
-    """Delete attachments that are there.
-
-    Raises:
-        PurgeError: one cannot be deleted.
-    """
-    for digest in digests:
-        path = attachments.path_of(folder, digest)
-        if path.exists():
-            _delete(path)
 
 
 def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[FileChange]:

@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.files import attachments
+from chorus_cli.attachments.rows import attachments_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
@@ -16,7 +17,7 @@ from chorus_cli.log.rows.index_renewal import IndexDamagedError, damage_told
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.search_query import search_query, set_apart
-from chorus_cli.stores.purge.attached import attachments_in, text_of
+from chorus_cli.stores.purge.attached import text_of
 from chorus_cli.stores.rules.purging import WantedPurge
 
 if TYPE_CHECKING:

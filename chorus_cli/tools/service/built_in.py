@@ -21,9 +21,8 @@ from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.marks import log_marks
 from chorus_cli.log.rules.messages import Role, Status, is_filled, words_of
 from chorus_cli.memory.rules.items import ItemType, checked_type
-from chorus_cli.memory.rules.prompt import kept_line, memory_lines, written
+from chorus_cli.memory.rules.prompt import kept_line, memory_lines, sent_items, written
 from chorus_cli.models.rules.declaration import Kind, Parameter, Tool
-from chorus_cli.personas.rules.macros import sent_items
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -17,7 +17,7 @@ from chorus_cli.framework.replies import Report, Table, Text
 from chorus_cli.log.rules.acts import Fork
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
-from chorus_cli.log.rules.wording import all_threads, local, speaker, start, turn
+from chorus_cli.log.rules.wording import local, speaker, start, turn
 from chorus_cli.models.rules.budget import tokens_of
 from chorus_cli.services import Services
 from chorus_cli.turns.service.writers import is_answered
@@ -41,7 +41,7 @@ async def clear(services: Services) -> Text:
     """
     target = services.focus.target()
     await services.log.journal.clear(target)
-    return Text(f"--- New conversation ---{await all_threads(services)}")
+    return Text(f"--- New conversation ---{await _in_all_threads(services)}")
 
 
 @GROUP.command("undo")
@@ -185,7 +185,7 @@ async def named(services: Services, done: Operation | Spoken) -> str:
     if not isinstance(done, Operation):
         return turn(done, is_answered=await is_answered(services.conversation, done))
     concerns_all = done.act.is_boundary and done.thread_id is None
-    return done.describe() + (await all_threads(services) if concerns_all else "")
+    return done.describe() + (await _in_all_threads(services) if concerns_all else "")
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:
@@ -200,3 +200,9 @@ async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str
 
 def _standing(entry: Entry) -> str:
     return "undone" if not entry.counts and entry.operation.subject is None else ""
+
+
+async def _in_all_threads(services: Services) -> str:
+    """Say how many threads an act on all of them concerns: `` in all 3 threads of Frodo``; empty if there is one."""
+    number = len(await services.threads.open_threads())
+    return f" in all {number} threads of {services.focus.target().persona.name}" if number > 1 else ""

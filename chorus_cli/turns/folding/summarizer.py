@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
-    from chorus_cli.machine.ports import Clock, ModelClient
+    from chorus_cli.machine.ports import Clock
     from chorus_cli.models.rules.budget import Budget
+    from chorus_cli.models.rules.client import ModelClient
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.storage.store import Connection, Store
 

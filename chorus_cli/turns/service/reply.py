@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.errors import ChorusError
     from chorus_cli.log.rules.messages import Message
-    from chorus_cli.machine.ports import Clock, ModelClient, TokenCounter
+    from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.models.rules.arguments import ReadCall
+    from chorus_cli.models.rules.client import ModelClient
     from chorus_cli.models.rules.events import ModelEvent, TurnEvent
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.personas.rules.target import Target

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.models.eliza.responder import GREETING, reply
-from chorus_cli.models.providers.router import ElizaClient
+from chorus_cli.models.router import ElizaClient
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
@@ -29,7 +30,9 @@ class SleepingClock:
 
 
 async def streamed(*messages: PromptMessage) -> tuple[list[TextDelta], ReplyEnd]:
-    events = [event async for event in ElizaClient(SleepingClock()).stream(ModelRequest("chorus/eliza", messages))]
+    events = [
+        event async for event in ElizaClient(SleepingClock(), spoken).stream(ModelRequest("chorus/eliza", messages))
+    ]
     *deltas, end = events
     assert isinstance(end, ReplyEnd)
     return [delta for delta in deltas if isinstance(delta, TextDelta)], end
@@ -78,5 +81,5 @@ async def test_a_preamble_is_not_answered(content: str, heard: str) -> None:
 async def test_between_two_words_it_waits_by_the_clock() -> None:
     clock = SleepingClock()
     request = ModelRequest("chorus/eliza", (PromptMessage("user", "perhaps"),))
-    words = [event async for event in ElizaClient(clock, seconds_per_word=0.5).stream(request)][:-1]
+    words = [event async for event in ElizaClient(clock, spoken, seconds_per_word=0.5).stream(request)][:-1]
     assert clock.slept == [0.5] * (len(words) - 1)

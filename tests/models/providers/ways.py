@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient
 from chorus_cli.models.local.files import LocalFiles
 from chorus_cli.models.providers.model_map import ModelMap
-from chorus_cli.models.providers.router import ElizaClient, ModelRouter
+from chorus_cli.models.router import ElizaClient, ModelRouter
 from chorus_cli.models.wire.client import WireClient
 from tests.attached_files import loaded
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AsyncExitStack
 
-    from chorus_cli.machine.ports import ModelClient
+    from chorus_cli.models.rules.client import ModelClient
 
 MODEL_MAP = ModelMap()
 
@@ -35,7 +36,9 @@ def over_wire(environment: Mapping[str, str], first_token_seconds: float, gap_se
         environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds, load=loaded
     )
     litellm = by_litellm(environment, first_token_seconds, gap_seconds)
-    return ModelRouter(ElizaClient(SystemClock()), LocalClient(environment, MODEL_MAP, LocalFiles()), wire, litellm)
+    return ModelRouter(
+        ElizaClient(SystemClock(), spoken), LocalClient(environment, MODEL_MAP, LocalFiles()), wire, litellm
+    )
 
 
 WAYS: Mapping[str, Callable[[Mapping[str, str], float, float], ModelClient]] = {

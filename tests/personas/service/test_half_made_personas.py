@@ -11,6 +11,7 @@ from chorus_cli.log.rows import intents
 from chorus_cli.log.rows.intents import Intent
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.rows import persona_rows
+from chorus_cli.sessions.rows.earlier_personas import leave_behind
 
 if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
@@ -37,7 +38,7 @@ async def test_an_edited_half_made_persona_stays_without_the_memory_of_an_earlie
     with pytest.raises(KilledError):
         await world.store.write_in_steps(partial(intents.carry_out, intent=intent, present=lambda: "", work=die))
     persona_files.create(world.personas.folder, "ada", "{}")
-    (told,) = await world.store.write(lambda c: list(persona_rows.settle(c, world.personas.folder)))
+    (told,) = await world.store.write(lambda c: list(persona_rows.settle(c, world.personas.folder, leave_behind)))
     assert told.startswith("The making of the persona ada was cut off: its folder was changed since and stays")
     await world.focus.turn_to("ada")
     assert await world.seen() == []

@@ -8,10 +8,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.core.json import values
 from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, thought_of
 from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def message_of(value: object) -> ForeignMessage | None:
         tool_call_id=_text(value.get("tool_call_id")),
         reasoning=_text(value.get("reasoning")),
         thought_parts=_text(value.get("thought_parts")),
-        thought=values.thought(value.get("thought_seconds"), value.get("thought_tokens")),
+        thought=thought_of(value.get("thought_seconds"), value.get("thought_tokens")),
         files=tuple(filter(None, map(_file_of, files))) if isinstance(files, list) else (),
     )
 

@@ -6,20 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.rules.preamble import JOBS_HEADING, THREADS_HEADING
 from chorus_cli.core.errors import ModelError
-from chorus_cli.jobs.rules.wording import ENDED_HEADING
-from chorus_cli.memory.rules.prompt import RECALLED_HEADING
 from chorus_cli.models.rules.choice import ELIZA, LOCAL
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.thoughts import NO_ECHO
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
-    from chorus_cli.machine.ports import Clock, ModelClient
+    from chorus_cli.machine.ports import Clock
     from chorus_cli.models.litellm.client import LiteLLMClient
     from chorus_cli.models.local.client import LocalClient
+    from chorus_cli.models.rules.client import ModelClient
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.models.rules.thoughts import Echo
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 _EMBEDDED = "chorus/"
 _WORD = re.compile(r"\S+\s*")
-_HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{ENDED_HEADING}|{RECALLED_HEADING})"
-_PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\n(?:#|  )[^\n]*+)*)*\n\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +78,23 @@ class ModelRouter:
 
 
 class ElizaClient:
-    """Answers by ELIZA, word by word, ``seconds_per_word`` apart by the given clock."""
+    """Answers by ELIZA, word by word, ``seconds_per_word`` apart by the given clock.
 
-    def __init__(self, clock: Clock, seconds_per_word: float = 0.02) -> None:
+    ``spoken`` returns a user's message without its preamble.
+    """
+
+    def __init__(self, clock: Clock, spoken: Callable[[str], str], seconds_per_word: float = 0.02) -> None:
         self._clock = clock
+        self._spoken = spoken
         self._seconds_per_word = seconds_per_word
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the answer to the user's messages, then its end, without usage: ELIZA knows no tokens."""
         from chorus_cli.models.eliza.responder import reply  # noqa: PLC0415 - no other model needs the script
 
-        said = [spoken(message.content) for message in request.messages if message.role == "user"]
+        said = [self._spoken(message.content) for message in request.messages if message.role == "user"]
         for position, word in enumerate(_WORD.findall(reply(said))):
             if position:
                 await self._clock.sleep(self._seconds_per_word)
             yield TextDelta(word)
         yield ReplyEnd("stop")
-
-
-def spoken(content: str) -> str:
-    """Return a user's message without its preamble."""
-    return _PREAMBLE.sub("", content, count=1)
