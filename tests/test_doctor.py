@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.log.rows.thread_lists import all_threads
 from tests.storage.damaged_files import PAGE_BYTES, damaged
 from tests.terminal.driver import Home, Terminal
 
@@ -104,6 +105,11 @@ def damaged_index(home: Home) -> None:
     home.sql("UPDATE message_words_data SET block = zeroblob(length(block)) WHERE id > 10")
 
 
+def zeroed_index(home: Home) -> None:
+    assert home.run("search", "hello").code == 0
+    home.sql("UPDATE message_words_data SET block = zeroblob(length(block))")
+
+
 def zeroed(home: Home) -> None:
     with closing(sqlite3.connect(home.path / "chorus.db")) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'").fetchone()
@@ -117,12 +123,21 @@ def open_to_all(home: Home) -> None:
     (home.path / "chorus.db").chmod(0o644)
 
 
+def nameless_step(home: Home) -> None:
+    home.sql("CREATE TABLE copied AS SELECT * FROM schema_migrations")
+    home.sql("UPDATE copied SET name = NULL WHERE name LIKE '0011%'")
+    home.sql("DROP TABLE schema_migrations")
+    home.sql("ALTER TABLE copied RENAME TO schema_migrations")
+
+
 @pytest.mark.parametrize(
     ("break_", "subject", "sentence"),
     [
         (silently_changed, "checksums", "1 message differs from the text that was written: #1."),
         (without_a_session, "sessions", "The file of the session 2026-02-12_gone is gone"),
         (damaged_index, "index", "The index of the search is damaged; no message is concerned."),
+        (zeroed_index, "index", "The index of the search is damaged; no message is concerned."),
+        (nameless_step, "log", "is damaged or is no database (a step in its list of migrations has no name)"),
         (zeroed, "log", "is damaged"),
         (lambda home: (home.path / "chorus.db").write_bytes(b""), "log", "is empty (0 bytes)"),
         (lambda home: (home.path / "chorus.db").write_text("Dear diary"), "log", "is damaged or is no database"),
@@ -134,7 +149,19 @@ def open_to_all(home: Home) -> None:
             "was made by a newer Chorus",
         ),
     ],
-    ids=["checksum", "session", "index", "zeroed", "empty", "no database", "permissions", "settings", "newer"],
+    ids=[
+        "checksum",
+        "session",
+        "index",
+        "index of zeros",
+        "nameless step",
+        "zeroed",
+        "empty",
+        "no database",
+        "permissions",
+        "settings",
+        "newer",
+    ],
 )
 def test_a_fault_is_told_and_the_exit_code_is_1(
     home: Home, break_: Callable[[Home], object], subject: str, sentence: str
@@ -171,6 +198,23 @@ def test_a_damaged_index_is_made_again(home: Home) -> None:
     assert "and «again»" in home.run("search", "again").output
 
 
+def test_an_index_of_zeros_is_made_again_by_the_next_search(home: Home) -> None:
+    zeroed_index(home)
+    assert "and «again»" in home.run("search", "again").output
+    assert wrong(home) == {}
+
+
+def test_a_foreign_trigger_is_named_and_removed(home: Home) -> None:
+    home.sql("CREATE TRIGGER forgetting AFTER INSERT ON messages BEGIN DELETE FROM messages WHERE id < new.id; END")
+    home.sql("CREATE VIEW mine AS SELECT content FROM messages")
+    assert wrong(home) == {
+        "code": "In the log, the view mine and the trigger forgetting are not of Chorus: "
+        "SQLite may run them with any change of the log."
+    }
+    assert "The log is without the view mine and the trigger forgetting now." in mended(home, "y")
+    assert wrong(home) == {}
+
+
 def test_permissions_are_narrowed(home: Home) -> None:
     open_to_all(home)
     mended(home, "y")
@@ -193,6 +237,29 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     assert wrong(home) == {}
     assert "1 backup (" in home.run("doctor").output
     assert home.run("ask", "on we go").code == 0
+
+
+def test_a_log_whose_step_has_no_name_is_refused_in_a_sentence_and_salvaged(home: Home) -> None:
+    nameless_step(home)
+    outcome = home.run("ask", "on we go")
+    assert (outcome.code, "a step in its list of migrations has no name" in outcome.errors) == (1, True), outcome
+    assert "The salvaged log is in use now." in mended(home, "y", "y")
+    assert wrong(home) == {}
+    assert home.run("ask", "on we go").code == 0
+    assert home.said() == [*SAID, "on we go"]
+
+
+@pytest.mark.parametrize("row", [1, 6])
+def test_a_time_that_is_none_is_told_by_the_doctor_and_stops_no_list(home: Home, row: int) -> None:
+    home.sql("UPDATE messages SET timestamp = '2026-99-99T99:99:99Z' WHERE id = ?", row)
+    home.sql("UPDATE threads SET created_at = '2026-99-99T99:99:99Z'")
+    personas = home.run("personas")
+    assert (personas.code, "Chorus" in personas.output) == (0, True), personas
+    assert home.run("personas", "--json").code == 0
+    with closing(sqlite3.connect(home.path / "chorus.db")) as connection:
+        (thread,) = all_threads(connection, "chorus")
+    assert thread.messages == len(SAID) * 2
+    assert f"Message {row} of chorus has the time '2026-99-99T99:99:99Z', which cannot be read." in wrong(home)["rows"]
 
 
 def test_of_many_lost_messages_the_first_ones_are_named(home: Home) -> None:

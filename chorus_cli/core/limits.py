@@ -88,6 +88,9 @@ ATTACHMENT = Limit("an attachment", 20 * _MB, "It is refused, and nothing is sen
 STORED_ATTACHMENT = Limit("an attachment that is stored, as imports bring them", 256 * _MB, "It is told as damaged.")
 SESSION = Limit("a saved session", 256 * _MB, "It is neither written nor read.")
 DRAFT = Limit("a text saved in the editor", 64 * _MB, "It is not read back; the draft is kept.")
+BACKUP = Limit(
+    "a backup, unpacked, unless a hundred times its packed size is more", _GB, "It is refused, and nothing is changed."
+)
 LOG_FILE = Limit(
     "the log file of bugs and of libraries' warnings",
     5 * _MB,
@@ -137,6 +140,7 @@ LIMITS: tuple[Limit, ...] = (
     STORED_ATTACHMENT,
     SESSION,
     DRAFT,
+    BACKUP,
     LOG_FILE,
     IMPORTED_ARCHIVE,
     IMPORTED_ENTRIES,

@@ -16,6 +16,7 @@ from chorus_cli.core.errors import (
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.storage.patience import is_busy
 from chorus_cli.storage.read_only import is_refusal
+from chorus_cli.storage.untrusted import GIVEN_UP
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ _REASON_CHARACTERS = 120
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _UNDECODED = "Could not decode to UTF-8"
 """The beginning of Python's error about such a text, which has no code."""
-
+_NO_TABLE = "no such table"
 
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
 """Errors of reading a damaged database; in one, the names of tables may be no text, so that no message names them.
@@ -35,10 +36,8 @@ A damaged size may ask for more memory than there is.
 
 def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path: Path) -> StorageError:
     """Translate an error of SQLite about the database at ``path``."""
-    if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODED):
-        return damaged(path, "a name or a text in it is not UTF-8")
-    if isinstance(error, MemoryError):
-        return damaged(path, "a size in it asks for more memory than there is")
+    if found := _damage(error):
+        return damaged(path, found)
     if is_refusal(error):
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
     if is_busy(error):
@@ -46,8 +45,6 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")
-    if code in _DAMAGED:
-        return damaged(path, error)
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
         return StorageError(
             f"{path} cannot be written: it was moved, deleted or replaced while Chorus had it open. "
@@ -58,6 +55,19 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
     if code == sqlite3.SQLITE_CANTOPEN:
         return StorageError(f"{path} cannot be opened ({error}). Check its permissions and its folder's.")
     return StorageError(f"The database {path} could not do that: {error}.")
+
+
+def _damage(error: sqlite3.Error | UnicodeDecodeError | MemoryError) -> str:
+    """Return the damage that an error shows, empty if it shows none."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODED):
+        return "a name or a text in it is not UTF-8"
+    if isinstance(error, MemoryError):
+        return "a size in it asks for more memory than there is"
+    if code == sqlite3.SQLITE_INTERRUPT:
+        return GIVEN_UP
+    is_damage = code in _DAMAGED or str(error).startswith(_NO_TABLE)
+    return str(error) or type(error).__name__ if is_damage else ""
 
 
 def folder_in_the_way(path: Path) -> StorageError:

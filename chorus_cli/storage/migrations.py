@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.durable_files import make_folder, sync_folder
-from chorus_cli.storage.errors import folder_in_the_way, unconfirmed
+from chorus_cli.storage.errors import damaged, folder_in_the_way, unconfirmed
 from chorus_cli.storage.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
 from chorus_cli.storage.schema_additions import (
     BRANCHES,
@@ -105,10 +105,17 @@ def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) ->
 
 
 def applied(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of the steps that were applied to this file, in order."""
+    """Return the names of the steps that were applied to this file, in order.
+
+    Raises:
+        DatabaseDamagedError: a step has no name, which would be applied again.
+    """
     if not _has_tables(connection):
         return []
-    return [name for (name,) in connection.execute("SELECT name FROM schema_migrations ORDER BY rowid").fetchall()]
+    names = [name for (name,) in connection.execute("SELECT name FROM schema_migrations ORDER BY rowid").fetchall()]
+    if None in names:
+        raise damaged(_file(connection), "a step in its list of migrations has no name")
+    return names
 
 
 def is_newer(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:

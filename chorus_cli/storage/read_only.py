@@ -84,7 +84,7 @@ def for_this_run(connection: C, work: Callable[Concatenate[C, P], T], *args: P.a
     return done
 
 
-def is_refusal(error: sqlite3.Error) -> bool:
+def is_refusal(error: Exception) -> bool:
     """Return whether `seal` is the reason of an error."""
     return str(error) == _READ_ONLY
 

@@ -113,6 +113,11 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
     yield f"The backup holds {_contents(found)}{newest}."
     replaced = "the log" if found.is_log_alone else "the log, all personas with their sessions, and config.jsonc"
     yield f"It would replace {replaced} in {home.data}. The present state is backed up before that."
+    if found.removed:
+        are, them = ("is", "it") if len(found.removed) == 1 else ("are", "them")
+        more = [f"{len(found.removed) - _MOST_NAMED:,} more"] if len(found.removed) > _MOST_NAMED else []
+        code = enumerated([*found.removed[:_MOST_NAMED], *more])
+        yield f"In its log, {code} {are} not of Chorus; it is restored without {them}."
     if found.changed:
         ids = enumerated([f"#{id_}" for id_ in found.changed[:_MOST_NAMED]])
         differ = "differs" if len(found.changed) == 1 else "differ"

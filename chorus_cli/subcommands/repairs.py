@@ -19,7 +19,7 @@ from chorus_cli.personas.service.roster import Roster
 from chorus_cli.recall.service.search import Search
 from chorus_cli.sessions.rows.earlier_personas import leave_behind
 from chorus_cli.startup import finish_restore, settle_intents
-from chorus_cli.storage import file_lock
+from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.purge import carrying_out
@@ -62,6 +62,15 @@ async def _renew_index(home: Paths) -> bool:
     with copying.opened(home.database) as connection:
         examination.renew_indexes(connection)
     standard_output().paragraph("The index is made again; the next search fills it.")
+    return True
+
+
+async def _remove_code(home: Paths) -> bool:
+    with copying.opened(home.database) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        removed = foreign_code.remove(connection)
+        connection.execute("COMMIT")
+    standard_output().paragraph(f"The log is without {enumerated(removed)} now.")
     return True
 
 
@@ -265,6 +274,7 @@ def _kept_by_backups(paths: Sequence[Path], places: Places) -> str:
 MENDS: Mapping[Mend, Callable[[Paths], Awaitable[bool]]] = {
     Mend.PERMISSIONS: _narrow,
     Mend.INDEX: _renew_index,
+    Mend.CODE: _remove_code,
     Mend.CHECKSUMS: _bring_texts,
     Mend.SALVAGE: _salvage,
     Mend.RESTORE: _finish_restore,

@@ -17,6 +17,7 @@ from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rules import llm_log
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
 from chorus_cli.imports.rules.llm_log import Part, Response, StoredMessage
+from chorus_cli.storage import untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -196,7 +197,9 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise ImportFormatError(f"{path} cannot be read as the log of llm: {error}.") from error
+        is_endless = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT
+        reason = untrusted.GIVEN_UP if is_endless else error
+        raise ImportFormatError(f"{path} cannot be read as the log of llm: {reason}.") from error
 
 
 def _opened(opening: Opening) -> Source | None:
@@ -215,6 +218,7 @@ def _opened(opening: Opening) -> Source | None:
 
 def _source(connection: sqlite3.Connection, path: Path) -> Source | None:
     try:
+        untrusted.read_tables_only(connection)
         return _LlmLog(connection, path) if _is_log(_tables(connection)) else None
     except sqlite3.OperationalError:
         raise

@@ -12,7 +12,7 @@ from chorus_cli.core.errors import AttachmentError, ImportFormatError, StorageEr
 from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rows import whole_threads
 from chorus_cli.imports.rules.conversation import Skipped
-from chorus_cli.storage import migrations
+from chorus_cli.storage import foreign_code, migrations, untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,8 @@ class _OtherLog(Source):
         """Yield the threads of every persona."""
         try:
             connection = self.resources.enter_context(closing(_copied(self._path)))
+            untrusted.confine(connection)
+            foreign_code.remove(connection)
             migrations.migrate(connection)
             yield from whole_threads.every_conversation(connection)
         except (sqlite3.Error, StorageError) as error:

@@ -137,10 +137,25 @@ def check(connection: sqlite3.Connection) -> None:
     """Check the consistency of the whole index; SQLite takes a write lock for that.
 
     Raises:
-        IndexDamagedError: it contradicts itself.
+        IndexDamagedError: it contradicts itself, or has not the words that it counted in the messages.
     """
     with damage_told():
         connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
+        # To SQLite, an index whose list of parts is zeros is a sound one without words.
+        connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, message_words, row)")
+        (words,) = connection.execute("SELECT COALESCE(SUM(cnt), 0) FROM temp.words").fetchone()
+        connection.execute("DROP TABLE temp.words")
+        sizes = connection.execute("SELECT sz FROM message_words_docsize").fetchall()
+    if words != sum(_size(stored) for (stored,) in sizes):
+        raise IndexDamagedError
+
+
+def _size(stored: bytes) -> int:
+    """Return the number of a message's words, which SQLite stores with seven bits in each byte, the highest first."""
+    size = 0
+    for byte in stored:
+        size = size << 7 | byte & 0x7F
+    return size
 
 
 def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:

@@ -6,11 +6,13 @@ A closed thread whose every message came in by imports that are undone is in no 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import counting_rows as live_rows
 from chorus_cli.log.rows import operation_rows, search_index
+from chorus_cli.log.rows.message_columns import counted_moment
 from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN, ThreadKey
 from chorus_cli.log.rules.acts import ACTS, Fork, Restore
 from chorus_cli.log.rules.threads import Thread
@@ -18,10 +20,12 @@ from chorus_cli.log.rules.threads import Thread
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
-    from datetime import datetime
 
     from chorus_cli.log.rows.search_index import Scope
     from chorus_cli.log.rules.search_query import SearchQuery
+
+
+_UNREADABLE = datetime.min.replace(tzinfo=UTC)
 
 
 def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
@@ -150,8 +154,8 @@ def _thread(
         number=number,
         title=title,
         first_words=first_words or "",
-        created_at=timestamps.from_text(created_at),
-        closed_at=timestamps.from_text(closed_at) if closed_at else None,
+        created_at=counted_moment(created_at) or _UNREADABLE,
+        closed_at=(counted_moment(closed_at) or _UNREADABLE) if closed_at else None,
         messages=int(messages or 0),
-        last_spoken=timestamps.from_text(str(last_spoken)) if last_spoken else None,
+        last_spoken=counted_moment(str(last_spoken or "")),
     )

@@ -31,7 +31,7 @@ class Thread(NamedTuple):
     """One conversation with a persona, which the user knows by ``number``.
 
     ``title`` is the one that the user gave, ``first_words`` the beginning of the first message; both may be empty.
-    ``messages`` counts all rows, whether in view or not.
+    ``messages`` counts all rows, whether in view or not. ``last_spoken`` is ``None`` if that cannot be read.
     """
 
     id: int

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import PersonaError
-from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import intents, operation_rows, thread_rows
 from chorus_cli.log.rows.intents import Intent
+from chorus_cli.log.rows.message_columns import counted_moment
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.personas import files as persona_files
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """Number of messages of a persona, and the time of the newest one."""
+    """Number of messages of a persona, and the time of the newest one, ``None`` if that cannot be read."""
 
     messages: int
-    last_spoken: datetime
+    last_spoken: datetime | None
 
 
 def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
@@ -40,17 +40,20 @@ def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
         "SELECT persona, COUNT(*), MAX(timestamp) FROM messages LEFT JOIN begun USING (persona) "
         "WHERE id > COALESCE(after, 0) AND purged_by IS NULL GROUP BY persona"
     ).fetchall()
-    return {persona: Traces(count, timestamps.from_text(newest)) for persona, count, newest in found}
+    return {persona: Traces(count, counted_moment(newest)) for persona, count, newest in found}
 
 
 def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
-    """Return the time of a persona's newest message in any thread that was not imported, ``None`` if it has none."""
+    """Return the time of a persona's newest message in any thread that was not imported.
+
+    It is ``None`` without such a message, or if the time cannot be read.
+    """
     row = connection.execute(
         "SELECT timestamp FROM messages WHERE persona = :persona AND (introduced_by IS NULL OR introduced_by NOT IN "
         "(SELECT id FROM operations WHERE persona = :persona AND kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
         {"persona": persona},
     ).fetchone()
-    return timestamps.from_text(row[0]) if row else None
+    return counted_moment(row[0]) if row else None
 
 
 LeaveBehind: TypeAlias = "Callable[[Connection, str, Operation], None]"

@@ -17,7 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFullError
+from chorus_cli.core.text.phrases import size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import durable_files
@@ -44,6 +46,10 @@ DAMAGED = "damaged-"
 """The beginning of the names of damaged logs that are kept."""
 
 _CHUNK_BYTES = 1_000_000
+_LARGEST_MANIFEST_BYTES = 64_000_000
+_HIGHEST_RATIO = 100
+"""How many times its packed size a large backup may have; logs are packed to a third, attachments hardly."""
+
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
 TEMPORARY = rf"{durable_files.TEMPORARY}(-journal)?"
 """The names of backups that are being written, and of copies of the log for them, as a regular expression."""
@@ -110,6 +116,8 @@ def read_manifest(path: Path) -> Manifest:
         BackupError: it cannot be read, is no backup, or was made by a newer Chorus.
     """
     with _readable(path) as archive:
+        if archive.getinfo(MANIFEST).file_size > _LARGEST_MANIFEST_BYTES:
+            raise ValueError("its list of contents is too long")
         read = json.loads(archive.read(MANIFEST))
         if read["format"] > FORMAT:
             raise BackupError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
@@ -204,6 +212,13 @@ def attachment_files(folder: Path) -> list[Path]:
 def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
+            # No entry unpacks to more than its size in the table of contents.
+            size_bytes = sum(entry.file_size for entry in archive.infolist())
+            if size_bytes > max(limits.BACKUP.most, path.stat().st_size * _HIGHEST_RATIO):
+                raise BackupError(
+                    f"{path} would unpack to {size_in_words(size_bytes)}, far more than a backup of its size holds. "
+                    "Choose another one; nothing was changed."
+                )
             yield archive
     except FileNotFoundError as error:
         raise BackupError(f"There is no file {path}.") from error

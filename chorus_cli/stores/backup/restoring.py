@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, HomeError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage import file_lock
+from chorus_cli.storage import file_lock, foreign_code, untrusted
 from chorus_cli.storage.durable_files import RANDOM, sync_folder, write_atomically
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.stores.backup.places import Places
+    from chorus_cli.stores.salvage.copying import OpenDatabase
 
 STAGED = ".restoring"
 TEMPORARY = rf"\.restoring-{RANDOM}"
@@ -41,7 +42,8 @@ class Staged(NamedTuple):
     """A backup that is unpacked in ``folder`` and checked.
 
     ``changed`` are the ids of messages that are not as they were written; ``missing`` are attachments that are neither
-    in the backup nor here. ``is_log_alone`` says that there is a database and nothing else.
+    in the backup nor here. ``is_log_alone`` says that there is a database and nothing else. ``removed`` are phrases
+    for triggers and views in the log of the backup that are not of Chorus; the unpacked log is without them.
     """
 
     folder: Path
@@ -49,6 +51,7 @@ class Staged(NamedTuple):
     changed: tuple[int, ...]
     missing: tuple[str, ...]
     is_log_alone: bool
+    removed: tuple[str, ...]
 
 
 def require_readable(typed: str | Path) -> None:
@@ -71,12 +74,12 @@ def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]
     path, folder = Path(typed).absolute(), draft_folder(places)
     try:
         try:
-            manifest, changed = _examined(path, folder, now)
+            manifest, removed, changed = _examined(path, folder, now)
             missing = _attachments_brought(places, path, folder, manifest)
         except OSError as error:
             reason = error.strerror or error
             raise BackupError(f"{path} cannot be unpacked in {folder}: {reason}. Nothing was changed.") from error
-        yield Staged(folder, manifest, changed, missing, not (folder / PERSONAS).exists())
+        yield Staged(folder, manifest, changed, missing, not (folder / PERSONAS).exists(), removed)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -194,18 +197,26 @@ def _beginning(path: Path) -> bytes:
         raise BackupError(f"{path} cannot be read: {reason}. Nothing was changed.") from error
 
 
-def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[int, ...]]:
-    """Unpack a backup and return its contents and the ids of messages that are not as they were written."""
+def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[str, ...], tuple[int, ...]]:
+    """Unpack a backup; return its contents, its foreign code, and the ids of messages that are not as written."""
     try:
-        return _unpacked(path, folder, now), _checked(path, folder / DATABASE)
+        manifest = _unpacked(path, folder)
+        with copying.opened(folder / DATABASE) as connection:
+            untrusted.confine(connection)
+            removed = tuple(foreign_code.remove(connection))
+            changed = _checked(path, connection)
+            found = copying.facts(connection)
     except DatabaseDamagedError as error:
         # Its sentence is about the copy, and is advice for the log in use.
         raise BackupError(
             f"{path} is damaged, or is no backup of Chorus. Choose another one; nothing was changed."
         ) from error
+    alone = Manifest(timestamps.to_text(now), *found, (), 0, (), holds_attachments=False)
+    return manifest or alone, removed, changed
 
 
-def _unpacked(path: Path, folder: Path, now: datetime) -> Manifest:
+def _unpacked(path: Path, folder: Path) -> Manifest | None:
+    """Unpack a backup and return its contents, ``None`` if it is a log alone."""
     if _is_archive(path):
         manifest = archive.read_manifest(path)
         archive.unpack(path, folder)
@@ -213,20 +224,18 @@ def _unpacked(path: Path, folder: Path, now: datetime) -> Manifest:
         return manifest
     copying.copy_database(path, folder / DATABASE)
     (folder / DATABASE).chmod(0o600)
-    with copying.opened(folder / DATABASE) as connection:
-        return Manifest(timestamps.to_text(now), *copying.facts(connection), (), 0, (), holds_attachments=False)
+    return None
 
 
-def _checked(path: Path, database: Path) -> tuple[int, ...]:
+def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
     """Check the log of a backup and return the ids of messages that are not as they were written."""
-    with copying.opened(database) as connection:
-        copying.facts(connection)
-        if is_newer(connection):
-            raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
-        found = soundness.faults(connection)
-        if found and soundness.concerns_log(connection):
-            raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
-        return checksums.checked(connection).changed
+    copying.facts(connection)
+    if is_newer(connection):
+        raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
+    found = soundness.faults(connection)
+    if found and soundness.concerns_log(connection):
+        raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
+    return checksums.checked(connection).changed
 
 
 def _attachments_brought(places: Places, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def newest_sound_log(places: Places, target: Path, without: Purged = NOTHING_PUR
                 shutil.copyfile(each.path, target)
             else:
                 continue
-            with copying.opened(target) as connection:
+            with copying.opened_untrusted(target) as connection:
                 copying.facts(connection)
                 is_sound = not soundness.quick_fault(connection) and not is_newer(connection)
                 if is_sound and not examination.holds(connection, without):
@@ -102,7 +102,7 @@ def backup_with_missing(places: Places, connection: OpenDatabase) -> Path | None
         log = Path(name) / "backup.db"
         backup = newest_sound_log(places, log, examination.purged(connection))
         if backup is not None:
-            with copying.opened(log) as other:
+            with copying.opened_untrusted(log) as other:
                 return backup if examination.has_any(other, wanted) else None
     return None
 

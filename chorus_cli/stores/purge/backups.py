@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
 from chorus_cli.log.rules.purges import NO_IDS, Purge, PurgedIds
-from chorus_cli.storage import migrations
+from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.durable_files import sync_folder
 from chorus_cli.storage.errors import storage_error
 from chorus_cli.stores.backup import archive, daily
@@ -88,7 +88,7 @@ def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERI
 
 
 def _has_rows(places: Places, path: Path, rows: PurgedRows) -> bool:
-    with _log_of(places, path) as log, copying.opened(log) as connection:
+    with _log_of(places, path) as log, copying.opened_untrusted(log) as connection:
         return any(_held(connection, rows))
 
 
@@ -106,7 +106,7 @@ def purged_since(log: Path, backup: Path) -> int:
     with suppress(StorageError, ValueError, TypeError, KeyError):
         with copying.opened(log) as connection:
             rows = rows_purged(connection)
-        with copying.opened(backup) as connection:
+        with copying.opened_untrusted(backup) as connection:
             return len(_held(connection, rows)[0])
     return 0
 
@@ -184,6 +184,8 @@ def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
             if migrations.is_newer(connection):
                 raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
             connection.execute("PRAGMA secure_delete = ON")
+            untrusted.confine(connection)
+            foreign_code.remove(connection)
             migrations.migrate(connection)
             yield connection
         except sqlite3.Error as error:

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
-from chorus_cli.storage import read_only
+from chorus_cli.storage import read_only, untrusted
 from chorus_cli.storage.errors import folder_in_the_way, storage_error
 from chorus_cli.storage.migrations import APPLICATION_ID
 
@@ -81,6 +81,18 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         _told(path),
         closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None)) as connection,
     ):
+        yield connection
+
+
+@contextmanager
+def opened_untrusted(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open an existing database only to read its tables, and give up if that has no end.
+
+    Raises:
+        StorageError: it cannot be opened or read.
+    """
+    with opened(path) as connection:
+        untrusted.read_tables_only(connection)
         yield connection
 
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from chorus_cli.log.rows.message_rows import checksum
+from chorus_cli.storage import untrusted
 from chorus_cli.stores.salvage.checksums import lenient_text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def bring(connection: sqlite3.Connection, ids: Iterable[int], backup: Path) -> t
     """Bring the messages of these ids from a backup; return those that it does not have as written."""
     remaining = []
     with closing(sqlite3.connect(backup)) as source:
+        untrusted.read_tables_only(source)
         source.text_factory = lenient_text
         for id_ in ids:
             row = source.execute(f"SELECT {_FIELDS}, checksum FROM messages WHERE id = ?", (id_,)).fetchone()

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.storage import migrations
+from chorus_cli.storage import migrations, untrusted
 from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.stores.salvage import examination, soundness
 from chorus_cli.stores.salvage.new_log import MESSAGES, Lost, NewLog
@@ -136,6 +136,7 @@ def _filled(
         backup = source(found)
     if backup is not None:
         with closing(sqlite3.connect(backup)) as other:
+            untrusted.read_tables_only(other)
             brought = log.bring(RowReader(other, backup.stat().st_size))
     lost = log.complete(reader)
     connection.execute("COMMIT")
@@ -145,4 +146,5 @@ def _filled(
 
 def _holds(backup: Path, found: Purged) -> bool:
     with closing(sqlite3.connect(backup)) as connection:
+        untrusted.read_tables_only(connection)
         return examination.holds(connection, found)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
-from chorus_cli.storage import file_lock
+from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.errors import folder_in_the_way
 from chorus_cli.storage.migrations import is_current, is_newer
 from chorus_cli.storage.permissions import access_advice, is_refused
@@ -52,7 +52,7 @@ def _log(places: Places, run_folder: Path) -> Iterator[Finding]:
         yield wrong("log", f"{places.database} is empty (0 bytes), which Chorus never leaves behind.", Mend.SALVAGE)
         return
     try:
-        with copying.opened(places.database) as connection:
+        with copying.opened_untrusted(places.database) as connection:
             pages = tuple(_pages(connection, places.database))
             yield from pages
             # Of a damaged log the rows cannot be told one by one, and of a newer one they have another form.
@@ -83,6 +83,12 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
 
 
 def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterator[Finding]:
+    if foreign := foreign_code.found(connection):
+        are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
+        sentence = (
+            f"In the log, {enumerated(foreign)} {are} not of Chorus: SQLite may run {them} with any change of the log."
+        )
+        yield wrong("code", sentence, Mend.CODE)
     checked = checksums.checked(connection)
     if checked.changed:
         ids = _some([f"#{id_}" for id_ in checked.changed])

@@ -264,7 +264,7 @@ def _needed(places: Places, path: Path) -> frozenset[str]:
     if path.name.startswith(archive.DAMAGED):
         raise BackupError(f"{path} is a damaged log that was kept.")
     if path.suffix == ".db":
-        with copying.opened(path) as connection:
+        with copying.opened_untrusted(path) as connection:
             return examination.digests(connection)
     if path.suffix != ".zip":
         return frozenset()

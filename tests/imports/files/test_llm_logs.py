@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import tracemalloc
 from collections import Counter
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -188,6 +189,32 @@ def test_a_log_that_is_damaged_further_on_is_told_in_a_sentence(log: Path) -> No
     log.write_bytes(whole[: (page - 1) * size] + bytes(size) + whole[page * size :])
     with pytest.raises(ImportFormatError, match="cannot be read as the log of llm"):
         list(source(log).conversations())
+
+
+ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT"
+
+
+def test_a_view_in_place_of_a_table_is_not_waited_for(log: Path) -> None:
+    view = f"CREATE VIEW Fragments AS {ENDLESS} n AS id, 'x' AS content FROM more"
+    changed(log, f"PRAGMA legacy_alter_table = ON; ALTER TABLE fragments RENAME TO pieces; {view};")
+    opened = source(log)
+    skipped = [each.reason for each in opened.conversations() if isinstance(each, Skipped)]
+    opened.close()
+    assert skipped
+    assert {reason.partition(": ")[2] for reason in skipped} == {"access to Fragments.content is prohibited."}
+
+
+def test_a_column_that_is_generated_is_not_read(log: Path) -> None:
+    before = conversations(log)
+    changed(log, "ALTER TABLE responses ADD COLUMN bomb GENERATED ALWAYS AS (zeroblob(200000000)) VIRTUAL")
+    changed(log, "ALTER TABLE messages ADD COLUMN bomb GENERATED ALWAYS AS (zeroblob(2000000000)) VIRTUAL")
+    tracemalloc.start()
+    try:
+        assert conversations(log) == before
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most_bytes < 50_000_000
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

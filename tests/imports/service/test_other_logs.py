@@ -90,6 +90,15 @@ async def test_the_costs_of_another_log_stay_there(world: World, tmp_path: Path,
     assert await world.store.read(usage_rows.uses) == []
 
 
+async def test_the_triggers_and_views_of_another_log_are_not_run(
+    world: World, tmp_path: Path, other: sqlite3.Connection
+) -> None:
+    endless = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT"
+    other.execute(f"CREATE TRIGGER endless BEFORE UPDATE ON messages BEGIN {endless} COUNT(*) FROM more; END")
+    other.execute(f"CREATE VIEW imported_messages AS {endless} n FROM more")
+    assert (await taken_in(world, tmp_path / "other.db")).added_messages == 2
+
+
 def test_new_logs_have_names_of_their_own() -> None:
     found = set()
     for _ in range(2):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.index_renewal import IndexDamagedError
-from chorus_cli.log.rows.search_index import begin_anew, index_batch, progress
+from chorus_cli.log.rows.search_index import begin_anew, check, index_batch, progress
 from chorus_cli.storage import meta_rows
 from tests.amount import examples
 from tests.log.rows.indexed_log import find, ids, index_all, indexed, put
@@ -124,6 +124,17 @@ def test_damage_of_the_index_is_told_and_mended_by_beginning_anew(connection: sq
     begin_anew(connection)
     index_all(connection, 20)
     assert len(ids(connection, "row")) == 51
+
+
+@pytest.mark.parametrize("zeroed", ["message_words_data SET block", "message_words_docsize SET sz"])
+def test_an_index_of_zeros_is_told_and_a_sound_one_is_not(connection: sqlite3.Connection, zeroed: str) -> None:
+    put(connection, "one", "two three", "many " * 70_000, "")
+    index_all(connection, 20)
+    check(connection)
+    table, _, column = zeroed.split()
+    connection.execute(f"UPDATE {table} SET {column} = zeroblob(length({column}))")  # noqa: S608 - names
+    with pytest.raises(IndexDamagedError):
+        check(connection)
 
 
 def test_an_index_that_takes_no_more_is_told(connection: sqlite3.Connection) -> None:
