@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import sqlite3
 import stat
@@ -55,14 +56,15 @@ def await_question(terminal: Terminal, number: int) -> None:
     terminal.until(lambda: "".join(terminal.screen_text().split()).count("[y/N]") >= number, "a question")
 
 
-def mended(home: Home, *answers: str) -> str:
-    """Let the doctor mend at a terminal, and return all that it said."""
+def mended(home: Home, *answers: str, before: str = "", ends_with: int | None = None) -> str:
+    """Let the doctor mend at a terminal, and return all that it said; ``before`` is said to the shell."""
     with home.shell_in_terminal() as terminal:
-        terminal.say(f"{sys.executable} -m chorus_cli doctor; echo done $((1 + 1))")
+        terminal.say(f"{before}{sys.executable} -m chorus_cli doctor; echo code $? done $((1 + 1))")
         for number, answer in enumerate(answers, 1):
             await_question(terminal, number)
             terminal.say(answer)
         terminal.await_text("done 2")
+        assert ends_with is None or f"code {ends_with} done 2" in terminal.screen_text()
         return " ".join(terminal.screen_text().split())
 
 
@@ -260,6 +262,58 @@ def test_a_time_that_is_none_is_told_by_the_doctor_and_stops_no_list(home: Home,
         (thread,) = all_threads(connection, "chorus")
     assert thread.messages == len(SAID) * 2
     assert f"Message {row} of chorus has the time '2026-99-99T99:99:99Z', which cannot be read." in wrong(home)["rows"]
+
+
+def overwrite(home: Home, *tables: str) -> None:
+    """Overwrite the pages of some tables."""
+    content = bytearray((home.path / "chorus.db").read_bytes())
+    with closing(sqlite3.connect(home.path / "chorus.db")) as connection:
+        for table in tables:
+            for (page,) in connection.execute("SELECT pageno FROM dbstat WHERE name = ?", (table,)):
+                content[(page - 1) * PAGE_BYTES : page * PAGE_BYTES] = bytes(PAGE_BYTES)
+    (home.path / "chorus.db").write_bytes(content)
+
+
+def test_lost_messages_are_counted_without_the_newest_number(home: Home) -> None:
+    overwrite(home, "messages", "sqlite_sequence")
+    told = mended(home, "y", "n")
+    assert "0 messages could be read, 4 brought from" in told
+    assert "; 2 are lost: #5 and #6; it is unknown how many more. Use the salvaged log?" in told
+
+
+def test_if_no_message_can_be_read_it_is_advised_to_keep_the_damaged_log(home: Home) -> None:
+    for path in (home.path / "backups").glob("*.zip"):
+        path.unlink()
+    (home.path / "chorus.db").write_bytes(random.Random(1).randbytes(5 * PAGE_BYTES))  # noqa: S311 - the same each time
+    broken = (home.path / "chorus.db").read_bytes()
+    told = mended(home, "y", "y", ends_with=1)
+    assert "0 messages could be read; it is unknown how many are lost. The new log would have no message." in told
+    assert "Better say no" in told
+    (kept,) = (home.path / "backups").glob("damaged-*.db")
+    assert kept.read_bytes() == broken
+    assert home.run("log").code == 0
+
+
+def test_a_salvage_that_the_disk_has_no_room_for_changes_nothing(home: Home) -> None:
+    zeroed(home)
+    broken = (home.path / "chorus.db").read_bytes()
+    told = mended(home, "y", before="ulimit -f 8; ", ends_with=1)
+    assert "The log cannot be salvaged in" in told
+    assert "see that the disk has room and no faults, and run chorus doctor again." in told
+    assert "bug" not in told
+    assert (home.path / "chorus.db").read_bytes() == broken
+    assert list(home.path.glob(".restoring*")) == []
+
+
+def test_a_salvage_reads_a_log_before_a_changed_text_in_it_is_taken_for_true(home: Home) -> None:
+    home.sql("UPDATE messages SET content = 'and again!' WHERE id = 5")
+    home.sql("UPDATE threads SET title = CAST(x'ff' AS TEXT)")
+    before = (home.path / "chorus.db").read_bytes()
+    told = mended(home, "y", "y", "y", "y")
+    assert told.index("The salvaged log is in use now.") < told.index("is taken for true now.")
+    (kept,) = (home.path / "backups").glob("damaged-*.db")
+    assert kept.read_bytes() == before
+    assert wrong(home) == {}
 
 
 def test_of_many_lost_messages_the_first_ones_are_named(home: Home) -> None:

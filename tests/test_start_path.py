@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ def others(modules: set[str]) -> set[str]:
 
 def rooms(modules: set[str]) -> set[str]:
     """Return the rooms of commands and of the terminal that are loaded."""
-    return {name for name in modules if name.startswith(("chorus_cli.commands.", "chorus_cli.terminal."))}
+    return {name for name in modules if re.match(r"chorus_cli\.(\w+\.commands\b|terminal\.)", name)}
 
 
 ASKED = "import os; from chorus_cli.cli import main; assert main(['ask', 'hello'], os.environ) == 0"

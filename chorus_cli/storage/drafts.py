@@ -29,7 +29,6 @@ _DAMAGED = "damaged-"
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
 _OWNER = re.compile(rf"^{_PREFIX}([0-9]+-[0-9a-f]+-)?")
 _BACKUP_SUFFIX = "~"
-_UNSENT = re.compile(rf"{_PREFIX}.*?unsent-(.+)\.md{_BACKUP_SUFFIX}?")
 KEPT = timedelta(days=7)
 """How long a draft is kept after its last change, unless a process that runs owns it."""
 
@@ -139,8 +138,8 @@ def unsent_name(slug: str) -> str:
 
 def persona_of(path: Path) -> str:
     """Return the persona that the input in a draft was typed for, by its name; empty if it is another draft."""
-    match = _UNSENT.fullmatch(path.name)
-    return match[1] if match else ""
+    _, _, persona = path.name.removesuffix(_BACKUP_SUFFIX).partition("unsent-")
+    return persona.removesuffix(".md")
 
 
 def delete(path: Path) -> None:

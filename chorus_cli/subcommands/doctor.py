@@ -13,7 +13,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import paths
 from chorus_cli.personas.service.personas import Personas
-from chorus_cli.stores.rules.findings import Finding, State, fine, is_well, note
+from chorus_cli.stores.rules.findings import Finding, Mend, State, fine, is_well, note
 from chorus_cli.stores.service.home_checks import check_home, unless_refused
 from chorus_cli.stores.service.leftovers import check_leftovers
 from chorus_cli.stores.service.log_checks import check_log
@@ -44,7 +44,9 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
         return DONE if is_well(findings) else FAILED
     for finding in findings:
         standard_output().paragraph(f"{_SIGNS[finding.state]} {finding.subject}: {finding.sentence}")
-    remaining = [finding for finding in findings if not await _mended(home, finding)]
+    # The others may write into a log that a salvage is to read as it is.
+    in_order = sorted(findings, key=lambda finding: finding.mend is not Mend.SALVAGE)
+    remaining = [finding for finding in in_order if not await _mended(home, finding)]
     return DONE if is_well(remaining) else FAILED
 
 

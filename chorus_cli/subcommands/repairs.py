@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ from chorus_cli.stores.service.purging import Purging
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.consent import agreed
 from chorus_cli.terminal.screen.output import standard_output
+from chorus_cli.terminal.screen.progress import Progress, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -39,9 +41,13 @@ if TYPE_CHECKING:
     from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.backup.places import Places
     from chorus_cli.stores.salvage.copying import OpenDatabase
-    from chorus_cli.stores.salvage.new_log import Lost
-    from chorus_cli.stores.salvage.salvage import Counts
+    from chorus_cli.stores.salvage.salvage import Counts, Lost
     from chorus_cli.stores.service.stored_files import LostFile
+
+_EMPTY = (
+    "The new log would have no message. Better say no, and look for another copy of the log: chorus restore FILE puts "
+    "it in place."
+)
 
 
 def folders_of(home: Paths) -> Folders:
@@ -90,6 +96,8 @@ def _alone(home: Paths) -> Iterator[Places]:
 async def _bring_texts(home: Paths) -> bool:
     with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
         changed = checksums.checked(connection).changed
+        if not changed:
+            return True
         without = examination.purged(connection)
         backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
         connection.execute("BEGIN IMMEDIATE")
@@ -115,22 +123,28 @@ def _present_texts(number: int) -> str:
 
 
 async def _salvage(home: Paths) -> bool:
-    now = SystemClock().now()
-    with _alone(home) as places, salvaging.salvaged(places) as found:
-        standard_output().paragraph(_counts(found.counts, found.backup))
-        remaining = _remaining(found.folder / archive.DATABASE)
+    now, wait = SystemClock().now(), Wait("salvaging the log", silent_seconds=1.0)
+    with ExitStack() as work:
+        places = work.enter_context(_alone(home))
+        with Progress(standard_output()).of(wait):
+            folder, counts = await asyncio.to_thread(work.enter_context, salvaging.salvaged(places))
+        standard_output().paragraph(_counts(counts))
+        is_empty = not counts.read + counts.from_backup
+        remaining = _remaining(folder / archive.DATABASE)
         if remaining:
             standard_output().paragraph(f"These faults would remain: {enumerated(remaining)}.")
+        if is_empty:
+            standard_output().paragraph(_EMPTY)
         if not await agreed("Use the salvaged log? The damaged one is kept beside the backups.", standard_output()):
             standard_output().paragraph("The damaged log is as it was.")
             return False
         kept = None
         if places.database.exists():
             kept = archive.set_aside(places, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
-        restoring.put_in_place(places, found.folder)
+        restoring.put_in_place(places, folder)
     aside = f" The damaged one is kept as {kept}." if kept else ""
     standard_output().paragraph(f"The salvaged log is in use now.{aside}")
-    return not remaining
+    return not remaining and not is_empty
 
 
 def _remaining(log: Path) -> list[str]:
@@ -141,21 +155,22 @@ def _remaining(log: Path) -> list[str]:
         return [*(told if unreadable else []), *examination.dangling_references(connection)]
 
 
-def _named(lost: Lost) -> str:
-    """Return the ids of lost messages after a colon: of many the first, and the number of the others."""
-    names, others = [f"#{id_}" for id_ in lost.first_ids], lost.number - len(lost.first_ids)
-    if others > 0:
+def _lost(lost: Lost) -> str:
+    """Return the number of lost messages and the ids of the first, as far as both are known."""
+    names = [f"#{id_}" for id_ in lost.first_ids]
+    if others := lost.number - len(names):
         names.append(counted(others, "other"))
-    return f": {enumerated(names)}" if names else ""
+    if not names:
+        return "it is unknown how many are lost" if lost.is_least else "0 are lost"
+    more = "; it is unknown how many more" if lost.is_least else ""
+    return f"{lost.number:,} {'is' if lost.number == 1 else 'are'} lost: {enumerated(names)}{more}"
 
 
-def _counts(counts: Counts, backup: Path | None) -> str:
-    brought = f", {counts.from_backup:,} brought from {backup}" if backup else ""
-    differ, are = ("differs" if counts.changed == 1 else "differ"), ("is" if counts.lost.number == 1 else "are")
-    lost = f"{counts.lost.number:,} {are} lost{_named(counts.lost)}."
+def _counts(counts: Counts) -> str:
+    brought = f", {counts.from_backup:,} brought from {counts.backup}" if counts.backup else ""
+    differ = "differs" if counts.changed == 1 else "differ"
     changed = f" {counts.changed:,} of them {differ} from the text that was written." if counts.changed else ""
-    others = counts.others + counts.others_from_backup
-    return f"{counted(counts.read, 'message')} could be read{brought}; {lost}{changed} {others:,} other rows are kept."
+    return f"{counted(counts.read, 'message')} could be read{brought}; {_lost(counts.lost)}.{changed}"
 
 
 async def _finish_restore(home: Paths) -> bool:

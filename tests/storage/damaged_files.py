@@ -37,6 +37,30 @@ def damaged(data: bytes, number: int) -> bytes:
     return bytes(copy)
 
 
+def overwritten(data: bytes, number: int) -> bytes:
+    """Return a copy of a database in which a run of pages or of bytes is overwritten, or pages change places."""
+    chance, copy = random.Random(number), bytearray(data)  # noqa: S311 - the damage is to be the same each time
+    pages = len(data) // PAGE_BYTES
+    first = chance.randrange(pages)
+    begin, end = first * PAGE_BYTES, min(pages, first + chance.randint(1, pages // 2)) * PAGE_BYTES
+    match number % 4:
+        case 0:
+            copy[begin:end] = bytes(end - begin)
+        case 1:
+            copy[begin:end] = chance.randbytes(end - begin)
+        case 2:
+            begin = chance.randrange(len(data))
+            end = min(len(data), begin + chance.randint(1, 20_000))
+            copy[begin:end] = chance.randbytes(end - begin)
+        case _:
+            order = [*range(pages)]
+            moved = chance.sample(order, chance.randint(2, pages))
+            for place, page in zip(sorted(moved), moved, strict=True):
+                order[place] = page
+            copy = bytearray().join(data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES] for page in order)
+    return bytes(copy)
+
+
 ODD_VALUES = (
     "UPDATE messages SET timestamp = 'yesterday' WHERE id % 3 = 1",
     "UPDATE messages SET run = 'a' || char(0), status = 'streaming' WHERE id % 3 = 1",

@@ -81,7 +81,7 @@ def test_a_draft_that_cannot_be_written_is_refused_and_leaves_nothing(tmp_path: 
 def test_a_draft_that_the_disk_has_no_room_for_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     script = (
         "import pathlib, resource, sys\n"
-        "from chorus_cli.storage.files import drafts\n"
+        "from chorus_cli.storage import drafts\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "drafts.create(pathlib.Path(sys.argv[1]), 'text.md', 'x' * 10_000)\n"
     )
@@ -93,7 +93,7 @@ def test_a_draft_that_the_disk_has_no_room_for_is_refused_and_leaves_nothing(tmp
 def test_a_draft_is_found_only_when_all_of_it_is_written(tmp_path: Path) -> None:
     """A process is killed while the disk takes it."""
     create = "drafts.create(Path(sys.argv[1]), 'unsent-frodo.md', 'half')"
-    imports = "import os, sys; from pathlib import Path; from chorus_cli.storage.files import drafts"
+    imports = "import os, sys; from pathlib import Path; from chorus_cli.storage import drafts"
     killed = f"{imports}; os.fsync = lambda _: os.kill(os.getpid(), 9); {create}"
     assert subprocess.run([sys.executable, "-c", killed, str(tmp_path)], check=False).returncode == -9
     [left] = tmp_path.iterdir()

@@ -48,7 +48,7 @@ _WRITE_UNTIL_KILLED = """
 import asyncio, pathlib, sys
 from datetime import datetime, UTC
 from chorus_cli.log.rules.messages import MessageContent, Role
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.log.rows import message_rows
 from chorus_cli.storage.store import Store
 
 async def main():

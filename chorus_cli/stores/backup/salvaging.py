@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import BackupError, StorageError
+from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.archive import DATABASE
 from chorus_cli.stores.backup.restoring import draft_folder
 from chorus_cli.stores.salvage import copying, examination, salvage, soundness
-from chorus_cli.stores.salvage.examination import NOTHING_PURGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,50 +26,36 @@ if TYPE_CHECKING:
     from chorus_cli.stores.salvage.salvage import Counts
 
 
-class Salvaged(NamedTuple):
-    """A salvaged log in ``folder``, and the backup that rows were brought from, if there is one."""
-
-    folder: Path
-    counts: Counts
-    backup: Path | None
-
-
 @contextmanager
-def salvaged(places: Places) -> Iterator[Salvaged]:
-    """Salvage the log into a new one, with the newest sound backup; unless put in place it is deleted in the end.
+def salvaged(places: Places) -> Iterator[tuple[Path, Counts]]:
+    """Salvage the log into a new one in a folder of its own, which is deleted in the end unless it is put in place.
 
     Raises:
-        BackupError: there is no room for it.
-        StorageError: nothing could be read.
+        BackupError: a file cannot be read or written.
     """
     folder = draft_folder(places)
     try:
-        with tempfile.TemporaryDirectory(dir=folder) as name:
-            damaged, work = Path(name) / "damaged.db", Path(name)
-            _copy_whole(places.database, damaged)
-            source = _Source(places, work / "backup.db")
-            counts = salvage.salvage(damaged, folder / DATABASE, source.log(), source.log)
-        (folder / DATABASE).chmod(0o600)
-        yield Salvaged(folder, counts, source.backup)
-    except OSError as error:
-        raise BackupError(f"The log cannot be salvaged in {folder.parent}: {error.strerror or error}.") from error
+        yield folder, _salvaged(places, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Source:
-    """The newest backup that may give rows; its log is unpacked to ``path``."""
+def _salvaged(places: Places, folder: Path) -> Counts:
+    try:
+        with tempfile.TemporaryDirectory(dir=folder) as name:
+            damaged, backup = _rolled_back(places.database, Path(name) / "damaged.db"), Path(name) / "backup.db"
+            new, unpack = folder / DATABASE, lambda purged: newest_sound_log(places, backup, purged)
+            new.touch(mode=0o600)
+            return salvage.salvage(damaged, new, backup, unpack)
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BackupError(
+            f"The log cannot be salvaged in {places.database.parent}: {reason or error}. The damaged log is as it was; "
+            "see that the disk has room and no faults, and run chorus doctor again."
+        ) from error
 
-    def __init__(self, places: Places, path: Path) -> None:
-        self._places, self._path = places, path
-        self.backup: Path | None = None
 
-    def log(self, without: Purged = NOTHING_PURGED) -> Path | None:
-        self.backup = newest_sound_log(self._places, self._path, without)
-        return self._path if self.backup else None
-
-
-def newest_sound_log(places: Places, target: Path, without: Purged = NOTHING_PURGED) -> Path | None:
+def newest_sound_log(places: Places, target: Path, without: Purged) -> Path | None:
     """Unpack the log of the newest sound backup to ``target`` and return the backup, ``None`` if there is none.
 
     Backups that hold rows ``without`` which they are wanted are passed over: their texts would come back.
@@ -107,10 +94,17 @@ def backup_with_missing(places: Places, connection: OpenDatabase) -> Path | None
     return None
 
 
-def _copy_whole(source: Path, target: Path) -> None:
-    """Copy a database with its journal, whose rollback is a part of it; a missing one counts as empty."""
-    for ending in ("", "-journal"):
-        part = source.with_name(source.name + ending)
-        if part.exists():
-            shutil.copyfile(part, target.with_name(target.name + ending))
-    target.touch()
+def _rolled_back(log: Path, copy: Path) -> Path:
+    """Return the log, or a copy in which the transaction of a killed process is rolled back."""
+    journal, copied = (path.with_name(f"{path.name}-journal") for path in (log, copy))
+    if not journal.exists():
+        return log
+    shutil.copyfile(log, copy)
+    shutil.copyfile(journal, copied)
+    try:
+        with closing(sqlite3.connect(copy)) as connection:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except UNREADABLE as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}:
+            raise
+    return copy

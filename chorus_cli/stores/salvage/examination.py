@@ -43,34 +43,32 @@ def unreadable(connection: sqlite3.Connection) -> list[str]:
     return found
 
 
+_REFERENCES = (
+    ("message of a thread that is gone", "messages of threads that are gone", "thread_id", "threads"),
+    ("message of a turn that is gone", "messages of turns that are gone", "turn_id", "messages"),
+    ("rewording of a message that is gone", "rewordings of messages that are gone", "revises", "messages"),
+    ("message of an operation that is gone", "messages of operations that are gone", "introduced_by", "operations"),
+)
+
+
 def dangling_references(connection: sqlite3.Connection) -> list[str]:
     """Return phrases for rows that refer to rows that are gone."""
-    references = (
-        ("message of a thread that is gone", "messages of threads that are gone", "thread_id", "threads"),
-        ("message of a turn that is gone", "messages of turns that are gone", "turn_id", "messages"),
-        ("rewording of a message that is gone", "rewordings of messages that are gone", "revises", "messages"),
-        ("message of an operation that is gone", "messages of operations that are gone", "introduced_by", "operations"),
-    )
-    found = []
-    for one, more, column, table in references:
-        (number,) = connection.execute(
-            f"SELECT COUNT(*) FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
-        ).fetchone()
-        if number:
-            found.append(counted(number, one, more))
-    return found
+    found = {(one, more): len(_gone(connection, column, table)) for one, more, column, table in _REFERENCES}
+    return [counted(number, one, more) for (one, more), number in found.items() if number]
 
 
 def missing(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
     """Return the rows that are gone and that messages refer to: their ids by their tables."""
-    columns = {"threads": ["thread_id"], "messages": ["turn_id", "revises"], "operations": ["introduced_by"]}
-    found = {}
-    for table, names in columns.items():
-        referred = " UNION ".join(f"SELECT {name} AS id FROM messages" for name in names)
-        query = f"SELECT id FROM ({referred}) WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM {table})"
-        if ids := frozenset(id_ for (id_,) in connection.execute(query)):
-            found[table] = ids
+    found: dict[str, frozenset[int]] = {}
+    for _, _, column, table in _REFERENCES:
+        if ids := frozenset(_gone(connection, column, table)):
+            found[table] = found.get(table, frozenset()) | ids
     return found
+
+
+def _gone(connection: sqlite3.Connection, column: str, table: str) -> list[int]:
+    query = f"SELECT {column} FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
+    return [id_ for (id_,) in connection.execute(query)]
 
 
 def has_any(connection: sqlite3.Connection, wanted: Mapping[str, frozenset[int]]) -> bool:
@@ -144,11 +142,8 @@ def changes_cut_off(connection: sqlite3.Connection) -> CutOffChanges:
 class Purged(NamedTuple):
     """The rows that purges of a log have overwritten, and its newest purge if that cannot be read, else 0."""
 
-    ids: PurgedIds = NO_IDS
+    ids: PurgedIds
     unread: int = 0
-
-
-NOTHING_PURGED = Purged()
 
 
 def purged(connection: sqlite3.Connection) -> Purged:

@@ -1,150 +1,288 @@
-"""A new database from a damaged one: row by row, with the rows of a backup in place of those that are lost."""
+"""A new log from a damaged one: every row of the file that can be read, and those of a backup that are lost."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import StorageError
-from chorus_cli.storage import migrations, untrusted
-from chorus_cli.storage.errors import UNREADABLE
-from chorus_cli.stores.salvage import examination, soundness
-from chorus_cli.stores.salvage.new_log import MESSAGES, Lost, NewLog
-from chorus_cli.stores.salvage.row_reading import RowReader
+from chorus_cli.log.rows import intents
+from chorus_cli.log.rows.message_rows import checksum
+from chorus_cli.log.rows.search_index import STATE
+from chorus_cli.storage import meta_rows, migrations
+from chorus_cli.stores.salvage import checksums, examination, known_tables
+from chorus_cli.stores.salvage.file_rows import file_rows
+from chorus_cli.stores.salvage.known_tables import MESSAGES, NUMBERED, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from chorus_cli.stores.salvage.examination import Purged
+    from chorus_cli.stores.salvage.file_rows import Row
+    from chorus_cli.stores.salvage.known_tables import Values
 
-_MAGIC = b"SQLite format 3\0"
-_HEAD_BYTES, _LARGEST_PAGE = 100, 65_536
-_PAGE_SIZES = frozenset(2**power for power in range(9, 16))
-_PAGE_COUNT = slice(28, 32)
-_CHANGE_COUNTER, _VALID_FOR = slice(24, 28), slice(92, 96)
+_OF_ORIGIN = (MESSAGES, "operations", "summaries", "context_items")
+_DELETED_FROM = frozenset({"input_history", "intents", "sessions"})
+_CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
+_NAMING = frozenset({"turn_id", "revises", "reply_id"})
+"""Columns with ids of messages, besides those with names that say so."""
+
+_PURGE = "purged_by = (SELECT MAX(id) FROM operations WHERE kind = 'purge') WHERE purged_by IS NULL AND"
+_PURGED = {
+    "messages": "UPDATE messages SET content = '', preamble = '', tool_calls = NULL, reasoning = NULL, "
+    f"thought_parts = NULL, attachments = NULL, checksum = NULL, {_PURGE}",
+    "items": f"UPDATE context_items SET content = '', {_PURGE}",
+    "summaries": "UPDATE summaries SET content = '' WHERE",
+    "inputs": "DELETE FROM input_history WHERE",
+    "titles": "UPDATE threads SET title = '' WHERE",
+    "preambles": "UPDATE messages SET preamble = '' WHERE",
+}
+"""How rows are emptied that the journal has as purged, by their names in ``PurgedIds``."""
+
+_COMPLETING = (
+    """INSERT INTO threads(id, persona, created_at) SELECT thread_id, MIN(persona), MIN(timestamp) FROM messages
+    WHERE thread_id NOT IN (SELECT id FROM threads) GROUP BY thread_id""",
+    "INSERT INTO installation SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM installation)",
+    "DELETE FROM installation WHERE rowid > (SELECT MIN(rowid) FROM installation)",
+    *(
+        f"UPDATE {table} SET origin = (SELECT origin FROM installation), origin_seq = id WHERE origin IS NULL"
+        for table in _OF_ORIGIN
+    ),
+    # The index of the search begins anew, and items without a hash are indexed when they are next read.
+    f"DELETE FROM meta WHERE key = '{STATE}'",
+    "UPDATE context_items SET content_hash = NULL",
+    "DELETE FROM sqlite_sequence",
+)
+_MOST_NAMED = 5
+_LEAST_ROW_BYTES = 16
+
+
+class Lost(NamedTuple):
+    """The number of lost messages, and the ids of the first ones; if it ``is_least``, there may have been more."""
+
+    number: int
+    first_ids: tuple[int, ...]
+    is_least: bool
 
 
 class Counts(NamedTuple):
     """Messages of a salvaged log: read from the damaged file, brought from the backup, changed, and lost.
 
-    Changed ones differ from the text that was written, and no backup has that. ``others`` are the rows of other tables.
+    Changed ones differ from the text that was written, and no ``backup`` has that.
     """
 
     read: int
     from_backup: int
     changed: int
     lost: Lost
-    others: int
-    others_from_backup: int
+    backup: Path | None
 
 
-def salvage(
-    damaged: Path, target: Path, backup: Path | None, source: Callable[[Purged], Path | None] = lambda _purged: None
-) -> Counts:
-    """Write the new database ``target``; ``damaged`` is a copy that may be changed, ``backup`` a sound database.
+def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purged], Path | None]) -> Counts:
+    """Write the new log ``target`` with all that can be read of ``damaged``, and with lost rows from a backup.
 
-    If the backup holds messages that the damaged database has purged since, rows come from ``source`` instead, which
-    finds a backup that does not.
+    ``unpack`` writes a sound log to ``unpacked`` that does not hold what the damaged one has purged, and returns where
+    it is from.
 
     Raises:
-        StorageError: nothing could be read at all.
+        OSError, sqlite3.Error: a file cannot be read or written.
     """
     with closing(sqlite3.connect(target, isolation_level=None)) as connection:
-        migrations.migrate(connection, migrations.STEPS[: _steps(damaged, backup)])
-        _mend_first_page(damaged, backup or target)
-        with closing(sqlite3.connect(damaged)) as readable:
-            # A table whose statement cannot be read then does not hide the others.
-            readable.execute("PRAGMA writable_schema = ON")
-            counts = _filled(connection, RowReader(readable, damaged.stat().st_size), backup, source)
-        fault = soundness.quick_fault(connection)
-    if fault or not (counts.read or counts.from_backup or counts.others):
-        raise StorageError(f"Nothing could be read from {damaged.name}{f' ({fault})' if fault else ''}.")
-    return counts
+        connection.execute("PRAGMA secure_delete = ON")
+        migrations.migrate(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        log = _NewLog(connection)
+        log.fill(damaged)
+        purged = examination.purged(connection)
+        log.keep_purged(purged)
+        backup = unpack(purged)
+        brought = log.fill(unpacked, is_backup=True) if backup else 0
+        messages, lost = log.complete()
+        connection.execute("COMMIT")
+        return Counts(messages - brought, brought, len(checksums.checked(connection).changed), lost, backup)
 
 
-def _mend_first_page(damaged: Path, like: Path) -> None:
-    """Make a file readable at all that was cut short or whose first page is damaged.
+class _NewLog:
+    """Fills the database of ``connection``, in its transaction.
 
-    The first page then is that of ``like``: tables begin at the same pages in a database, its backups and, usually, a
-    new one.
+    Triggers rest until `complete`, because the rows have their numbers and origins already. The newest message is known
+    as far as two places name it: one of them may be damaged.
     """
-    page_bytes = _page_bytes(damaged)
-    if page_bytes:
-        _state_size(damaged, page_bytes)
-    if page_bytes and _has_tables(damaged):
-        return
-    damaged.with_name(f"{damaged.name}-journal").unlink(missing_ok=True)
-    page_bytes = _page_bytes(like)
-    with like.open("rb") as file, damaged.open("r+b") as target:
-        target.write(file.read(page_bytes))
-    _state_size(damaged, page_bytes)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._most_rows = 0
+        self._tables = known_tables.tables()
+        self._newest, self._named_once, self._entries = 0, set[int](), set[tuple[int, str]]()
+        self._sequences = dict[str, int]()
+        self._triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in self._triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("DELETE FROM installation")
+
+    def fill(self, path: Path, *, is_backup: bool = False) -> int:
+        """Store the rows of a file that are not there, and messages in place of worse ones; return their number.
+
+        What a backup has is lost or was deleted; rows of tables whose rows Chorus deletes stay out.
+        """
+        stored, self._most_rows = 0, self._most_rows + path.stat().st_size // _LEAST_ROW_BYTES
+        for row in file_rows(path):
+            for table in self._tables:
+                if (values := table.values(row)) is not None:
+                    if not is_backup or _stays(table.name, values):
+                        stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
+                    break
+            else:
+                self._count(row, is_backup=is_backup)
+        self._number_again()
+        return stored
+
+    def keep_purged(self, found: Purged) -> None:
+        """Empty the rows that the journal has as purged, should the file have held an older copy of one."""
+        for name, statement in _PURGED.items():
+            ids = json.dumps([*getattr(found.ids, name)])
+            self._connection.execute(f"{statement} id IN (SELECT value FROM json_each(?))", (ids,))
+
+    def complete(self) -> tuple[int, Lost]:
+        """Add the rows that others need, drop those that refer to lost ones; return the messages and the lost ones."""
+        self._drop_dangling()
+        for id_ in intents.damaged(self._connection):
+            intents.end(self._connection, id_)
+        for statement in _COMPLETING:
+            self._connection.execute(statement)
+        self._count_numbers()
+        newest = {**self._sequences, MESSAGES: max(self._newest, self._sequences.get(MESSAGES, 0))}
+        for name in (table.name for table in self._tables if table.number):
+            query = f"INSERT INTO sqlite_sequence SELECT ?, MAX(?, COALESCE(MAX(id), 0)) FROM {name}"
+            self._connection.execute(query, (name, newest.get(name, 0)))
+        for _, statement in self._triggers:
+            self._connection.execute(statement)
+        (messages,) = self._connection.execute("SELECT COUNT(*) FROM messages").fetchone()
+        return messages, self._lost()
+
+    def _name(self, id_: int, times: int = 1) -> None:
+        """Take note of a place that names a message, unless the files have no room for so many rows."""
+        if times and self._newest < id_ <= self._most_rows:
+            if times > 1 or id_ in self._named_once:
+                self._newest = id_
+            self._named_once.add(id_)
+
+    def _count(self, row: Row, *, is_backup: bool) -> None:
+        """Take note of the newest number of a table, or of a message that an entry of an index names.
+
+        The entries of an index by persona may be those of another table, unless there is one by thread with that time.
+        """
+        match row.values:
+            case str(table), int(number) if row.number is not None and number <= self._most_rows and not is_backup:
+                self._sequences[table] = max(number, self._sequences.get(table, 0))
+                if table == MESSAGES:
+                    self._name(number)
+            case (int() | str()) as first, str(time), int(id_) if row.number is None and TIME.fullmatch(time):
+                self._name(id_, ((id_, time) in self._entries) + isinstance(first, int))
+                if id_ > self._newest:
+                    self._entries.add((id_, time))
+
+    def _store(self, table: str, values: Values, *, is_backup: bool) -> bool:
+        """Store a row, unless there is one, or a message that is not worse; return whether that was done."""
+        for name, id_ in values.items():
+            if id_ is not None and (name.endswith("message_id") or name in _NAMING):
+                self._name(id_)
+        if table != MESSAGES:
+            return self._inserted(table, values)
+        there = self._message(values["id"])
+        if there is None:
+            return self._put(values)
+        if is_backup:
+            return _proof(there) == 0 < _proof(values) and self._put(values)
+        worse, better = (there, values) if _rank(there) < _rank(values) else (values, there)
+        is_put = better is values and self._put(values)
+        if _proof(worse) and worse["checksum"] != better["checksum"] and worse.get("origin_seq"):
+            # Its number is damaged, and this is its own.
+            self._inserted(MESSAGES, {**worse, "id": worse["origin_seq"]})
+        return is_put
+
+    def _put(self, message: Values) -> bool:
+        """Store a message in place of another; of one whose values beside the text are damaged, the text."""
+        text = {name: message[name] for name in ("id", *_CHECKED, "checksum")}
+        return self._inserted(MESSAGES, message, "REPLACE") or self._inserted(MESSAGES, text, "REPLACE")
+
+    def _inserted(self, table: str, values: Values, otherwise: str = "IGNORE") -> bool:
+        statement = f"INSERT OR {otherwise} INTO {table}({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
+        try:
+            return self._connection.execute(statement, tuple(values.values())).rowcount > 0
+        except sqlite3.IntegrityError:
+            return False
+
+    def _message(self, id_: int) -> Values | None:
+        cursor = self._connection.execute("SELECT * FROM messages WHERE id = ?", (id_,))
+        row = cursor.fetchone()
+        return None if row is None else dict(zip((name for name, *_ in cursor.description), row, strict=True))
+
+    def _number_again(self) -> None:
+        """Give rows whose number is damaged their own: each that was made here has it twice."""
+        self._connection.execute(
+            "INSERT INTO installation SELECT origin FROM messages WHERE origin IS NOT NULL "
+            "AND NOT EXISTS (SELECT 1 FROM installation) GROUP BY origin ORDER BY COUNT(*) DESC LIMIT 1"
+        )
+        self._name_rows()
+        self._connection.execute(
+            "UPDATE OR IGNORE messages SET id = origin_seq WHERE id <> origin_seq AND (id NOT BETWEEN 1 AND ? "
+            "OR (origin = (SELECT origin FROM installation) AND origin_seq BETWEEN 1 AND ?))",
+            (self._most_rows, self._newest),
+        )
+        self._name_rows()
+
+    def _name_rows(self) -> None:
+        query = "SELECT COALESCE(MAX(id), 0) FROM messages WHERE id = origin_seq AND id <= ?"
+        (id_,) = self._connection.execute(query, (self._most_rows,)).fetchone()
+        self._name(id_, times=2)
+
+    def _drop_dangling(self) -> None:
+        # Twice, because a row that is dropped may be one that others refer to.
+        for table in self._tables * 2:
+            for _, _, parent, column, referred, *_ in self._connection.execute(
+                f"PRAGMA foreign_key_list({table.name})"
+            ).fetchall():
+                self._connection.execute(
+                    f"DELETE FROM {table.name} WHERE {column} IS NOT NULL "
+                    f"AND {column} NOT IN (SELECT {referred} FROM {parent})"
+                )
+
+    def _count_numbers(self) -> None:
+        """Number the rows that have none, after the others, and keep the newest number of each persona."""
+        for table in NUMBERED:
+            self._connection.execute(
+                f"UPDATE {table} SET number = given FROM (SELECT id AS own, ROW_NUMBER() OVER (PARTITION BY persona "
+                f"ORDER BY id) + (SELECT COALESCE(MAX(number), 0) FROM {table} WHERE persona = rows.persona) AS given "
+                f"FROM {table} AS rows WHERE number IS NULL) WHERE id = own"
+            )
+            self._connection.execute(
+                f"INSERT INTO numbers SELECT persona, '{table}', MAX(number) FROM {table} WHERE true GROUP BY persona "
+                "ON CONFLICT(persona, counted) DO UPDATE SET newest = MAX(newest, excluded.newest)"
+            )
+
+    def _lost(self) -> Lost:
+        there = {id_ for (id_,) in self._connection.execute("SELECT id FROM messages")}
+        ids = [id_ for id_ in range(1, self._newest + 1) if id_ not in there]
+        return Lost(len(ids), tuple(ids[:_MOST_NAMED]), self._sequences.get(MESSAGES) != self._newest)
 
 
-def _state_size(path: Path, page_bytes: int) -> None:
-    """Write the number of pages into the head of a file; SQLite reads nothing of one that should have more."""
-    pages = -(-path.stat().st_size // page_bytes)
-    with path.open("r+b") as file:
-        head = bytearray(file.read(_HEAD_BYTES))
-        # The number counts only if these two are equal.
-        head[_PAGE_COUNT], head[_VALID_FOR] = pages.to_bytes(4, "big"), head[_CHANGE_COUNTER]
-        file.seek(0)
-        file.write(head)
-        file.truncate(pages * page_bytes)
+def _stays(table: str, values: Values) -> bool:
+    """Return whether Chorus never deletes such a row: of the single values, only the ends of earlier personas."""
+    is_end = str(values.get("key")).startswith(meta_rows.threads_before_key(""))
+    return is_end if table == "meta" else table not in _DELETED_FROM
 
 
-def _has_tables(path: Path) -> bool:
-    """Return whether the list of tables can be read."""
-    with suppress(*UNREADABLE), closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        return bool(connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
-    return False
+def _rank(message: Values) -> tuple[int, bool, bool, bool]:
+    """Return what decides which of two messages with one id is the true one, or the newer one."""
+    is_purged, has_its_id_twice = message.get("purged_by") is not None, message.get("origin_seq") == message["id"]
+    return _proof(message), is_purged, has_its_id_twice, message.get("status") != "streaming"
 
 
-def _page_bytes(path: Path) -> int:
-    """Return the size of a page, 0 if the head of the file has none."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    size = int.from_bytes(head[16:18], "big")
-    if len(head) < _HEAD_BYTES or not head.startswith(_MAGIC):
-        return 0
-    return _LARGEST_PAGE if size == 1 else size if size in _PAGE_SIZES else 0
-
-
-def _steps(damaged: Path, backup: Path | None) -> int:
-    """Return the number of steps that were applied to the damaged file, or else to its backup."""
-    for path in filter(None, (damaged, backup)):
-        with suppress(*UNREADABLE, StorageError), closing(sqlite3.connect(path)) as connection:
-            number = len(migrations.applied(connection))
-            if 0 < number <= len(migrations.STEPS):
-                return number
-    return len(migrations.STEPS)
-
-
-def _filled(
-    connection: sqlite3.Connection,
-    reader: RowReader,
-    backup: Path | None,
-    source: Callable[[Purged], Path | None],
-) -> Counts:
-    connection.execute("BEGIN IMMEDIATE")
-    log = NewLog(connection)
-    read, brought = log.copy(reader), {}
-    found = examination.purged(connection)
-    if backup is not None and _holds(backup, found):
-        backup = source(found)
-    if backup is not None:
-        with closing(sqlite3.connect(backup)) as other:
-            untrusted.read_tables_only(other)
-            brought = log.bring(RowReader(other, backup.stat().st_size))
-    lost = log.complete(reader)
-    connection.execute("COMMIT")
-    messages, from_backup = read.pop(MESSAGES, 0), brought.pop(MESSAGES, 0)
-    return Counts(messages, from_backup, len(log.changed), lost, sum(read.values()), sum(brought.values()))
-
-
-def _holds(backup: Path, found: Purged) -> bool:
-    with closing(sqlite3.connect(backup)) as connection:
-        untrusted.read_tables_only(connection)
-        return examination.holds(connection, found)
+def _proof(message: Values) -> int:
+    """Return 2 if a message is as written, 0 if it is not; 1 if it was put in with plain SQL and has no checksum."""
+    if message["checksum"] is None:
+        return 1
+    return 2 if checksum(*(message[name] for name in _CHECKED)) == message["checksum"] else 0

@@ -41,7 +41,7 @@ def test_two_threads_may_import_litellm_at_once_and_nothing_is_fetched_or_printe
         "def refuse(*_): raise SystemExit('a connection was opened')\n"
         "socket.socket.connect = refuse\n"
         "from chorus_cli.models.providers.installation import installation_folder\n"
-        "from chorus_cli.adapters.models.litellm import client, library\n"
+        "from chorus_cli.models.litellm import client, library\n"
         "folder = installation_folder()\n"
         "assert 'litellm' not in sys.modules\n"
         "assert library.loaded() is None\n"

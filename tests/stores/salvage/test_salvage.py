@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -11,22 +12,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import StorageError
 from chorus_cli.log.rows import message_rows, thread_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.storage.store import Store
-from chorus_cli.stores.salvage.salvage import salvage
+from chorus_cli.stores.salvage.salvage import Counts, Lost, salvage
 from tests.fakes import START
-from tests.storage.damaged_files import PAGE_BYTES, damaged, readable, texts
+from tests.storage.damaged_files import PAGE_BYTES, damaged, overwritten, readable, texts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from chorus_cli.storage.store import Connection
 
 MESSAGES = 600
+INNER, LEAF = 0x05, 0x0D
+STEP = re.compile(rb"Step (\d+) of the road. Step \d+ of")
+ALL = Counts(MESSAGES, 0, 0, Lost(0, (), is_least=False), None)
+LONG = " ".join(f"step {number}" for number in range(5000))
 
 
 def talk(connection: Connection) -> None:
@@ -61,57 +66,184 @@ def backup(log: Path) -> Path:
     return path
 
 
-def everything_is_salvaged(log: Path, backup: Path, folder: Path, number: int) -> None:
+def salvaged(damaged: Path, target: Path, backup: Path | None = None) -> Counts:
+    """Salvage a log with the rows of a backup, if there is one; the name of that is of no interest."""
+    return salvage(damaged, target, backup or target, lambda _purged: backup)._replace(backup=None)
+
+
+def in_leaf_pages(log: bytes, broken: bytes) -> set[int]:
+    """Return the messages on pages that are whole, wherever they are now."""
+    pages = {page for page in split(log) if page[0] == LEAF}
+    return {int(id_) + 1 for page in split(broken) if page in pages for id_ in STEP.findall(page)}
+
+
+def split(log: bytes) -> Sequence[bytes]:
+    return [log[at : at + PAGE_BYTES] for at in range(0, len(log), PAGE_BYTES)]
+
+
+def everything_is_salvaged(log: Path, backup: Path, folder: Path, data: bytes) -> None:
     folder.mkdir()
     original, known = texts(log), texts(backup)
     broken = folder / "damaged.db"
-    broken.write_bytes(damaged(log.read_bytes(), number))
+    broken.write_bytes(data)
     expected = readable(broken, MESSAGES)
-    for used in (None, backup):
-        shutil.copyfile(broken, folder / "copy.db")
-        target = folder / f"{used is None}.db"
-        try:
-            counts = salvage(folder / "copy.db", target, used)
-        except StorageError:
-            assert used is None
-            assert not expected
-            continue
+    expected |= {id_: original[id_] for id_ in in_leaf_pages(log.read_bytes(), data)}
+    for has_backup in (False, True):
+        target = folder / f"{has_backup}.db"
+        counts = salvaged(broken, target, backup if has_backup else None)
+        assert broken.read_bytes() == data
         found = texts(target)
-        assert expected.items() <= found.items()
-        changed = sum(found[id_] != original.get(id_) for id_ in found)
-        assert changed <= counts.changed
-        assert counts.read + counts.from_backup == len(found) or used
-        if used is not None:
-            assert {id_ for id_ in known if found.get(id_) != original[id_]} == set()
+        assert (expected | (known if has_backup else {})).items() <= found.items()
+        assert sum(found[id_] != original.get(id_) for id_ in found) <= counts.changed
+        assert counts.read + counts.from_backup == len(found)
+        lost = original.keys() - found.keys()
+        assert counts.lost.number <= len(lost) if counts.lost.is_least else counts.lost.number == len(lost)
+        assert {*counts.lost.first_ids} <= lost
 
 
+@pytest.mark.parametrize("damage", [damaged, overwritten])
 @pytest.mark.parametrize("number", range(10))
 def test_every_message_that_could_be_read_is_in_the_salvaged_log(
-    log: Path, backup: Path, tmp_path: Path, number: int
+    log: Path, backup: Path, tmp_path: Path, number: int, damage: Callable[[bytes, int], bytes]
 ) -> None:
-    everything_is_salvaged(log, backup, tmp_path / "one", number)
+    everything_is_salvaged(log, backup, tmp_path / "one", damage(log.read_bytes(), number))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_two_hundred_damaged_logs_are_salvaged(log: Path, backup: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [damaged, overwritten])
+def test_two_hundred_damaged_logs_are_salvaged(
+    log: Path, backup: Path, tmp_path: Path, damage: Callable[[bytes, int], bytes]
+) -> None:
     for number in range(200):
-        everything_is_salvaged(log, backup, tmp_path / str(number), number)
+        everything_is_salvaged(log, backup, tmp_path / str(number), damage(log.read_bytes(), number))
 
 
-def test_if_no_message_can_be_read_all_are_lost_and_no_number_is_given_again(log: Path, tmp_path: Path) -> None:
-    shutil.copyfile(log, tmp_path / "damaged.db")
-    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
-        connection.execute("DELETE FROM messages")
-    counts = salvage(tmp_path / "damaged.db", tmp_path / "new.db", None)
-    assert (counts.lost.number, counts.lost.first_ids[:2]) == (MESSAGES, (1, 2))
+def without_pages(log: Path, broken: Path, *kinds: int) -> None:
+    """Overwrite all pages of the trees of messages and of the newest numbers that have one of these kinds."""
+    pages = split(log.read_bytes())
+    with closing(sqlite3.connect(log)) as connection:
+        query = "SELECT pageno FROM dbstat WHERE name IN ('messages', 'sqlite_sequence')"
+        gone = {page - 1 for (page,) in connection.execute(query) if pages[page - 1][0] in kinds}
+    assert gone
+    broken.write_bytes(b"".join(bytes(PAGE_BYTES) if place in gone else page for place, page in enumerate(pages)))
+
+
+def test_all_messages_are_read_without_the_inner_pages_of_their_tree(log: Path, tmp_path: Path) -> None:
+    without_pages(log, tmp_path / "damaged.db", INNER)
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db") == ALL
+    assert texts(tmp_path / "new.db") == texts(log)
+
+
+@pytest.mark.parametrize("has_backup", [False, True])
+def test_messages_are_counted_as_lost_that_only_other_rows_name(
+    log: Path, backup: Path, tmp_path: Path, *, has_backup: bool
+) -> None:
+    without_pages(log, tmp_path / "damaged.db", INNER, LEAF)
+    counts = salvaged(tmp_path / "damaged.db", tmp_path / "new.db", backup if has_backup else None)
+    lost = range(MESSAGES - 100 + 1 if has_backup else 1, MESSAGES + 1)
+    assert (counts.read, counts.from_backup) == (0, MESSAGES - len(lost))
+    assert counts.lost == (len(lost), tuple(lost[:5]), True)
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
         assert connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone() == (MESSAGES,)
 
 
+ABSURD = {
+    "the number of a row": "UPDATE messages SET id = 137438953255 WHERE id = 600",
+    "a newest number": "UPDATE sqlite_sequence SET seq = 137438953255",
+    "a likely newest number": "UPDATE sqlite_sequence SET seq = 8792",
+    "a reference": "UPDATE messages SET turn_id = 8792 WHERE id = 600",
+    "numbers of other rows": "UPDATE messages SET id = -id WHERE id > 500",
+}
+
+
+@pytest.mark.parametrize("statement", ABSURD.values(), ids=ABSURD)
+def test_a_damaged_number_makes_no_message_lost(log: Path, tmp_path: Path, statement: str) -> None:
+    shutil.copyfile(log, tmp_path / "damaged.db")
+    with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
+        connection.execute(statement)
+    counts = salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
+    assert counts == ALL._replace(lost=Lost(0, (), is_least="sequence" in statement))
+    assert texts(tmp_path / "new.db") == texts(log)
+
+
+FIELDS = {
+    "all": (0, bytes(100)),
+    "the size of a page": (16, (8192).to_bytes(2, "big")),
+    "the number of pages": (28, (3).to_bytes(4, "big")),
+    "the list of free pages": (32, (7).to_bytes(4, "big") * 2),
+    "the format of tables": (44, b"\xff" * 4),
+    "the encoding": (56, (3).to_bytes(4, "big")),
+    "the number of steps": (60, (4).to_bytes(4, "big")),
+}
+
+
+@pytest.mark.parametrize(("at", "field"), FIELDS.values(), ids=FIELDS)
+def test_no_field_of_the_header_hides_a_row(log: Path, tmp_path: Path, at: int, field: bytes) -> None:
+    data = log.read_bytes()
+    (tmp_path / "damaged.db").write_bytes(data[:at] + field + data[at + len(field) :])
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db").read == MESSAGES
+    assert texts(tmp_path / "new.db") == texts(log)
+
+
+@pytest.mark.parametrize("page_bytes", [512, 1024, 8192, 65536])
+def test_pages_of_any_size_are_read_without_a_header(log: Path, tmp_path: Path, page_bytes: int) -> None:
+    path = tmp_path / "damaged.db"
+    shutil.copyfile(log, path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA page_size = {page_bytes}")
+        connection.execute("VACUUM")
+    with path.open("r+b") as file:
+        file.write(bytes(100))
+    assert salvaged(path, tmp_path / "new.db").read == MESSAGES
+    assert texts(tmp_path / "new.db") == texts(log)
+
+
+def test_pages_may_stand_in_any_order(log: Path, tmp_path: Path) -> None:
+    first, *others = split(log.read_bytes())
+    (tmp_path / "damaged.db").write_bytes(first + b"".join(reversed(others)))
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db") == ALL
+    assert texts(tmp_path / "new.db") == texts(log)
+
+
+def test_a_row_with_the_number_of_another_gets_its_own(log: Path, tmp_path: Path) -> None:
+    data = log.read_bytes()
+    place = next(page for page in split(data) if b"Step 7 of" in page and page[0] == LEAF)
+    at = data.index(place)
+    (cell,) = [
+        at + int.from_bytes(place[8 + 2 * number : 10 + 2 * number], "big")
+        for number in range(int.from_bytes(place[3:5], "big"))
+        if data[at + int.from_bytes(place[8 + 2 * number : 10 + 2 * number], "big") + 2] == 8
+    ]
+    (tmp_path / "damaged.db").write_bytes(data[: cell + 2] + bytes([5]) + data[cell + 3 :])
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db").read == MESSAGES
+    assert texts(tmp_path / "new.db") == texts(log)
+
+
+def test_of_a_long_text_the_beginning_is_kept_if_its_end_is_lost(tmp_path: Path) -> None:
+    async def said() -> None:
+        store = Store(tmp_path / "damaged.db")
+        await store.open()
+        thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
+        content = MessageContent(thread.id, Role.USER, LONG, START)
+        await store.write(message_rows.insert_row, "frodo", content)
+        await store.close()
+
+    asyncio.run(said())
+    salvaged(tmp_path / "damaged.db", tmp_path / "whole.db")
+    assert texts(tmp_path / "whole.db") == {1: LONG}
+    data = (tmp_path / "damaged.db").read_bytes()
+    end = data.index(b"step 4000")
+    (tmp_path / "damaged.db").write_bytes(data[: end // PAGE_BYTES * PAGE_BYTES])
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db").changed == 1
+    (content,) = texts(tmp_path / "new.db").values()
+    assert LONG.startswith(content)
+    assert len(content) > PAGE_BYTES
+
+
 def test_a_salvaged_log_opens_and_goes_on_where_the_damaged_one_was(log: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged.db").write_bytes(damaged(log.read_bytes(), 2))
-    salvage(tmp_path / "damaged.db", tmp_path / "new.db", None)
+    salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
 
     async def said() -> int:
         store = Store(tmp_path / "new.db")
@@ -129,7 +261,7 @@ def test_a_log_without_its_first_page_is_salvaged_without_a_backup(log: Path, tm
     shutil.copyfile(log, tmp_path / "damaged.db")
     with (tmp_path / "damaged.db").open("r+b") as file:
         file.write(bytes(PAGE_BYTES))
-    assert salvage(tmp_path / "damaged.db", tmp_path / "new.db", None).read == MESSAGES
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db").read == MESSAGES
     assert texts(tmp_path / "new.db") == texts(log)
 
 
@@ -137,7 +269,7 @@ def test_a_text_that_is_not_utf_8_is_kept_as_far_as_it_is(log: Path, tmp_path: P
     shutil.copyfile(log, tmp_path / "damaged.db")
     with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
         connection.execute("UPDATE messages SET content = CAST(x'526fff61642e' AS TEXT) WHERE id = 7")
-    assert salvage(tmp_path / "damaged.db", tmp_path / "new.db", None).changed == 1
+    assert salvaged(tmp_path / "damaged.db", tmp_path / "new.db").changed == 1
     assert texts(tmp_path / "new.db") == texts(log) | {7: "Ro\ufffdad."}
 
 
@@ -145,7 +277,7 @@ def test_the_number_of_a_lost_message_is_not_given_again(log: Path, tmp_path: Pa
     shutil.copyfile(log, tmp_path / "damaged.db")
     with closing(sqlite3.connect(tmp_path / "damaged.db")) as connection, connection:
         connection.execute("DELETE FROM messages WHERE id > ?", (MESSAGES - 10,))
-    salvage(tmp_path / "damaged.db", tmp_path / "new.db", None)
+    salvaged(tmp_path / "damaged.db", tmp_path / "new.db")
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
         numbers = dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
     assert (len(texts(tmp_path / "new.db")), numbers["messages"]) == (MESSAGES - 10, MESSAGES)
@@ -165,7 +297,7 @@ def test_the_usage_of_summaries_is_salvaged_and_brought_from_a_backup(log: Path,
         connection.execute(
             "INSERT INTO other_requests VALUES (9, 'frodo', 9, 'summary', 'm', '{', '2026-01-01T00:00:00Z')"
         )
-    salvage(copies[0], tmp_path / "new.db", copies[1])
+    salvaged(copies[0], tmp_path / "new.db", copies[1])
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
         found = connection.execute("SELECT id, persona, thread_id FROM other_requests").fetchall()
         assert found == [(1, "frodo", 0), (2, "frodo", 1)]
@@ -182,7 +314,7 @@ def test_thoughts_are_salvaged_and_parts_that_are_no_json_are_not(log: Path, tmp
             "WHERE id = ?",
             [(*each, number) for number, each in enumerate(thoughts, 2)],
         )
-    assert salvage(path, target, None).changed == 0
+    assert salvaged(path, target).changed == 0
     query = "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id IN (2, 3)"
     with closing(sqlite3.connect(target)) as connection:
         assert connection.execute(query).fetchall() == [thoughts[0], ("Hm.", None, 1.5, 7)]

@@ -101,5 +101,5 @@ async def test_a_change_of_a_file_that_cannot_be_read_is_told_and_goes_with_a_sa
     assert found.sentence == "The log has 1 change of a file that cannot be read. A salvage keeps all texts."
     assert found.mend == "salvage"
     places = world.services.upkeep.backups.places
-    with salvaging.salvaged(places) as new, copying.opened(new.folder / "chorus.db") as connection:
+    with salvaging.salvaged(places) as (folder, _counts), copying.opened(folder / "chorus.db") as connection:
         assert examination.changes_cut_off(connection) == (0, ())

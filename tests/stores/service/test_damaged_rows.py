@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,6 +64,22 @@ async def test_a_salvage_is_offered_if_it_mends_something(
 async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World, statements: Sequence[str]) -> None:
     await world.say("hello")
     changed(world, statements)
-    with salvaging.salvaged(places_of(world)) as found, copying.opened(found.folder / "chorus.db") as connection:
-        assert found.backup is None
+    with salvaging.salvaged(places_of(world)) as (folder, counts), copying.opened(folder / "chorus.db") as connection:
+        assert counts.backup is None
         assert (examination.dangling_references(connection), examination.unreadable(connection)) == ([], [])
+
+
+async def test_a_salvage_rolls_the_transaction_of_a_killed_process_back(world: World) -> None:
+    await world.say("hello")
+    log = places_of(world).database
+    with closing(sqlite3.connect(log)) as connection:
+        connection.execute("PRAGMA cache_size = 1")
+        for statement in ("UPDATE messages SET content = 'half'", "CREATE TABLE filling AS SELECT zeroblob(99999)"):
+            connection.execute(statement)
+        parts = {path: path.read_bytes() for path in (log, log.with_name(f"{log.name}-journal"))}
+    assert b"half" in parts[log]
+    for path, content in parts.items():
+        path.write_bytes(content)
+    with salvaging.salvaged(places_of(world)) as (folder, _counts), copying.opened(folder / "chorus.db") as connection:
+        assert connection.execute("SELECT content FROM messages").fetchall() == [("hello",), ("ok",)]
+    assert log.read_bytes() == parts[log]

@@ -85,9 +85,25 @@ async def test_a_salvage_brings_nothing_purged_back(world: World, statements: Se
     backup_of(world, "all.zip", 0)
     await purged(world)
     changed(world, statements)
-    with salvaging.salvaged(places_of(world)) as found:
-        assert found.backup is None
-        assert holding(found.folder) == []
+    with salvaging.salvaged(places_of(world)) as (folder, counts):
+        assert counts.backup is None
+        assert holding(folder) == []
+
+
+@pytest.mark.parametrize("gone", [[], ["DELETE FROM messages WHERE purged_by IS NOT NULL", "DELETE FROM summaries"]])
+async def test_pages_from_before_a_purge_bring_nothing_back(world: World, gone: Sequence[str]) -> None:
+    database = places_of(world).database
+    places_of(world).backups.mkdir()
+    await world.say(f"The word is {CANARY}.")
+    await world.told(f"/remember {CANARY}")
+    before = database.read_bytes()
+    await purged(world)
+    changed(world, gone)
+    pages = [before[at : at + 4096] for at in range(0, len(before), 4096)]
+    database.write_bytes(database.read_bytes() + b"".join(page for page in pages if CANARY.encode() in page))
+    assert CANARY.encode() in database.read_bytes()
+    with salvaging.salvaged(places_of(world)) as (folder, _counts):
+        assert holding(folder) == []
 
 
 async def test_rows_that_are_gone_come_from_a_backup_without_purged_ones(world: World) -> None:
@@ -98,9 +114,9 @@ async def test_rows_that_are_gone_come_from_a_backup_without_purged_ones(world: 
     await purged(world)
     older = backup_of(world, "older.zip", 1)
     changed(world, ["DELETE FROM messages WHERE id = 3"])
-    with salvaging.salvaged(places_of(world)) as found:
-        assert (found.backup, found.counts.from_backup) == (older, 1)
-        assert rows(found.folder / "chorus.db", "SELECT content FROM messages") == [
+    with salvaging.salvaged(places_of(world)) as (folder, counts):
+        assert (counts.backup, counts.from_backup) == (older, 1)
+        assert rows(folder / "chorus.db", "SELECT content FROM messages") == [
             "",
             "ok",
             "Is the weather fine?",
@@ -118,9 +134,9 @@ async def test_deleted_rows_of_a_backup_stay_deleted(world: World) -> None:
     backup = backup_of(world, "all.zip", 0)
     changed(world, ["DELETE FROM input_history", "DELETE FROM intents", "DELETE FROM sessions"])
     changed(world, ["DELETE FROM messages WHERE id = 1"])
-    with salvaging.salvaged(places_of(world)) as found:
-        assert (found.backup, found.counts.from_backup) == (backup, 1)
-        assert rows(found.folder / "chorus.db", DELETED_FROM) == [0, 0, 0]
+    with salvaging.salvaged(places_of(world)) as (folder, counts):
+        assert (counts.backup, counts.from_backup) == (backup, 1)
+        assert rows(folder / "chorus.db", DELETED_FROM) == [0, 0, 0]
 
 
 async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(world: World) -> None:
@@ -129,10 +145,8 @@ async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(
     changed(world, ["INSERT INTO meta VALUES ('threads_before:frodo', '7'), ('purge', '{}')"])
     backup_of(world, "all.zip", 0)
     changed(world, ["DELETE FROM meta"])
-    with salvaging.salvaged(places_of(world)) as found:
-        assert rows(found.folder / "chorus.db", "SELECT key FROM meta WHERE key <> 'last_commit'") == [
-            "threads_before:frodo"
-        ]
+    with salvaging.salvaged(places_of(world)) as (folder, _counts):
+        assert rows(folder / "chorus.db", "SELECT key FROM meta WHERE key <> 'last_commit'") == ["threads_before:frodo"]
 
 
 async def test_a_changed_text_of_a_purged_message_is_not_brought(world: World) -> None:
