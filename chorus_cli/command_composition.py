@@ -45,8 +45,7 @@ from chorus_cli.sessions.rows.earlier_personas import leave_behind
 from chorus_cli.sessions.service.idle import IdleServices, IdleTimer, NoIdleTimer
 from chorus_cli.sessions.service.saving import SessionSaving
 from chorus_cli.sessions.service.sessions import Sessions
-from chorus_cli.stores.purge.carrying_out import PurgedHome
-from chorus_cli.stores.purge.files import StateFolders
+from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.service.backups import Backups
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.rescued import RescuedTexts
@@ -157,10 +156,9 @@ def _roster(turns: Turns) -> Roster:
     )
 
 
-def purged_home(paths: Paths, is_alive: Callable[[str], bool]) -> PurgedHome:
+def purged_home(paths: Paths, is_alive: Callable[[str], bool]) -> Home:
     """Return the folders that a purge looks into; ``is_alive`` tells of a run whether its process goes on."""
-    state = StateFolders(paths.drafts, paths.rescue, is_alive)
-    return PurgedHome(paths.personas, paths.deleted_personas, paths.attachments, state)
+    return Home(paths.personas, paths.deleted_personas, (paths.attachments,), paths.drafts, paths.rescue, is_alive)
 
 
 def _upkeep(turns: Turns) -> UpkeepServices:

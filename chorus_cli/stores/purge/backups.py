@@ -17,9 +17,10 @@ from chorus_cli.storage.durable_files import sync_folder
 from chorus_cli.storage.errors import storage_error
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.working_folders import delete_abandoned, working_folder
-from chorus_cli.stores.purge import files, overwriting, sessions
-from chorus_cli.stores.purge.concerned import Concerned, concerned
-from chorus_cli.stores.purge.selection import AMONG, selected_by_words
+from chorus_cli.stores.listing import AMONG, ROWS
+from chorus_cli.stores.purge import carrying_out, files
+from chorus_cli.stores.purge.files import Home
+from chorus_cli.stores.purge.selection import selected_by_words
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.stores.salvage import copying, examination
 
@@ -29,12 +30,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.stores.backup.places import Places
-
-_IDENTITIES = {
-    "messages": ("messages", "id, persona, role, timestamp"),
-    "items": ("context_items", "id, persona, item_type, created_at"),
-    "summaries": ("summaries", "id, persona, thread_id, created_at"),
-}
+    from chorus_cli.stores.listing import RowStore
+    from chorus_cli.stores.purge.carrying_out import Changes
 
 
 class PurgedRows(NamedTuple):
@@ -69,7 +66,7 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
 
 def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     """Return the rows of a purge that backups may have."""
-    return PurgedRows(*(_rows(connection, name, getattr(ids, name)) for name in PurgedRows._fields))
+    return PurgedRows(*(_rows(connection, store, getattr(ids, store.name)) for store in _SOUGHT))
 
 
 def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
@@ -97,7 +94,8 @@ def _has(places: Places, path: Path, criteria: WantedPurge) -> bool:
     with _folder_for_copies(places) as folder:
         _unpack(path, folder)
         with _migrated(folder) as connection:
-            return _traced(connection, places, folder, Sought(criteria=criteria)).is_any
+            wanted = _changes(connection, places, folder, Sought(criteria=criteria))
+            return any((*wanted.found.ids, wanted.sessions, wanted.lost_sessions, _dropped(folder, wanted)))
 
 
 def purged_since(log: Path, backup: Path) -> int:
@@ -165,15 +163,13 @@ def _purge(places: Places, folder: Path, sought: Sought, now: datetime) -> froze
     """Purge the log and the sessions in a folder, and return the attachments that nothing names any more."""
     with _migrated(folder) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        traced = _traced(connection, places, folder, sought)
-        for change in traced.sessions:
-            sessions.store(connection, change)
-            files.change(sessions.file_change(folder / archive.PERSONAS, change))
-        sessions.forget(connection, traced.lost_sessions)
-        overwriting.overwrite(connection, traced.found.ids, now)
+        wanted = _changes(connection, places, folder, sought)
+        carrying_out.change_rows(connection, wanted, now)
         connection.execute("COMMIT")
         connection.execute("VACUUM")
-    return traced.attachments
+    for each in wanted.files(_home(places, folder)):
+        files.change(each)
+    return _dropped(folder, wanted)
 
 
 @contextmanager
@@ -192,46 +188,28 @@ def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
             raise storage_error(error, path) from error
 
 
-class _Traced(NamedTuple):
-    """All that a purge changes in a backup that was unpacked."""
-
-    found: Concerned
-    sessions: tuple[sessions.SessionChange, ...]
-    lost_sessions: tuple[tuple[str, str], ...]
-    attachments: frozenset[str]
-
-    @property
-    def is_any(self) -> bool:
-        return any((*self.found.ids, self.sessions, self.lost_sessions, self.attachments))
+def _home(places: Places, folder: Path) -> Home:
+    """Return a backup that was unpacked as a home; the attachments of a daily one lie beside it."""
+    attachments = (folder / archive.ATTACHMENTS, places.kept_attachments, places.attachments)
+    # It holds no deleted personas, drafts or texts that could not be stored.
+    deleted, drafts, rescue = (folder / name for name in ("deleted", "drafts", "rescue"))
+    return Home(folder / archive.PERSONAS, deleted, attachments, drafts, rescue, lambda _run: False)
 
 
-def _traced(connection: sqlite3.Connection, places: Places, folder: Path, sought: Sought) -> _Traced:
+def _changes(connection: sqlite3.Connection, places: Places, folder: Path, sought: Sought) -> Changes:
+    home = _home(places, folder)
     held, items, summaries = _held(connection, sought.rows)
-    stored = (folder / archive.ATTACHMENTS, places.kept_attachments, places.attachments)
-    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, stored))
+    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, home.attachments))
     # A reply in progress is nobody's any more in a backup.
     connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
-    found = concerned(connection, wanted, PurgedIds(items=items, summaries=summaries))
-    texts = sessions.saved_texts(connection, found)
-    personas = folder / archive.PERSONAS
-    return _Traced(
-        found,
-        tuple(sessions.changes(personas, texts)),
-        tuple(sessions.lost(connection, personas, texts)),
-        _attachments(connection, places, folder, found),
-    )
+    return carrying_out.changes(connection, home, wanted, PurgedIds(items=items, summaries=summaries))
 
 
-def _attachments(connection: sqlite3.Connection, places: Places, folder: Path, found: Concerned) -> frozenset[str]:
-    """Return the attachments of a backup that are to go; those of a daily backup lie beside it."""
+def _dropped(folder: Path, wanted: Changes) -> frozenset[str]:
+    """Return the attachments of a backup that are to go; those that were never sent are its own if it names them."""
     path = folder / archive.MANIFEST
     names = json.loads(path.read_text(encoding="utf-8"))["attachments"] if path.exists() else []
-    unsent = {
-        digest
-        for stored in (folder / archive.ATTACHMENTS, places.kept_attachments)
-        for digest in files.unsent_attachments(connection, stored, found)
-    }
-    return frozenset(files.lonely_attachments(connection, found)) | (unsent & {Path(name).name for name in names})
+    return frozenset(wanted.lonely) | (wanted.unsent.keys() & {Path(name).name for name in names})
 
 
 def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
@@ -293,14 +271,18 @@ def _log_of(places: Places, path: Path) -> Iterator[Path]:
 def _held(connection: sqlite3.Connection, rows: PurgedRows) -> tuple[frozenset[int], ...]:
     """Return the ids of the rows that a log has, by their tables."""
     found = []
-    for name, wanted in zip(PurgedRows._fields, rows, strict=True):
-        _, columns = _IDENTITIES[name]
-        there = examination.filled_rows(connection, name, columns, [int(str(row[0])) for row in wanted])
+    for store, wanted in zip(_SOUGHT, rows, strict=True):
+        there = examination.filled_rows(connection, store, store.identity, [int(str(row[0])) for row in wanted])
         found.append(frozenset(int(str(row[0])) for row in wanted.intersection(there)))
     return tuple(found)
 
 
-def _rows(connection: sqlite3.Connection, name: str, ids: frozenset[int]) -> frozenset[tuple[object, ...]]:
-    table, columns = _IDENTITIES[name]
-    found = connection.execute(f"SELECT {columns} FROM {table} WHERE id {AMONG}", {"ids": json.dumps([*ids])})
+def _rows(connection: sqlite3.Connection, store: RowStore, ids: frozenset[int]) -> frozenset[tuple[object, ...]]:
+    found = connection.execute(
+        f"SELECT {store.identity} FROM {store.table} WHERE id {AMONG}", {"ids": json.dumps([*ids])}
+    )
     return frozenset(found.fetchall())
+
+
+_SOUGHT = tuple(store for store in ROWS if store.identity)
+"""The stores of ``PurgedRows``, in the same order."""

@@ -16,11 +16,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.json.jsonc import JsonValue
 
 MOST_SHOWN = 5
-MOST_PLACES = 20
-"""The most places that have words of purged texts and are shown; a program is told of all."""
-
-DOCUMENT = "document"
-"""The place of a repetition in a file of a persona that no purge changes."""
+MOST_DOCUMENTS = 20
+"""The most documents that repeat purged texts and are shown; a program is told of all."""
 
 
 class ShownMessage(NamedTuple):
@@ -37,18 +34,16 @@ class ShownMessage(NamedTuple):
         return f"  #{self.id} {_local(self.timestamp)} {self.speaker}: {shortened(self.content)}"
 
 
-class Repetition(NamedTuple):
-    """A place that has words of purged texts and stays, such as ``memory item`` ``#3``; ``persona`` may be empty."""
+class Document(NamedTuple):
+    """A document of a persona that repeats purged texts, which no purge changes."""
 
-    place: str
-    name: str
+    path: str
     persona: str
     text: str
 
     def line(self) -> str:
         """Return its line in the list."""
-        whose = f" of {self.persona}" if self.persona else ""
-        return f"  {self.place} {self.name}{whose}: {shortened(self.text)}"
+        return f"  document {self.path} of {self.persona}: {shortened(self.text)}"
 
 
 class BackupsFate(Enum):
@@ -75,10 +70,9 @@ class Extent:
     """All that a purge overwrites or deletes.
 
     ``shown`` are the first messages, ``first`` and ``last`` the times of the oldest and the newest one. ``repeated``
-    are other messages that have one of the texts, ``elsewhere`` other places that have the words of a short one; they
-    stay. ``items`` are the memory items with their numbers, ``drafts`` and ``sessions`` files by their names,
-    ``backups`` those that hold some of it. ``unsearched_pdfs`` is the number of PDFs that may have the words of a
-    search and stay.
+    are other messages that have one of the texts; they and the ``documents`` stay. ``items`` are the memory items with
+    their numbers, ``drafts`` and ``sessions`` files by their names, ``backups`` those that hold some of it.
+    ``unsearched_pdfs`` is the number of PDFs that may have the words of a search and stay.
     """
 
     messages: int
@@ -86,7 +80,7 @@ class Extent:
     first: datetime | None = None
     last: datetime | None = None
     repeated: tuple[int, ...] = ()
-    elsewhere: tuple[Repetition, ...] = ()
+    documents: tuple[Document, ...] = ()
     titles: int = 0
     summaries: int = 0
     preambles: int = 0
@@ -126,7 +120,7 @@ class Extent:
                 f"{_numbers(self.repeated)} {'has' if len(self.repeated) == 1 else 'have'} the same words and would "
                 "stay; name them too, or purge what a search finds."
             )
-        yield from self._places()
+        yield from self._documents()
         yield from filter(None, [self._unsearched()])
         if self.backups:
             yield f"{_files(self.backups)} {fate.of_one if len(self.backups) == 1 else fate.of_several}."
@@ -134,7 +128,7 @@ class Extent:
     def text_of_none(self) -> str:
         """Return the answer if nothing is found."""
         told = " ".join(filter(None, ["There is nothing of that; nothing was purged.", self._unsearched()]))
-        return "\n".join([told, *self._places()])
+        return "\n".join([told, *self._documents()])
 
     def _unsearched(self) -> str:
         if not self.unsearched_pdfs:
@@ -142,17 +136,12 @@ class Extent:
         verb = "was" if self.unsearched_pdfs == 1 else "were"
         return f"{counted(self.unsearched_pdfs, 'PDF')} {verb} not searched; if one has the words, purge its message."
 
-    def _places(self) -> Iterator[str]:
-        documents = [each for each in self.elsewhere if each.place == DOCUMENT]
-        others = [each for each in self.elsewhere if each.place != DOCUMENT]
-        own = "Repeated in documents of personas, which no purge changes (edit or delete them yourself):"
-        rest = "Repeated in, and would stay (change or delete it yourself, or purge what a search finds):"
-        for heading, places in ((rest, others), (own, documents)):
-            if places:
-                yield heading
-                yield from (each.line() for each in places[:MOST_PLACES])
-            if len(places) > MOST_PLACES:
-                yield f"  and {len(places) - MOST_PLACES:,} more, which --json names"
+    def _documents(self) -> Iterator[str]:
+        if self.documents:
+            yield "Repeated in documents of personas, which no purge changes (edit or delete them yourself):"
+            yield from (each.line() for each in self.documents[:MOST_DOCUMENTS])
+        if len(self.documents) > MOST_DOCUMENTS:
+            yield f"  and {len(self.documents) - MOST_DOCUMENTS:,} more, which --json names"
 
     def _derived(self) -> list[str]:
         size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""
@@ -178,7 +167,7 @@ class Extent:
             "last": timestamps.to_text(self.last) if self.last else None,
             "repeated_by": [*self.repeated],
             "repeated_in": [
-                {"place": each.place, "name": each.name, "persona": each.persona} for each in self.elsewhere
+                {"place": "document", "name": each.path, "persona": each.persona} for each in self.documents
             ],
             "titles": self.titles,
             "summaries": self.summaries,

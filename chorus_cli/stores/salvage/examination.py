@@ -16,9 +16,12 @@ from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.purges import NO_IDS, Purge, PurgedIds
 from chorus_cli.memory.rows import item_words
 from chorus_cli.storage import meta_rows
+from chorus_cli.stores import listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from chorus_cli.stores.listing import RowStore
 
 _MOST_NAMED = 20
 
@@ -73,9 +76,8 @@ def _gone(connection: sqlite3.Connection, column: str, table: str) -> list[int]:
 
 def has_any(connection: sqlite3.Connection, wanted: Mapping[str, frozenset[int]]) -> bool:
     """Return whether some rows are there, by their tables and ids."""
-    among = "IN (SELECT value FROM json_each(?))"
     return any(
-        _rows(connection, f"SELECT 1 FROM {table} WHERE id {among} LIMIT 1", json.dumps([*ids]))
+        _rows(connection, f"SELECT 1 FROM {table} WHERE id {listing.AMONG} LIMIT 1", {"ids": json.dumps([*ids])})
         for table, ids in wanted.items()
     )
 
@@ -165,21 +167,20 @@ def holds(connection: sqlite3.Connection, found: Purged) -> bool:
     """Return whether a backup has the text of a row that its log has purged since, or may have it."""
     if found.unread and not _rows(connection, f"SELECT 1 FROM operations WHERE id = {found.unread:d}"):
         return True
-    return any(
-        filled_rows(connection, name, "1", ids) for name, ids in found.ids._asdict().items() if ids and name in _FILLED
-    )
+    wanted = {store: getattr(found.ids, store.name) for store in listing.ROWS if store.identity}
+    return any(filled_rows(connection, store, "1", ids) for store, ids in wanted.items() if ids)
 
 
-def filled_rows(connection: sqlite3.Connection, name: str, columns: str, ids: Iterable[int]) -> list[Any]:
-    """Return columns of the rows of these ids that have some text; ``name`` is that of the rows in ``PurgedIds``."""
-    filled = _FILLED[name]
-    among = "id IN (SELECT value FROM json_each(?))"
+def filled_rows(connection: sqlite3.Connection, store: RowStore, columns: str, ids: Iterable[int]) -> list[Any]:
+    """Return columns of the rows of these ids that have some text."""
     # Each column by itself, because a log of an older Chorus may lack one.
     return [
         row
-        for column in filled.columns
+        for column in store.columns
         for row in _rows(
-            connection, f"SELECT {columns} FROM {filled.table} WHERE {among} AND {column} <> ''", json.dumps([*ids])
+            connection,
+            f"SELECT {columns} FROM {store.table} WHERE id {listing.AMONG} AND {column} <> ''",
+            {"ids": json.dumps([*ids])},
         )
     ]
 
@@ -187,25 +188,10 @@ def filled_rows(connection: sqlite3.Connection, name: str, columns: str, ids: It
 _NEWEST_PURGE = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{meta_rows.NEWEST_PURGE}'"
 
 
-class _Texts(NamedTuple):
-    """A table, and its columns in which a text may stand that a purge overwrites."""
-
-    table: str
-    columns: tuple[str, ...]
-
-
-_FILLED = {
-    "messages": _Texts("messages", ("content", "tool_calls", "reasoning", "thought_parts")),
-    "items": _Texts("context_items", ("content",)),
-    "summaries": _Texts("summaries", ("content",)),
-}
-"""The texts by which it is seen whether a row is purged, by the names of the rows in ``PurgedIds``."""
-
-
-def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Any]:
+def _rows(connection: sqlite3.Connection, query: str, values: Mapping[str, str] | None = None) -> list[Any]:
     """Return the rows of a query; none if the log is of an older Chorus, without its table or column."""
     try:
-        return connection.execute(query, values).fetchall()
+        return connection.execute(query, values or {}).fetchall()
     except sqlite3.OperationalError as error:
         if not str(error).startswith("no such"):
             raise

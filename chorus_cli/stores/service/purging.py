@@ -15,12 +15,9 @@ from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import daily
 from chorus_cli.stores.purge import backups, carrying_out, files
 from chorus_cli.stores.purge.backups import Sought
-from chorus_cli.stores.purge.concerned import concerned
 from chorus_cli.stores.purge.selection import selected
 from chorus_cli.stores.rules.purge_reports import backups_sentence
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS
-from chorus_cli.stores.rules.traces import Watch
-from chorus_cli.stores.service.purge_progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection, Store
     from chorus_cli.stores.backup.places import Places
     from chorus_cli.stores.purge.backups import PurgedRows
-    from chorus_cli.stores.purge.carrying_out import PurgedHome
+    from chorus_cli.stores.purge.files import Home
     from chorus_cli.stores.rules.purge_reports import Extent, ShownMessage
     from chorus_cli.stores.rules.purging import AskedPurge, WantedPurge
 
@@ -73,13 +70,13 @@ class Purging:
     search: Search
     roster: Roster
     places: Places
-    home: PurgedHome
+    home: Home
     patience_seconds: float = 10.0
 
     async def find(self, asked: AskedPurge, focus: str, tell: Callable[[str], None]) -> Found:
         """Return the extent of a purge; a thread without a persona is one of the persona ``focus``.
 
-        ``tell`` gets lines about the progress. A caller that is cancelled ends it.
+        ``tell`` gets lines about the progress of the search.
 
         Raises:
             PersonaError: there is no such persona.
@@ -91,10 +88,11 @@ class Purging:
                 # Without an index, the search reads the whole log.
                 await self.search.catch_up(tell)
         slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
-        wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""), self.home.attachments)
+        wanted = await self.store.read(
+            selected, asked, slug or (focus if asked.thread else ""), self.home.attachments[0]
+        )
         self._require_room()
-        with Progress(self.clock, tell) as progress:
-            extent, rows = await self.store.read(_extent_and_rows, self.home, wanted, Watch(progress.look))
+        extent, rows = await self.store.read(_extent_and_rows, self.home, wanted)
         held = await self._holding(rows, wanted, is_certain=extent.is_empty) if _is_sought(extent, wanted) else ()
         return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
 
@@ -269,11 +267,9 @@ class Purging:
             )
 
 
-def _extent_and_rows(
-    connection: Connection, home: PurgedHome, wanted: WantedPurge, watch: Watch
-) -> tuple[Extent, PurgedRows]:
-    found = concerned(connection, wanted, watch=watch)
-    return carrying_out.extent(connection, home, found, watch), backups.rows_of(connection, found.ids)
+def _extent_and_rows(connection: Connection, home: Home, wanted: WantedPurge) -> tuple[Extent, PurgedRows]:
+    found = carrying_out.changes(connection, home, wanted)
+    return carrying_out.extent(connection, home, found), backups.rows_of(connection, found.found.ids)
 
 
 def _is_sought(extent: Extent, wanted: WantedPurge) -> bool:
