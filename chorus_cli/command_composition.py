@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.attachments.files.downloads import download
 from chorus_cli.cards.service.cards import Cards
 from chorus_cli.catalogue import groups
-from chorus_cli.composition import places_of
 from chorus_cli.context.service.journal import Journal
 from chorus_cli.context.service.transcript import Exporting
 from chorus_cli.context.service.window import ContextWindow
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.composition import Turns
-    from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.ports import Editor
 
 
@@ -156,17 +154,10 @@ def _roster(turns: Turns) -> Roster:
     )
 
 
-def purged_home(paths: Paths, is_alive: Callable[[str], bool]) -> Home:
-    """Return the folders that a purge looks into; ``is_alive`` tells of a run whether its process goes on."""
-    return Home(paths.personas, paths.deleted_personas, (paths.attachments,), paths.drafts, paths.rescue, is_alive)
-
-
 def _upkeep(turns: Turns) -> UpkeepServices:
     keeping, clock, paths = turns.opened.keeping, turns.machine.clock, turns.opened.paths
-    places = places_of(paths)
-    home = purged_home(paths, keeping.is_alive)
-    purging = Purging(keeping.store, clock, turns.search, _roster(turns), places, home)
-    return UpkeepServices(Backups(places, clock), RescuedTexts(keeping.store, paths.rescue, clock), purging)
+    purging = Purging(keeping.store, clock, turns.search, _roster(turns), Home(paths, keeping.is_alive))
+    return UpkeepServices(Backups(paths, clock), RescuedTexts(keeping.store, paths.rescue, clock), purging)
 
 
 def _editing(turns: Turns, desk: Desk) -> EditingServices:

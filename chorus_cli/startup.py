@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
-from chorus_cli.composition import places_of
 from chorus_cli.core.errors import BackupError, ChorusError
 from chorus_cli.personas.rows import persona_rows, window_changes
 from chorus_cli.sessions import files as session_files
@@ -49,7 +48,7 @@ def finish_restore(paths: Paths) -> None:
         BackupError: a file cannot be moved.
     """
     try:
-        restoring.finish(places_of(paths))
+        restoring.finish(paths)
     except OSError as error:
         raise BackupError(
             f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "

@@ -42,6 +42,11 @@ class Paths(NamedTuple):
         return self.data / "backups"
 
     @property
+    def kept_attachments(self) -> Path:
+        """The attachments of the daily backups, each once."""
+        return self.backups / "attachments"
+
+    @property
     def deleted_personas(self) -> Path:
         """A folder for each persona that was deleted."""
         return self.backups / "deleted"

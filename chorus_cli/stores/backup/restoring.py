@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
 
 STAGED = ".restoring"
@@ -64,7 +64,7 @@ def require_readable(typed: str | Path) -> None:
 
 
 @contextmanager
-def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]:
+def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
     """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
 
     Raises:
@@ -84,7 +84,7 @@ def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def draft_folder(places: Places) -> Path:
+def draft_folder(places: Paths) -> Path:
     """Make the folder to unpack in, and delete those of killed processes: no other Chorus runs."""
     try:
         for leftover in places.database.parent.glob(f"{STAGED}-*"):
@@ -95,7 +95,7 @@ def draft_folder(places: Places) -> Path:
         raise BackupError(f"Nothing can be restored to {places.database.parent}: {error.strerror}.") from error
 
 
-def put_in_place(places: Places, folder: Path) -> None:
+def put_in_place(places: Paths, folder: Path) -> None:
     """Replace the log, the personas and the defaults by those in a folder; nobody else may have them open.
 
     Raises:
@@ -117,12 +117,12 @@ def put_in_place(places: Places, folder: Path) -> None:
         raise BackupError(f"The backup cannot be put in place in {home}: {reason}. Nothing was changed.") from error
 
 
-def is_pending(places: Places) -> bool:
+def is_pending(places: Paths) -> bool:
     """Return whether a restore was decided and is not complete: files of two states lie side by side."""
     return (places.database.parent / STAGED).is_dir()
 
 
-def require_none_pending(places: Places) -> None:
+def require_none_pending(places: Paths) -> None:
     """Refuse to go on beside a restore that is not complete.
 
     Raises:
@@ -135,7 +135,7 @@ def require_none_pending(places: Places) -> None:
         )
 
 
-def finish(places: Places) -> bool:
+def finish(places: Paths) -> bool:
     """Carry out a restore that was decided, if there is one; return whether there was.
 
     Raises:
@@ -238,7 +238,7 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
     return checksums.checked(connection).changed
 
 
-def _attachments_brought(places: Places, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
+def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
     """Bring the attachments that lie beside a daily backup; return those that are neither there nor here."""
     missing = []
     for name in manifest.attachments:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
 from chorus_cli.log.rules.purges import NO_IDS, Purge, PurgedIds
+from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.durable_files import sync_folder
 from chorus_cli.storage.errors import storage_error
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from chorus_cli.stores.backup.places import Places
     from chorus_cli.stores.listing import RowStore
     from chorus_cli.stores.purge.carrying_out import Changes
 
@@ -69,7 +69,7 @@ def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     return PurgedRows(*(_rows(connection, store, getattr(ids, store.name)) for store in _SOUGHT))
 
 
-def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
+def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
     """Look into all backups in the folder of backups, oldest first, without those that killed purges have unpacked."""
     delete_abandoned(places.backups)
     found, unreadable = [], []
@@ -84,12 +84,12 @@ def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERI
     return Holding(tuple(found), tuple(unreadable))
 
 
-def _has_rows(places: Places, path: Path, rows: PurgedRows) -> bool:
+def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
     with _log_of(places, path) as log, copying.opened_untrusted(log) as connection:
         return any(_held(connection, rows))
 
 
-def _has(places: Places, path: Path, criteria: WantedPurge) -> bool:
+def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
     """Return whether a purge of a backup with criteria would change something, by a copy of it."""
     with _folder_for_copies(places) as folder:
         _unpack(path, folder)
@@ -109,7 +109,7 @@ def purged_since(log: Path, backup: Path) -> int:
     return 0
 
 
-def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> str:
+def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
 
     Return a sentence if the disk does not confirm it all, else an empty one.
@@ -159,7 +159,7 @@ def _unpack(path: Path, folder: Path) -> None:
         shutil.copyfile(path, folder / archive.DATABASE)
 
 
-def _purge(places: Places, folder: Path, sought: Sought, now: datetime) -> frozenset[str]:
+def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozenset[str]:
     """Purge the log and the sessions in a folder, and return the attachments that nothing names any more."""
     with _migrated(folder) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -188,15 +188,12 @@ def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
             raise storage_error(error, path) from error
 
 
-def _home(places: Places, folder: Path) -> Home:
+def _home(places: Paths, folder: Path) -> Home:
     """Return a backup that was unpacked as a home; the attachments of a daily one lie beside it."""
-    attachments = (folder / archive.ATTACHMENTS, places.kept_attachments, places.attachments)
-    # It holds no deleted personas, drafts or texts that could not be stored.
-    deleted, drafts, rescue = (folder / name for name in ("deleted", "drafts", "rescue"))
-    return Home(folder / archive.PERSONAS, deleted, attachments, drafts, rescue, lambda _run: False)
+    return Home(Paths(folder, folder, folder), lambda _run: False, (places.kept_attachments, places.attachments))
 
 
-def _changes(connection: sqlite3.Connection, places: Places, folder: Path, sought: Sought) -> Changes:
+def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought: Sought) -> Changes:
     home = _home(places, folder)
     held, items, summaries = _held(connection, sought.rows)
     wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, home.attachments))
@@ -223,7 +220,7 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
             each.unlink()
 
 
-def _drop_kept_attachments(places: Places, rewritten: Path, dropped: frozenset[str]) -> None:
+def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> None:
     """Delete the attachments beside the daily backups that neither one of them nor the log has any more.
 
     Raises:
@@ -252,14 +249,14 @@ def _delete(attachment: Path, rewritten: Path) -> None:
         ) from error
 
 
-def _folder_for_copies(places: Places) -> AbstractContextManager[Path]:
+def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:
     """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
     is_writable = os.access(places.backups, os.W_OK)
     return working_folder(places.backups if is_writable else None)
 
 
 @contextmanager
-def _log_of(places: Places, path: Path) -> Iterator[Path]:
+def _log_of(places: Paths, path: Path) -> Iterator[Path]:
     if path.suffix == ".db":
         yield path
         return

@@ -59,8 +59,8 @@ class Changes(NamedTuple):
 
     def files(self, home: Home) -> list[FileChange]:
         """Return the changes of files but for attachments."""
-        kept = (sessions.file_change(home.personas, each) for each in self.sessions)
-        deleted = (sessions.file_change(home.deleted, each) for each in self.deleted_sessions)
+        kept = (sessions.file_change(home.paths.personas, each) for each in self.sessions)
+        deleted = (sessions.file_change(home.paths.deleted_personas, each) for each in self.deleted_sessions)
         return [*kept, *deleted, *self.texts]
 
 
@@ -75,9 +75,9 @@ def changes(connection: sqlite3.Connection, home: Home, wanted: WantedPurge, als
     texts = sessions.saved_texts(connection, found)
     return Changes(
         found,
-        tuple(sessions.changes(home.personas, texts)),
-        tuple(sessions.changes(home.deleted, texts)),
-        tuple(sessions.lost(connection, home.personas, texts)),
+        tuple(sessions.changes(home.paths.personas, texts)),
+        tuple(sessions.changes(home.paths.deleted_personas, texts)),
+        tuple(sessions.lost(connection, home.paths.personas, texts)),
         tuple(files.texts_in_files(home, found)),
         files.lonely_attachments(connection, found),
         files.unsent_attachments(connection, home, found),
@@ -137,7 +137,9 @@ def decide(
     # The words of a search are not stored, unless they are to be found in backups.
     criteria = wanted.criteria() if with_backups else NO_CRITERIA
     # A home may be moved before this is carried on.
-    paths = [(*(os.path.relpath(path, home.personas) for path in each[:2]), each.text) for each in decided.files(home)]
+    paths = [
+        (*(os.path.relpath(path, home.paths.personas) for path in each[:2]), each.text) for each in decided.files(home)
+    ]
     attached = [*decided.lonely, *decided.unsent]
     left = {"wanted": criteria.as_json(), "with_backups": with_backups, "files": paths, "attachments": attached}
     _store(connection, _FILES, left)
@@ -170,13 +172,13 @@ def change_files(connection: sqlite3.Connection, home: Home) -> None:
     if stored.get("stage") != _FILES:
         return
     for *paths, text in stored["files"]:
-        path, after = (Path(os.path.normpath(home.personas / each)) for each in paths)
+        path, after = (Path(os.path.normpath(home.paths.personas / each)) for each in paths)
         try:
             files.change(FileChange(path, after, text))
         except OSError as error:
             raise PurgeError(f"{path} cannot be changed: {error.strerror or error}.") from error
     # Another chat may have sent one of them again meanwhile.
-    attachment_files.delete(home.attachments[0], {*stored["attachments"]} - named_attachments(connection))
+    attachment_files.delete(home.paths.attachments, {*stored["attachments"]} - named_attachments(connection))
     _store(connection, _SPACE, {name: stored[name] for name in ("wanted", "with_backups")})
 
 
@@ -219,11 +221,11 @@ def _require_access(home: Home) -> None:
 
 def _searched(home: Home) -> Iterator[Path]:
     """Yield the folders and files that a purge reads, each folder before its files."""
-    for personas in (home.personas, home.deleted):
+    for personas in (home.paths.personas, home.paths.deleted_personas):
         yield personas
         yield from personas.glob("*")
         for name in (SESSIONS_FOLDER, DOCUMENTS_FOLDER):
             yield from (*personas.glob(f"*/{name}"), *personas.glob(f"*/{name}/*"))
-    for folder in (*home.attachments, home.drafts, home.rescue):
+    for folder in (*home.attachments, home.paths.drafts, home.paths.rescue):
         yield folder
         yield from folder.rglob("*")

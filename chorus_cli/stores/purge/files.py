@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.purge.concerned import Concerned
 
 _COPY = re.compile(f"{archive.TEMPORARY}|{migrations.TEMPORARY_COPY}")
@@ -36,18 +36,20 @@ _UNKNOWN = ""
 
 
 class Home(NamedTuple):
-    """The folders that a purge looks into, of a home or of a backup that was unpacked.
+    """A home that a purge looks into, or a backup that was unpacked as one.
 
-    ``attachments`` are the folder of them, and others in which one may be; only in the first one they are deleted.
-    ``is_alive`` tells of a run whether it goes on.
+    ``is_alive`` tells of a run whether it goes on. ``beside`` are folders in which further attachments may be; those
+    stay.
     """
 
-    personas: Path
-    deleted: Path
-    attachments: tuple[Path, ...]
-    drafts: Path
-    rescue: Path
+    paths: Paths
     is_alive: Callable[[str], bool]
+    beside: tuple[Path, ...] = ()
+
+    @property
+    def attachments(self) -> tuple[Path, ...]:
+        """The folders of attachments."""
+        return (self.paths.attachments, *self.beside)
 
 
 class FileChange(NamedTuple):
@@ -115,7 +117,7 @@ def unsearched_pdfs(connection: sqlite3.Connection, home: Home, found: Concerned
 
 def documents(home: Home, found: Concerned) -> Iterator[Document]:
     """Yield the documents of personas that repeat purged texts or have the words of the search."""
-    for folder in sorted((*home.personas.glob(_DOCUMENTS), *home.deleted.glob(_DOCUMENTS))):
+    for folder in sorted((*home.paths.personas.glob(_DOCUMENTS), *home.paths.deleted_personas.glob(_DOCUMENTS))):
         persona = folder.parent.name
         sent, _ = persona_files.documents(folder.parent.parent, persona)
         for each in sent:
@@ -128,17 +130,17 @@ def texts_in_files(home: Home, found: Concerned) -> Iterator[FileChange]:
 
     A draft that a running Chorus has open is left to it.
     """
-    for path in sorted(home.drafts.glob("*")):
+    for path in sorted(home.paths.drafts.glob("*")):
         if not drafts.is_owned(path, home.is_alive) and found.takes(text_of(path), drafts.persona_of(path)):
             yield FileChange(path, path)
-    for path in sorted(rescued_files.files(home.rescue)):
+    for path in sorted(rescued_files.files(home.paths.rescue)):
         lines = text_of(path).splitlines()
         kept = [line for line in lines if not _is_purged(line, found)]
         if len(kept) < len(lines):
             yield FileChange(path, path, "".join(f"{line}\n" for line in kept) or None)
 
 
-def delete_remains(places: Places) -> None:
+def delete_remains(places: Paths) -> None:
     """Delete the copies of the log that killed backups, upgrades and restores have left.
 
     Raises:

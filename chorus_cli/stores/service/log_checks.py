@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
     from chorus_cli.stores.service.stored_files import LostFile
 
 _MOST_NAMED = 5
 
 
-def check_log(places: Places, run_folder: Path) -> Iterator[Finding]:
+def check_log(places: Paths, run_folder: Path) -> Iterator[Finding]:
     """Yield the findings about the log; nothing in it is changed. ``run_folder`` has the lock files of processes.
 
     There are none while a restore is not complete: its log and the files that it names are about to come.
@@ -36,7 +36,7 @@ def check_log(places: Places, run_folder: Path) -> Iterator[Finding]:
     yield from unless_refused("log", _log(places, run_folder))
 
 
-def _log(places: Places, run_folder: Path) -> Iterator[Finding]:
+def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
     if restoring.is_pending(places):
         return
     if not places.database.exists():
@@ -82,7 +82,7 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
         yield fine("log", f"{path} is sound: {extent}, {size_in_words(path.stat().st_size)}.")
 
 
-def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterator[Finding]:
+def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
     if foreign := foreign_code.found(connection):
         are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
         sentence = (
@@ -114,7 +114,7 @@ def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterato
     yield from unless_refused("attachments", _attachments(connection, places))
 
 
-def _damaged_rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
+def _damaged_rows(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     unreadable, lost = examination.unreadable(connection), examination.dangling_references(connection)
     damaged = examination.changes_cut_off(connection).damaged
     told = [*unreadable[:_MOST_NAMED], *([f"The log has {enumerated(lost)}."] if lost else [])]
@@ -156,7 +156,7 @@ def _index(connection: OpenDatabase) -> Iterator[Finding]:
         yield fine("index", "The indexes of search and memory are sound.")
 
 
-def _sessions(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
+def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     lost = [*stored_files.lost_sessions(connection, places)]
     if lost:
         told = _some([each.phrase for each in lost], " ")
@@ -166,7 +166,7 @@ def _sessions(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
         yield fine("sessions", f"{counted(number, 'saved session')} can be read.")
 
 
-def _attachments(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
+def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     lost = [*stored_files.lost_attachments(connection, places)]
     number = len({each.sha256 for each in examination.named_attachments(connection)})
     if lost:
@@ -176,7 +176,7 @@ def _attachments(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
         yield fine("attachments", f"{counted(number, 'attachment')} as stored.")
 
 
-def _lost(connection: OpenDatabase, places: Places, lost: Sequence[LostFile], finding: Finding) -> Finding:
+def _lost(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile], finding: Finding) -> Finding:
     """Return the finding about lost files with a sentence about the backups that have them; only those are offered."""
     found = [each.backup for each in stored_files.copies(connection, places, lost)]
     it = "it" if len(lost) == 1 else "them"
@@ -199,7 +199,7 @@ def _lost(connection: OpenDatabase, places: Places, lost: Sequence[LostFile], fi
     return finding._replace(sentence=f"{finding.sentence} {have} {it}.")
 
 
-def _unnamed(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterator[Finding]:
+def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
     paths, doubt = stored_files.unnamed_attachments(connection, places)
     if not paths:
         return

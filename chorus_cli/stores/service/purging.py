@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from chorus_cli.personas.service.roster import Roster
     from chorus_cli.recall.service.search import Search
     from chorus_cli.storage.store import Connection, Store
-    from chorus_cli.stores.backup.places import Places
     from chorus_cli.stores.purge.backups import PurgedRows
     from chorus_cli.stores.purge.files import Home
     from chorus_cli.stores.rules.purge_reports import Extent, ShownMessage
@@ -60,7 +59,7 @@ class Purged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Purging:
-    """Purges the log of a store, the files of ``home``, and the backups in ``places``.
+    """Purges the log of a store, the files of ``home``, and its backups.
 
     Another program's purge or daily backup is waited for, ``patience_seconds`` at most.
     """
@@ -69,7 +68,6 @@ class Purging:
     clock: Clock
     search: Search
     roster: Roster
-    places: Places
     home: Home
     patience_seconds: float = 10.0
 
@@ -89,7 +87,7 @@ class Purging:
                 await self.search.catch_up(tell)
         slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
         wanted = await self.store.read(
-            selected, asked, slug or (focus if asked.thread else ""), self.home.attachments[0]
+            selected, asked, slug or (focus if asked.thread else ""), self.home.paths.attachments
         )
         self._require_room()
         extent, rows = await self.store.read(_extent_and_rows, self.home, wanted)
@@ -186,14 +184,14 @@ class Purging:
         return told
 
     def _rewrite(self, sought: Sought) -> _Rewritten:
-        held = backups.holding(self.places, *sought)
+        held = backups.holding(self.home.paths, *sought)
         failures = [
             f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable
         ]
         rewritten = 0
         for path in held.backups:
             try:
-                unconfirmed = backups.rewrite(self.places, path, sought, self.clock.now())
+                unconfirmed = backups.rewrite(self.home.paths, path, sought, self.clock.now())
                 rewritten += 1
                 failures += filter(None, [unconfirmed])
             except (BackupError, StorageError) as error:
@@ -219,14 +217,14 @@ class Purging:
             await self.store.write(carrying_out.take_up, self.home, self.clock.now())
             await self.store.write(carrying_out.change_files, self.home)
             await self.store.compact()
-            await asyncio.to_thread(files.delete_remains, self.places)
+            await asyncio.to_thread(files.delete_remains, self.home.paths)
         return await self.store.write(carrying_out.complete_log)
 
     async def _holding(
         self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
     ) -> tuple[str, ...]:
         """Return the names of the backups that hold it, and unless that is to be certain those that cannot be read."""
-        held = await asyncio.to_thread(backups.holding, self.places, rows, wanted.criteria())
+        held = await asyncio.to_thread(backups.holding, self.home.paths, rows, wanted.criteria())
         return tuple(path.name for path in (*held.backups, *(() if is_certain else held.unreadable)))
 
     @asynccontextmanager
@@ -238,9 +236,9 @@ class Purging:
         """
         with ExitStack() as locks:
             try:
-                self.places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.home.paths.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
                 for name in (LOCK, daily.LOCK):
-                    path = self.places.backups / name
+                    path = self.home.paths.backups / name
                     locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
             except HomeError as error:
                 if isinstance(error.__cause__, OSError):
@@ -252,18 +250,18 @@ class Purging:
 
     def _unwritable(self, error: OSError) -> PurgeError:
         return PurgeError(
-            f"{self.places.backups} cannot be written ({error.strerror or error}), so nothing can be purged."
+            f"{self.home.paths.backups} cannot be written ({error.strerror or error}), so nothing can be purged."
         )
 
     def _require_room(self) -> None:
-        if not self.places.database.exists():
+        log = self.home.paths.database
+        if not log.exists():
             return
-        size = self.places.database.stat().st_size
-        free = shutil.disk_usage(self.places.database.parent).free
-        if free < _ROOM * size:
+        size = log.stat().st_size
+        if shutil.disk_usage(log.parent).free < _ROOM * size:
             raise PurgeError(
-                f"There is too little room on the disk of {self.places.database.parent}: a purge makes the log anew, "
-                f"which takes up to {size_in_words(_ROOM * size)} there. Nothing was purged."
+                f"There is too little room on the disk of {log.parent}: a purge makes the log anew, which takes up to "
+                f"{size_in_words(_ROOM * size)} there. Nothing was purged."
             )
 
 
