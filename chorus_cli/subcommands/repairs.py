@@ -25,7 +25,6 @@ from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Mend
 from chorus_cli.stores.salvage import checksums, copying, examination
-from chorus_cli.stores.salvage import restored_texts as true_texts
 from chorus_cli.stores.service import home_checks, leftovers, stored_files
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.subcommands.backup import alone
@@ -93,7 +92,7 @@ async def _bring_texts(home: Paths) -> bool:
         without = examination.purged(connection)
         backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
         connection.execute("BEGIN IMMEDIATE")
-        remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
+        remaining = checksums.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
         brought = f"{counted(len(changed) - len(remaining), 'text')} brought from {backup}."
         standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
@@ -103,7 +102,7 @@ async def _bring_texts(home: Paths) -> bool:
         texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
-            true_texts.accept(connection, remaining)
+            checksums.accept(connection, remaining)
             connection.execute("COMMIT")
         left = "as before; chorus doctor will tell of the difference again"
         standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")

@@ -190,13 +190,14 @@ def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
 
 def _home(places: Paths, folder: Path) -> Home:
     """Return a backup that was unpacked as a home; the attachments of a daily one lie beside it."""
-    return Home(Paths(folder, folder, folder), lambda _run: False, (places.kept_attachments, places.attachments))
+    return Home(Paths(folder, folder, folder), lambda _run: False, (places.kept_attachments,))
 
 
 def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought: Sought) -> Changes:
     home = _home(places, folder)
     held, items, summaries = _held(connection, sought.rows)
-    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, home.attachments))
+    attached = (*home.attachments, places.attachments)
+    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, attached))
     # A reply in progress is nobody's any more in a backup.
     connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
     return carrying_out.changes(connection, home, wanted, PurgedIds(items=items, summaries=summaries))

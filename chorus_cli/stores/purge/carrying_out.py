@@ -68,9 +68,8 @@ def changes(connection: sqlite3.Connection, home: Home, wanted: WantedPurge, als
     """Return all that a purge would change; nothing is changed.
 
     Raises:
-        PurgeError: a file or folder cannot be read, or one of the messages is being written.
+        PurgeError: a session cannot be read now, or one of the messages is being written.
     """
-    _require_access(home)
     found = concerned(connection, wanted, also)
     texts = sessions.saved_texts(connection, found)
     return Changes(
@@ -102,7 +101,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
     ).fetchall()
     attached = {**wanted.lonely, **wanted.unsent}
     return Extent(
-        messages=len(rows),
+        ids,
         shown=tuple(
             ShownMessage(row.id, row.persona, row.timestamp, row.content, HUMAN if row.role is Role.USER else "")
             for row, _ in zip(shown, range(MOST_SHOWN), strict=False)
@@ -111,11 +110,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
         last=max((row.timestamp for row in rows), default=None),
         repeated=tuple(repeating(connection, wanted.found)),
         documents=tuple(files.documents(home, wanted.found)),
-        titles=len(ids.titles),
-        summaries=len(ids.summaries),
-        preambles=len(ids.preambles),
         items=tuple(items),
-        inputs=len(ids.inputs),
         sessions=tuple(f"{each.persona}/{each.session_id}" for each in chain(wanted.sessions, wanted.deleted_sessions)),
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
@@ -132,6 +127,7 @@ def decide(
     Raises:
         PurgeError: a file cannot be read, or one of the messages is being written.
     """
+    require_access(home)
     decided = changes(connection, home, wanted)
     change_rows(connection, decided, now)
     # The words of a search are not stored, unless they are to be found in backups.
@@ -211,7 +207,12 @@ def complete(connection: sqlite3.Connection) -> None:
     meta_rows.taken(connection, meta_rows.PURGE)
 
 
-def _require_access(home: Home) -> None:
+def require_access(home: Home) -> None:
+    """Refuse to purge a home with texts that cannot be read.
+
+    Raises:
+        PurgeError: there is a file or folder of that kind.
+    """
     closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, _searched(home))))]
     if closed:
         names, them = permissions.closed_paths(closed), "it" if len(closed) == 1 else "them"

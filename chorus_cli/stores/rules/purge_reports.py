@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.log.rules.purges import PurgedIds
 
 MOST_SHOWN = 5
 MOST_DOCUMENTS = 20
@@ -75,17 +76,13 @@ class Extent:
     ``unsearched_pdfs`` is the number of PDFs that may have the words of a search and stay.
     """
 
-    messages: int
+    ids: PurgedIds
     shown: tuple[ShownMessage, ...] = ()
     first: datetime | None = None
     last: datetime | None = None
     repeated: tuple[int, ...] = ()
     documents: tuple[Document, ...] = ()
-    titles: int = 0
-    summaries: int = 0
-    preambles: int = 0
     items: tuple[tuple[int, str], ...] = ()
-    inputs: int = 0
     sessions: tuple[str, ...] = ()
     attachments: int = 0
     attachment_bytes: int = 0
@@ -96,23 +93,23 @@ class Extent:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to purge but in backups."""
-        found = (self.messages, self.titles, self.summaries, self.preambles, self.items, self.inputs)
-        return not any((*found, self.sessions, self.attachments, self.drafts))
+        return not any((*self.ids, self.sessions, self.attachments, self.drafts))
 
     def text(self, backups: BackupsFate = BackupsFate.STAY) -> str:
         """Return the lines that show it to the user."""
         return "\n".join(self._lines(backups))
 
     def _lines(self, fate: BackupsFate) -> Iterator[str]:
-        if self.messages and self.first and self.last:
+        number = len(self.ids.messages)
+        if number and self.first and self.last:
             first, last = _local(self.first), _local(self.last)
-            span = first if self.messages == 1 else f"{first} to {last}"
-            yield f"{counted(self.messages, 'message')}, {span}:"
+            span = first if number == 1 else f"{first} to {last}"
+            yield f"{counted(number, 'message')}, {span}:"
             yield from (each.line() for each in self.shown)
-            if self.messages > len(self.shown):
-                yield f"  and {self.messages - len(self.shown):,} more"
+            if number > len(self.shown):
+                yield f"  and {number - len(self.shown):,} more"
         if derived := self._derived():
-            yield f"{'With them' if self.messages else 'Concerned'}: {enumerated(derived)}."
+            yield f"{'With them' if number else 'Concerned'}: {enumerated(derived)}."
         for number, content in self.items[:MOST_SHOWN]:
             yield f"  memory item #{number}: {shortened(content)}"
         if self.repeated:
@@ -146,11 +143,11 @@ class Extent:
     def _derived(self) -> list[str]:
         size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""
         numbers = {
-            "thread title": self.titles,
-            "summary": self.summaries,
-            "preamble": self.preambles,
+            "thread title": len(self.ids.titles),
+            "summary": len(self.ids.summaries),
+            "preamble": len(self.ids.preambles),
             "memory item": len(self.items),
-            "line of the input history": self.inputs,
+            "line of the input history": len(self.ids.inputs),
             "saved session": len(self.sessions),
             "attachment": self.attachments,
             "draft": len(self.drafts),
@@ -162,18 +159,18 @@ class Extent:
     def as_json(self) -> dict[str, JsonValue]:
         """Return it for a program."""
         return {
-            "messages": self.messages,
+            "messages": len(self.ids.messages),
             "first": timestamps.to_text(self.first) if self.first else None,
             "last": timestamps.to_text(self.last) if self.last else None,
             "repeated_by": [*self.repeated],
             "repeated_in": [
                 {"place": "document", "name": each.path, "persona": each.persona} for each in self.documents
             ],
-            "titles": self.titles,
-            "summaries": self.summaries,
-            "preambles": self.preambles,
+            "titles": len(self.ids.titles),
+            "summaries": len(self.ids.summaries),
+            "preambles": len(self.ids.preambles),
             "items": [number for number, _ in self.items],
-            "inputs": self.inputs,
+            "inputs": len(self.ids.inputs),
             "sessions": [*self.sessions],
             "attachments": self.attachments,
             "drafts": [*self.drafts],

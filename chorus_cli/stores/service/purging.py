@@ -117,8 +117,9 @@ class Purging:
             _, is_stopped = await run_to_completion(self._decided(found.wanted, with_backups=with_backups))
             if is_stopped:
                 raise asyncio.CancelledError
-        amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
-        verb = "is" if found.extent.messages == 1 else "are"
+        number = len(found.extent.ids.messages)
+        amount = counted(number, "message") if number else "The texts"
+        verb = "is" if number == 1 else "are"
         # A backup may have been made since the extent was shown.
         names = await self._holding(found.rows, found.wanted)
         if with_backups and not names:
@@ -266,6 +267,7 @@ class Purging:
 
 
 def _extent_and_rows(connection: Connection, home: Home, wanted: WantedPurge) -> tuple[Extent, PurgedRows]:
+    carrying_out.require_access(home)
     found = carrying_out.changes(connection, home, wanted)
     return carrying_out.extent(connection, home, found), backups.rows_of(connection, found.found.ids)
 
