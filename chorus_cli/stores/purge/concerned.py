@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rules.acts import ACTS, Fold, Fork
 from chorus_cli.log.rules.purges import NO_IDS, PurgedIds
+from chorus_cli.log.rules.search_query import set_apart
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge.selection import in_calls, matching, words_in_parts
 from chorus_cli.stores.rules.fingerprints import Fingerprints, is_part, plain, words_in_line
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from chorus_cli.stores.rules.purging import WantedPurge
 
@@ -260,13 +263,33 @@ def _name(title: str) -> str:
 
 
 def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:
-    """Return other messages that repeat purged texts, in what was said or thought; they stay."""
+    """Return other messages that repeat purged texts, in what was said or thought; they stay.
+
+    The index of the search is asked for a few texts; for more, or without it, all other messages are read.
+    """
+    condition, ids = f"{THERE} AND id NOT {AMONG}", {*found.ids.messages}
+    if search_index.progress(connection).is_whole and found.texts.beginnings:
+        with suppress(sqlite3.DatabaseError):
+            condition, ids = f"{THERE} AND id {AMONG}", _hits(connection, found.texts.beginnings) - ids
     cursor = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, '') FROM messages "
-        f"WHERE {THERE} AND id NOT {AMONG} ORDER BY id",
-        {"ids": json.dumps([*found.ids.messages])},
+        f"WHERE {condition} ORDER BY id",
+        {"ids": json.dumps([*ids])},
     )
     return [id_ for id_, *said, parts in cursor if any(map(found.texts.are_in, (*said, *words_in_parts(parts))))]
+
+
+def _hits(connection: sqlite3.Connection, beginnings: Iterable[str]) -> set[int]:
+    """Return the messages in which one of the beginnings may be, and those with thoughts, which no index has."""
+    thinking = connection.execute("SELECT id FROM messages WHERE reasoning <> '' OR thought_parts <> ''")
+    found = {id_ for (id_,) in thinking}
+    for each in beginnings:
+        phrase = f'"{set_apart(each)}"'
+        found |= {
+            id_
+            for (id_,) in connection.execute("SELECT rowid FROM message_words WHERE message_words MATCH ?", (phrase,))
+        }
+    return found
 
 
 def _is_of(wanted: WantedPurge, persona: str) -> bool:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 LEAST_WORDS = 4
 """A text of fewer words is common speech: only an equal text repeats it."""
 
+MOST_BEGINNINGS = 100
+"""Number of texts up to which an index is asked for the beginning of each; beyond, a pass over the log takes less."""
+
+_BEGINNING_WORDS = 8
 _WORD = re.compile(r"\w+")
 
 
@@ -21,7 +25,9 @@ class Fingerprints:
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._beginnings: list[str] = []
         self._equal: set[int] = set()
+        self._first_words: set[str] = set()
         self._contained: set[int] = set()
         self._lengths: dict[int, set[int]] = {}
         self.add(texts)
@@ -31,9 +37,17 @@ class Fingerprints:
         for text in filter(None, map(plain, texts)):
             self._equal.add(hash(text))
             words = _WORD.findall(text)
+            if len(self._beginnings) <= MOST_BEGINNINGS:
+                self._beginnings.append(" ".join(words[:_BEGINNING_WORDS]))
             if len(words) >= LEAST_WORDS:
+                self._first_words.add(words[0])
                 self._contained.add(_hash(words, 0, len(words)))
                 self._lengths.setdefault(_hash(words, 0, LEAST_WORDS), set()).add(len(words))
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        """The first words of the texts, by which an index finds texts that may repeat them; none of too many texts."""
+        return tuple(filter(None, self._beginnings)) if len(self._beginnings) <= MOST_BEGINNINGS else ()
 
     def are_in(self, text: str) -> bool:
         """Return whether a text repeats one of the texts."""
@@ -41,7 +55,7 @@ class Fingerprints:
         if hash(line) in self._equal or not self._contained:
             return hash(line) in self._equal
         words = _WORD.findall(line)
-        for first in range(len(words) - LEAST_WORDS + 1):
+        for first in (number for number, word in enumerate(words) if word in self._first_words):
             for length in self._lengths.get(_hash(words, first, LEAST_WORDS), ()):
                 if _hash(words, first, length) in self._contained:
                     return True

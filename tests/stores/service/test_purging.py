@@ -274,9 +274,12 @@ async def test_an_export_after_a_purge_has_the_other_messages(world: World) -> N
     assert (done.conversations, done.messages, done.damaged) == (1, 3, 0)
 
 
-async def test_a_message_that_is_repeated_elsewhere_is_named_and_stays(world: World) -> None:
+@pytest.mark.parametrize("is_indexed", [False, True])
+async def test_a_message_that_is_repeated_elsewhere_is_named_and_stays(world: World, *, is_indexed: bool) -> None:
     await talk(world)
     await world.say(f"You said: {GATE}")
+    if is_indexed:
+        await world.told("/search mill")
     question = await world.asked_back("/purge message 1")
     assert "#5 has the same words and would stay" in question.text
     await question.confirmed()
