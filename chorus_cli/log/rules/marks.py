@@ -77,11 +77,11 @@ def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> 
 
 
 def _marks(operations: Sequence[Operation]) -> LogMarks:
-    undone = journal.undone(operations)
+    taken_back = journal.undone(operations)
     return LogMarks(
-        undone_turns=frozenset(subject.turn_id for subject in undone if subject.turn_id is not None),
+        undone_turns=frozenset(subject.turn_id for subject in taken_back if subject.turn_id is not None),
         replaced=frozenset(journal.replaced(journal.effective(operations))),
-        undone_operations=frozenset(subject.operation_id for subject in undone if subject.operation_id is not None),
+        undone_operations=frozenset(subject.operation_id for subject in taken_back if subject.operation_id is not None),
         moved_off=journal.moved_off(operations),
         hidden=journal.hidden_by(journal.effective(operations)),
     )
