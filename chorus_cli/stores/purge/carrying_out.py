@@ -18,8 +18,8 @@ from chorus_cli.attachments.rows import named_attachments
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.editing.rules.lines import HUMAN
 from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
 from chorus_cli.log.rules.messages import Role
-from chorus_cli.log.rules.purges import NO_IDS, PurgedIds
 from chorus_cli.personas.files import DOCUMENTS_FOLDER
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import meta_rows, permissions

@@ -14,7 +14,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rules.acts import ACTS, Fold, Fork
-from chorus_cli.log.rules.purges import NO_IDS, PurgedIds
+from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
 from chorus_cli.log.rules.search_query import set_apart
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge.selection import in_calls, matching, words_in_parts

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.purges import PurgedIds
+    from chorus_cli.log.rules.log_acts import PurgedIds
 
 MOST_SHOWN = 5
 MOST_DOCUMENTS = 20
