@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from chorus_cli.storage.untrusted import confine
+from chorus_cli.storage.untrusted import Connection, confine
 
 ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT COUNT(*) FROM more"
 
@@ -24,3 +24,16 @@ def test_a_value_has_a_largest_size() -> None:
         confine(connection)
         with pytest.raises(sqlite3.DataError, match="too big"):
             connection.execute("SELECT zeroblob(900000000)").fetchall()
+
+
+LONG = """
+    WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more LIMIT 4000000) SELECT COUNT(*) FROM more
+"""
+
+
+def test_each_statement_of_a_log_that_stays_open_has_all_the_steps() -> None:
+    with closing(sqlite3.connect(":memory:", factory=Connection)) as connection:
+        confine(connection)
+        assert [connection.execute(LONG).fetchone() for _ in range(4)] == [(4_000_000,)] * 4
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            connection.execute(ENDLESS).fetchall()

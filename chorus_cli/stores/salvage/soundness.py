@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _MOST_FAULTS = 20
-_KEPT = f"type = 'table' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
-"""The condition on a row of ``sqlite_master`` to be a table that cannot be made again from others."""
+_KEPT = f"type = 'table' AND name NOT GLOB '*[^a-z_]*' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
+"""The condition on a row of ``sqlite_master`` to be a table that cannot be made again from others.
+
+One with an odd name is not of Chorus.
+"""
 
 
 def quick_fault(connection: sqlite3.Connection) -> str:

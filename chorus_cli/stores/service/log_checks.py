@@ -53,6 +53,7 @@ def _log(places: Places, run_folder: Path) -> Iterator[Finding]:
         return
     try:
         with copying.opened_untrusted(places.database) as connection:
+            yield from _foreign_code(connection)
             pages = tuple(_pages(connection, places.database))
             yield from pages
             # Of a damaged log the rows cannot be told one by one, and of a newer one they have another form.
@@ -64,16 +65,28 @@ def _log(places: Places, run_folder: Path) -> Iterator[Finding]:
         yield wrong("log", str(error), Mend.SALVAGE)
 
 
+def _foreign_code(connection: OpenDatabase) -> Iterator[Finding]:
+    if foreign := foreign_code.found(connection):
+        are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
+        sentence = (
+            f"In the log, {enumerated(foreign)} {are} not of Chorus: SQLite may run {them} with any change of the log."
+        )
+        yield wrong("code", sentence, Mend.CODE)
+
+
 def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
     """Yield the findings about the file.
 
     Raises:
         StorageError: its rows cannot be examined.
     """
-    facts = copying.facts(connection)
     if is_newer(connection):
         yield wrong("log", f"{path} was made by a newer Chorus. Update Chorus to open it.")
         return
+    if changed := foreign_code.changed_tables(connection):
+        yield wrong("log", f"{path} lacks {enumerated(changed)} as made by Chorus.", Mend.SALVAGE)
+        return
+    facts = copying.facts(connection)
     faults = soundness.faults(connection)
     extent = f"{counted(facts.messages, 'message')} in {counted(facts.threads, 'thread')}"
     if faults and soundness.concerns_log(connection):
@@ -83,12 +96,6 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
 
 
 def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterator[Finding]:
-    if foreign := foreign_code.found(connection):
-        are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
-        sentence = (
-            f"In the log, {enumerated(foreign)} {are} not of Chorus: SQLite may run {them} with any change of the log."
-        )
-        yield wrong("code", sentence, Mend.CODE)
     checked = checksums.checked(connection)
     if checked.changed:
         ids = _some([f"#{id_}" for id_ in checked.changed])

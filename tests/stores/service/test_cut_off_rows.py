@@ -8,6 +8,7 @@ import pytest
 
 from chorus_cli.log.rows import intents
 from chorus_cli.storage import file_lock
+from chorus_cli.storage.migrations import STEPS
 from chorus_cli.stores.backup import salvaging
 from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.service.log_checks import check_log
@@ -65,6 +66,7 @@ async def test_nothing_is_offered_in_a_log_of_an_older_chorus(world: World) -> N
     await world.store.write(
         lambda c: c.execute("DELETE FROM schema_migrations WHERE rowid = (SELECT MAX(rowid) FROM schema_migrations)")
     )
+    await world.store.write(lambda c: c.execute(f"PRAGMA user_version = {len(STEPS) - 1}"))
     assert [(each.state, each.mend) for each in interrupted(world)] == [("note", None)]
 
 
