@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.context.service.focus import Focus
 from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, cutoff
-from chorus_cli.log.rows import intents
 from chorus_cli.log.rows import interrupted_replies as orphans
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.cancellation import run_to_completion
@@ -24,6 +23,7 @@ from chorus_cli.machine.notifier import Notifier
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.machine.permissions import made_private
 from chorus_cli.models.rules.choice import Naming
+from chorus_cli.personas.rows import window_changes
 from chorus_cli.run_storage import Keeping, forgotten, is_restoring, kept, only_read
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.permissions import is_refusal, refused
@@ -32,10 +32,13 @@ from chorus_cli.terminal.screen.output import standard_error
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
+    from datetime import datetime
+    from pathlib import Path
     from types import ModuleType
 
     from chorus_cli.composition import Providers, Turns
     from chorus_cli.services import Services
+    from chorus_cli.storage.store import Connection
 
 _SETTLING_SECONDS = 2.0
 
@@ -260,6 +263,12 @@ def _kept(places: Paths) -> AbstractContextManager[Keeping]:
     return kept(places)
 
 
+def _catch_up(connection: Connection, personas: Path, is_alive: Callable[[str], bool], now: datetime) -> None:
+    """Settle in the log what killed processes and edits of files by hand have left."""
+    orphans.mend(connection, is_alive, now)
+    window_changes.note_edits(connection, personas, now)
+
+
 @asynccontextmanager
 async def opened(
     options: Options, environment: Mapping[str, str], frontend: Frontend = _ONE_SHOT
@@ -281,10 +290,7 @@ async def opened(
                 standard_error().notice(told)
             # On a full disk all can be read; the next turn marks it.
             with suppress(DatabaseFullError):
-                await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
-            if await app.store.read(intents.unfinished):
-                for sentence in await app.store.write(_preparation().settle_intents, places):
-                    standard_error().notice(sentence)
+                await app.store.write(_catch_up, places.personas, keeping.is_alive, app.clock.now())
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _preparation().finish_purge(app.services()):
                     standard_error().notice(sentence)

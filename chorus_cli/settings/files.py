@@ -222,7 +222,7 @@ def _failed(path: Path, reason: str, file: HeldSettings | None) -> str:
     """Return the sentence about a change that failed: it could not even be taken back if the file has another text."""
     with suppress(OSError, JsoncError):
         if file and file.present() != file.text:
-            return f"{path} has its new text, but the journal has not: {reason}. The next start settles it."
+            return f"{path} has its new text, but the journal has not: {reason}. The next start notes it."
     return f"{path} cannot be changed: {reason}. It is left as it was."
 
 
