@@ -23,7 +23,6 @@ from chorus_cli.machine.notifier import Notifier
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.machine.permissions import made_private
 from chorus_cli.models.rules.choice import Naming
-from chorus_cli.personas.rows import window_changes
 from chorus_cli.run_storage import Keeping, forgotten, is_restoring, kept, only_read
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.permissions import is_refusal, refused
@@ -32,13 +31,10 @@ from chorus_cli.terminal.screen.output import standard_error
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
-    from datetime import datetime
-    from pathlib import Path
     from types import ModuleType
 
     from chorus_cli.composition import Providers, Turns
     from chorus_cli.services import Services
-    from chorus_cli.storage.store import Connection
 
 _SETTLING_SECONDS = 2.0
 
@@ -263,12 +259,6 @@ def _kept(places: Paths) -> AbstractContextManager[Keeping]:
     return kept(places)
 
 
-def _catch_up(connection: Connection, personas: Path, is_alive: Callable[[str], bool], now: datetime) -> None:
-    """Settle in the log what killed processes and edits of files by hand have left."""
-    orphans.mend(connection, is_alive, now)
-    window_changes.note_edits(connection, personas, now)
-
-
 @asynccontextmanager
 async def opened(
     options: Options, environment: Mapping[str, str], frontend: Frontend = _ONE_SHOT
@@ -290,7 +280,7 @@ async def opened(
                 standard_error().notice(told)
             # On a full disk all can be read; the next turn marks it.
             with suppress(DatabaseFullError):
-                await app.store.write(_catch_up, places.personas, keeping.is_alive, app.clock.now())
+                await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _preparation().finish_purge(app.services()):
                     standard_error().notice(sentence)

@@ -1,7 +1,7 @@
 """The window of a persona in its file and in the journal, which follows the file.
 
 The file is replaced within the transaction that stores the operation. An edit by hand, and a change that a kill has
-left in the file alone, are noted at the next opening, or before the next change of the window.
+left in the file alone, are noted when Chorus next turns to the persona, or before the next change of the window.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError
+from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Reversal, Window
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.personas import files as persona_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.files import ABSENT
 from chorus_cli.settings.rules.table import setting_of
@@ -92,16 +91,13 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
     return True
 
 
-def note_edits(connection: Connection, personas: Path, now: datetime) -> None:
-    """Store an operation for each window in a file that is not the one that the journal knows.
+def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -> None:
+    """Store an operation if the file has another window than the one that the journal knows.
 
     A window that it has not seen before is where it begins. A file that cannot be read waits until it is mended.
     """
-    with suppress(PersonaError):
-        for slug in persona_files.slugs(personas):
-            with suppress(JsoncError, SettingsError):
-                text = settings_file.read_text(persona_files.settings_path(personas, slug))
-                _note(connection, slug, jsonc.parse_object(text).values.get(KEY), now)
+    with suppress(JsoncError, SettingsError):
+        _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
 
 
 def begin(connection: Connection, persona: str, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,9 +32,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def edit(file: Path, text: bytes | None) -> None:
-    """Write the file by hand, or delete it and its folder."""
+    """Write the file by hand, or delete it."""
     if text is None:
-        shutil.rmtree(file.parent)
+        file.unlink()
     else:
         file.write_bytes(text)
 
@@ -45,8 +44,8 @@ def text_of(file: Path) -> bytes | None:
 
 
 async def noted(store: Store, file: Path) -> list[object]:
-    """Note what the files say, as an opening does, and return the acts of the journal."""
-    await store.write(window_changes.note_edits, file.parents[1], START)
+    """Note what the file says, and return the acts of the journal."""
+    await store.write(window_changes.note_edit, file, ME, START)
     return await acts(store)
 
 
@@ -59,10 +58,10 @@ EDITS: dict[str, tuple[bytes | None, list[object]]] = {
     "no window": (b"{}", [Window(12, None)]),
     "a window that is none": (b'{ "context_hours": "long" }', [Window(12, "long")]),
     "an empty file": (b"", [Window(12, None)]),
+    "no file": (None, [Window(12, None)]),
     "another setting": (b'{ "context_hours": 12, "tools": true }', []),
     "a broken file": (b"{", []),
     "no UTF-8": (b"\xff", []),
-    "no folder": (None, []),
 }
 
 
