@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditorError
+from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.command_signs import before_private, typed_line
-from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.storage import drafts
 
 if TYPE_CHECKING:

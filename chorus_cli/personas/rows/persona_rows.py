@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.log.rows import operation_rows, thread_rows
-from chorus_cli.log.rows.message_columns import counted_moment
+from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.rows import window_changes
 from chorus_cli.storage.store import committed

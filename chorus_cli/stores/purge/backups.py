@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
-from chorus_cli.log.rules.purges import NO_IDS, Purge, PurgedIds
+from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
 from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.durable_files import sync_folder
 from chorus_cli.storage.errors import storage_error
