@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.context.service.focus import Focus
 from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, cutoff
-from chorus_cli.log.rows import intents
 from chorus_cli.log.rows import interrupted_replies as orphans
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.clock import SystemClock
@@ -280,9 +279,6 @@ async def opened(
             # On a full disk all can be read; the next turn marks it.
             with suppress(DatabaseFullError):
                 await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
-            if await app.store.read(intents.unfinished):
-                for sentence in await app.store.write(_preparation().settle_intents, places):
-                    standard_error().notice(sentence)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _preparation().finish_purge(app.services()):
                     standard_error().notice(sentence)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows import intents, search_index
+from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.message_rows import COLUMNS, messages
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules import attachments
@@ -123,20 +123,6 @@ def rows_in_progress(connection: sqlite3.Connection) -> list[InProgress]:
     """Return the rows in progress, oldest first."""
     found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming' ORDER BY id").fetchall()
     return [InProgress(*row) for row in found]
-
-
-class CutOffChanges(NamedTuple):
-    """The changes of files that were begun and are not settled; the ids of those that cannot be read."""
-
-    readable: int
-    damaged: tuple[int, ...]
-
-
-def changes_cut_off(connection: sqlite3.Connection) -> CutOffChanges:
-    """Return the changes of files that were begun and are not settled."""
-    if not _rows(connection, "SELECT 1 FROM intents LIMIT 1"):
-        return CutOffChanges(0, ())
-    return CutOffChanges(len(intents.unfinished(connection)), tuple(intents.damaged(connection)))
 
 
 class Purged(NamedTuple):

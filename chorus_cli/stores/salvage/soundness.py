@@ -40,8 +40,7 @@ def faults(connection: sqlite3.Connection) -> Sequence[str]:
 
 def undecodable(connection: sqlite3.Connection) -> Sequence[str]:
     """Return a phrase for each column of the log that has texts that are not UTF-8; its pages must be sound."""
-    # Changes of files that cannot be read are told of, and left out, by themselves.
-    tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT} AND name <> 'intents'").fetchall()
+    tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall()
     before, connection.text_factory = connection.text_factory, bytes
     try:
         return [

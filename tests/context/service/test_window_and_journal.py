@@ -80,6 +80,19 @@ async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
     assert (await world.window.state()).hours == 48
 
 
+async def test_an_edit_of_the_file_by_hand_is_taken_back_like_any_change(world: World) -> None:
+    await world.window.set(span("12h", world))
+    world.configure('{ "context_hours": 10, "tools": true }')
+    await world.focus.turn_to(world.focus.slug)
+    assert (await world.journal.undo(world.focus.target(), None)).act == Window(12, 10)
+    assert world.settings_text() == '{ "context_hours": 12, "tools": true }'
+    await world.journal.redo(world.focus.target())
+    assert world.settings_text() == '{ "context_hours": 10, "tools": true }'
+    await world.journal.undo(world.focus.target(), 2)
+    await world.journal.undo(world.focus.target(), 1)
+    assert "context_hours" not in world.settings_text()
+
+
 async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> None:
     await world.window.set(span("24h", world))
     world.configure('{"context_hours": 99}')
