@@ -131,7 +131,12 @@ def _write(connection: Connection, file: HeldSettings, text: str, change: Window
 
 
 def _note(connection: Connection, persona: str, present: JsonValue, now: datetime) -> None:
-    """Store an operation if the journal knows another window than the ``present`` one; if it knows none, it begins."""
+    """Store an operation if the journal knows another window than the ``present`` one; if it knows none, it begins.
+
+    What is no window waits until it is mended: it may be anything, even a key.
+    """
+    if not _is_window(present):
+        return
     try:
         known = json.loads(meta_rows.value(connection, meta_rows.window_key(persona)) or "")
     except ValueError:
@@ -143,7 +148,12 @@ def _note(connection: Connection, persona: str, present: JsonValue, now: datetim
 
 
 def _know(connection: Connection, persona: str, window: JsonValue) -> None:
-    meta_rows.store(connection, meta_rows.window_key(persona), json.dumps(window))
+    if _is_window(window):
+        meta_rows.store(connection, meta_rows.window_key(persona), json.dumps(window))
+
+
+def _is_window(value: JsonValue) -> bool:
+    return value is None or setting_of(KEY).accepts(value)
 
 
 def _record(connection: Connection, new: NewOperation) -> None:

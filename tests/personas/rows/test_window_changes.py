@@ -56,7 +56,7 @@ async def acts(store: Store) -> list[object]:
 EDITS: dict[str, tuple[bytes | None, list[object]]] = {
     "another window": (EDITED, [Window(12, 7)]),
     "no window": (b"{}", [Window(12, None)]),
-    "a window that is none": (b'{ "context_hours": "long" }', [Window(12, "long")]),
+    "a window that is none": (b'{ "context_hours": "long" }', []),
     "an empty file": (b"", [Window(12, None)]),
     "no file": (None, [Window(12, None)]),
     "another setting": (b'{ "context_hours": 12, "tools": true }', []),

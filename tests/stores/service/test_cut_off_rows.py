@@ -8,6 +8,8 @@ import pytest
 
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.migrations import STEPS
+from chorus_cli.storage.schema_additions import INTENTS
+from chorus_cli.storage.store import Connection
 from chorus_cli.stores.service.log_checks import check_log
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ async def test_nothing_is_offered_in_a_log_of_an_older_chorus(world: World) -> N
         lambda c: c.execute("DELETE FROM schema_migrations WHERE rowid = (SELECT MAX(rowid) FROM schema_migrations)")
     )
     await world.store.write(lambda c: c.execute(f"PRAGMA user_version = {len(STEPS) - 1}"))
+    for statement in INTENTS:
+        await world.store.write(Connection.execute, statement)
     assert [(each.state, each.mend) for each in interrupted(world)] == [("note", None)]
 
 
