@@ -1,4 +1,4 @@
-"""Where everything is kept on this machine."""
+"""Where everything is kept on this machine, and with which permissions."""
 
 from __future__ import annotations
 

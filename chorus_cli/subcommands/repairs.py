@@ -13,7 +13,7 @@ from chorus_cli.command_composition import purged_home
 from chorus_cli.composition import places_of
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.personas.service.roster import Roster
@@ -25,8 +25,7 @@ from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Mend
-from chorus_cli.stores.salvage import checksums, copying, examination
-from chorus_cli.stores.salvage import restored_texts as true_texts
+from chorus_cli.stores.salvage import checksums, copying, examination, restored_texts
 from chorus_cli.stores.service import home_checks, leftovers, stored_files
 from chorus_cli.stores.service.home_checks import Folders
 from chorus_cli.stores.service.purging import Purging
@@ -101,7 +100,7 @@ async def _bring_texts(home: Paths) -> bool:
         without = examination.purged(connection)
         backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
         connection.execute("BEGIN IMMEDIATE")
-        remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
+        remaining = restored_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
         brought = f"{counted(len(changed) - len(remaining), 'text')} brought from {backup}."
         standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
@@ -111,7 +110,7 @@ async def _bring_texts(home: Paths) -> bool:
         texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
-            true_texts.accept(connection, remaining)
+            restored_texts.accept(connection, remaining)
             connection.execute("COMMIT")
         left = "as before; chorus doctor will tell of the difference again"
         standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")
@@ -209,7 +208,7 @@ async def _settle(home: Paths) -> bool:
     await store.open()
     try:
         mended = await store.write(
-            orphans.mend, lambda run: file_lock.may_be_locked(home.run / run), SystemClock().now()
+            interrupted_replies.mend, lambda run: file_lock.may_be_locked(home.run / run), SystemClock().now()
         )
     finally:
         await store.close()

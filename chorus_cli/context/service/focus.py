@@ -1,4 +1,4 @@
-"""The persona, the thread and the model in use."""
+"""The persona, the thread and the model in use, and what is said on arriving there."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from chorus_cli.context.rows.thread_views import last_exchange_of, newest_though
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseFullError, StorageError
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, age, cutoff, window_reaching
-from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import thread_rows
+from chorus_cli.log.rows import interrupted_replies, thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.personas.rows.window_changes import note_edit
@@ -47,7 +46,9 @@ async def notices(store: Store, target: Target, now: datetime) -> tuple[str, ...
     fill = await store.read(
         window_fill, target.persona.slug, target.thread_id, cutoff(now, hours), cutoff(now, MAXIMUM_CONTEXT_HOURS)
     )
-    question = await store.read(orphans.interrupted_question, target.persona.slug, target.thread_id, cutoff(now, hours))
+    question = await store.read(
+        interrupted_replies.interrupted_question, target.persona.slug, target.thread_id, cutoff(now, hours)
+    )
     found = (window_notice(fill, hours, now), "" if question is None else _interrupted(question))
     return (*target.persona.warnings, *filter(None, found))
 

@@ -1,4 +1,4 @@
-"""Threads of a log as conversations, to be exported or imported into another log.
+"""Whole threads of a log as conversations, of this one for an export, of another one for an import.
 
 A message that came in by an import keeps the key that it had there; any other is known by its installation and its
 place in that one's log.

@@ -1,4 +1,4 @@
-"""The full-text index of the log, filled outside the write path: a message is stored without touching it.
+"""The full-text index of the log, filled outside the write path, and rebuilt when its pages cannot be read.
 
 ``meta`` stores, in the same transaction as the words, the last indexed message and the ids of older replies that were
 still being written then. So no row is in the index twice and none is missing, whenever a process is killed. A row is

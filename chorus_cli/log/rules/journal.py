@@ -1,4 +1,4 @@
-"""The rules of the journal: which operations count, where the context begins, what can be undone and redone.
+"""The rules of the journal: which operations count, where the context begins, how rows of the log are marked.
 
 An operation is a row and so is taking it back, so nothing is ever one-way: of the undos and redos of an operation or a
 turn the newest decides.

@@ -206,7 +206,7 @@ _NAMING = (
 
 def damaged_indexes(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the full-text indexes that are damaged; SQLite takes a write lock for that."""
-    checks = {"search": search_index.check, "memory": item_rows.check}
+    checks = {"search": search_index.check, "memory": item_rows.check_words}
     found = []
     for name, check in checks.items():
         try:
@@ -227,7 +227,7 @@ def renew_indexes(connection: sqlite3.Connection) -> None:
         DatabaseDamagedError: a table beside them is damaged, so that nothing may be written.
     """
     search_index.require_sound_log(connection)
-    for begin_anew in (search_index.begin_in_new_pages, item_rows.make_again):
+    for begin_anew in (search_index.begin_in_new_pages, item_rows.renew_words):
         connection.execute("BEGIN IMMEDIATE")
         try:
             begin_anew(connection)
