@@ -6,6 +6,8 @@ Whoever made it may have put code into it: views and triggers without an end, an
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
@@ -30,10 +32,11 @@ _GENERATED = """
 
 
 class Work:
-    """The steps that SQLite has done since the last `begin`, and their bound."""
+    """The steps that SQLite has done since the last `begin`, and their bound: it grows with the file at ``path``."""
 
-    def __init__(self, most_steps: int) -> None:
-        self._most_steps = most_steps
+    def __init__(self, path: str, size_bytes: int) -> None:
+        self._path = path
+        self._size_bytes = size_bytes
         self._steps = 0
 
     def begin(self) -> None:
@@ -43,7 +46,15 @@ class Work:
     def is_enough(self) -> bool:
         """Count the steps since the last call, of which SQLite makes one from time to time."""
         self._steps += _STEPS_AT_A_TIME
-        return self._steps > self._most_steps
+        return self._steps > self._most_steps() and self._has_not_grown()
+
+    def _most_steps(self) -> int:
+        return _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes
+
+    def _has_not_grown(self) -> bool:
+        with suppress(OSError):
+            self._size_bytes = max(self._size_bytes, Path(self._path).stat().st_size)
+        return self._steps > self._most_steps()
 
 
 class Connection(sqlite3.Connection):
@@ -63,7 +74,8 @@ def confine(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.STORED_ATTACHMENT.most)
     (pages,), (page_bytes,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-    work = Work(_MOST_STEPS + _MOST_STEPS_A_BYTE * pages * page_bytes)
+    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+    work = Work(path, pages * page_bytes)
     connection.set_progress_handler(work.is_enough, _STEPS_AT_A_TIME)
     if isinstance(connection, Connection):
         connection.work = work
