@@ -6,9 +6,7 @@ import gc
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import BackupError, ChorusError
-from chorus_cli.personas.rows import persona_rows, window_changes
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.storage import drafts, file_lock
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.services import Services
-    from chorus_cli.storage.store import Connection
 
 
 def prepare(services: Services) -> None:
@@ -54,14 +51,6 @@ def finish_restore(paths: Paths) -> None:
             f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
             "Mend that and start again; nothing is lost."
         ) from error
-
-
-def settle_intents(connection: Connection, paths: Paths) -> list[str]:
-    """Settle the changes of files that killed processes have left, and return a sentence about each."""
-    return [
-        *persona_rows.settle(connection, paths.personas, leave_behind),
-        *window_changes.settle(connection, paths.personas),
-    ]
 
 
 async def finish_purge(services: Services) -> list[str]:

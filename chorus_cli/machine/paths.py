@@ -1,4 +1,4 @@
-"""Where everything is kept on this machine."""
+"""Where everything is kept on this machine, and with which permissions."""
 
 from __future__ import annotations
 
@@ -152,8 +152,8 @@ def paths(environment: Mapping[str, str], home: str | None) -> Paths:
 
 def shipped_personas() -> Path:
     """Return the folder of the shipped personas: in the package, or beside it in a source tree."""
-    package = Path(__file__).resolve().parents[2]
-    installed = package / "personas"
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "shipped_personas"
     return installed if installed.is_dir() else package.parent / "personas"
 
 

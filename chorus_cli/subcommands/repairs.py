@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.personas.service.roster import Roster
 from chorus_cli.recall.service.search import Search
 from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.startup import finish_restore, settle_intents
+from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
@@ -195,19 +195,18 @@ async def _finish_purge(home: Paths) -> bool:
 
 
 async def _settle(home: Paths) -> bool:
-    """Settle replies, calls and changes of files that were cut off, as the next start does."""
+    """Settle replies and calls that were cut off, as the next start does."""
     store = Store(home.database, home.backups)
     await store.open()
     try:
         mended = await store.write(
-            orphans.mend, lambda run: file_lock.may_be_locked(home.run / run), SystemClock().now()
+            interrupted_replies.mend, lambda run: file_lock.may_be_locked(home.run / run), SystemClock().now()
         )
-        told = await store.write(settle_intents, home)
     finally:
         await store.close()
     interrupted = counted(len(mended.interrupted), "reply or call is", "replies and calls are")
-    for sentence in (*([f"{interrupted} marked as interrupted."] if mended.interrupted else []), *told):
-        standard_output().paragraph(sentence)
+    if mended.interrupted:
+        standard_output().paragraph(f"{interrupted} marked as interrupted.")
     return True
 
 

@@ -30,7 +30,7 @@ _UNCHANGED = re.compile(
     r"left as it (?:was|is)|[Nn]othing was (?:changed|saved|sent|stored|kept|made|imported)"
     r"|is unchanged|was not stored|could not do that|cannot be (?:changed|written)|There is no room left"
 )
-_GOES_ON = ("The next start goes on with it", "The next start settles it", "The next start of Chorus carries it on")
+_GOES_ON = ("The next start goes on with it", "The next start notes it", "The next start of Chorus carries it on")
 _IS_DONE = ("the disk does not confirm it", "Imported 2 new messages")
 
 

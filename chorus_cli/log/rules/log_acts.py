@@ -1,4 +1,4 @@
-"""Acts on the memory of a persona: changes of its items, and flash saves."""
+"""Acts on the log and the memory: imports, purges, inclusions of messages, changes of items, flash saves."""
 
 from __future__ import annotations
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, HomeError
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage import file_lock, foreign_code, untrusted
+from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.durable_files import RANDOM, sync_folder, write_atomically
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
@@ -43,7 +44,7 @@ class Staged(NamedTuple):
 
     ``changed`` are the ids of messages that are not as they were written; ``missing`` are attachments that are neither
     in the backup nor here. ``is_log_alone`` says that there is a database and nothing else. ``removed`` are phrases
-    for triggers and views in the log of the backup that are not of Chorus; the unpacked log is without them.
+    for triggers, views and indexes in the log of the backup that are not of Chorus; the unpacked log is without them.
     """
 
     folder: Path
@@ -202,7 +203,6 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
     try:
         manifest = _unpacked(path, folder)
         with copying.opened(folder / DATABASE) as connection:
-            untrusted.confine(connection)
             removed = tuple(foreign_code.remove(connection))
             changed = _checked(path, connection)
             found = copying.facts(connection)
@@ -229,9 +229,13 @@ def _unpacked(path: Path, folder: Path) -> Manifest | None:
 
 def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
     """Check the log of a backup and return the ids of messages that are not as they were written."""
-    copying.facts(connection)
     if is_newer(connection):
         raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
+    if changed := foreign_code.changed_tables(connection):
+        raise BackupError(
+            f"The log in {path} lacks {enumerated(changed)} as made by Chorus. "
+            "Choose another backup; nothing was changed."
+        )
     found = soundness.faults(connection)
     if found and soundness.concerns_log(connection):
         raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")

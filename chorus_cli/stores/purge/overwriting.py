@@ -51,9 +51,9 @@ def _empty_indexes(connection: sqlite3.Connection, items: frozenset[int]) -> Non
     except IndexDamagedError:
         search_index.begin_in_new_pages(connection)
     try:
-        item_rows.remove(connection, items)
+        item_rows.remove_words(connection, items)
     except IndexDamagedError:
-        item_rows.make_again(connection)
+        item_rows.renew_words(connection)
 
 
 def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[str, PurgedIds]:

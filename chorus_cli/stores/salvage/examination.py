@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows import intents, search_index
+from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.message_rows import COLUMNS, messages
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules import attachments
@@ -127,20 +127,6 @@ def rows_in_progress(connection: sqlite3.Connection) -> list[InProgress]:
     return [InProgress(*row) for row in found]
 
 
-class CutOffChanges(NamedTuple):
-    """The changes of files that were begun and are not settled; the ids of those that cannot be read."""
-
-    readable: int
-    damaged: tuple[int, ...]
-
-
-def changes_cut_off(connection: sqlite3.Connection) -> CutOffChanges:
-    """Return the changes of files that were begun and are not settled."""
-    if not _rows(connection, "SELECT 1 FROM intents LIMIT 1"):
-        return CutOffChanges(0, ())
-    return CutOffChanges(len(intents.unfinished(connection)), tuple(intents.damaged(connection)))
-
-
 class Purged(NamedTuple):
     """The rows that purges of a log have overwritten, and its newest purge if that cannot be read, else 0."""
 
@@ -206,7 +192,7 @@ _NAMING = (
 
 def damaged_indexes(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the full-text indexes that are damaged; SQLite takes a write lock for that."""
-    checks = {"search": search_index.check, "memory": item_rows.check}
+    checks = {"search": search_index.check, "memory": item_rows.check_words}
     found = []
     for name, check in checks.items():
         try:
@@ -227,7 +213,7 @@ def renew_indexes(connection: sqlite3.Connection) -> None:
         DatabaseDamagedError: a table beside them is damaged, so that nothing may be written.
     """
     search_index.require_sound_log(connection)
-    for begin_anew in (search_index.begin_in_new_pages, item_rows.make_again):
+    for begin_anew in (search_index.begin_in_new_pages, item_rows.renew_words):
         connection.execute("BEGIN IMMEDIATE")
         try:
             begin_anew(connection)

@@ -6,7 +6,6 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.log.rows import intents
 from chorus_cli.log.rows.message_rows import checksum
 from chorus_cli.log.rows.search_index import STATE
 from chorus_cli.storage import meta_rows, migrations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.stores.salvage.known_tables import Values
 
 _OF_ORIGIN = (MESSAGES, "operations", "summaries", "context_items")
-_DELETED_FROM = frozenset({"input_history", "intents", "sessions"})
+_DELETED_FROM = frozenset({"input_history", "sessions"})
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _NAMING = frozenset({"turn_id", "revises", "reply_id"})
 """Columns with ids of messages, besides those with names that say so."""
@@ -137,8 +136,6 @@ class _NewLog:
     def complete(self) -> tuple[int, Lost]:
         """Add the rows that others need, drop those that refer to lost ones; return the messages and the lost ones."""
         self._drop_dangling()
-        for id_ in intents.damaged(self._connection):
-            intents.end(self._connection, id_)
         for statement in _COMPLETING:
             self._connection.execute(statement)
         self._count_numbers()
