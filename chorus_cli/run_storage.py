@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.files.attachments import AttachmentFolder, AttachmentMemory
 from chorus_cli.context.files import OpenThreads, UnannouncedThreads
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 _RESTORING = ".restoring"
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(NamedTuple):
     """The places of one run.
 
     ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process

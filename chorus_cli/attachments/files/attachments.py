@@ -8,7 +8,7 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, PurgeError
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _PREFIX_LENGTH = 2
 
 
-@dataclass(frozen=True, slots=True)
-class AttachmentFolder:
+class AttachmentFolder(NamedTuple):
     """Attachments in files below ``folder``."""
 
     folder: Path
@@ -50,7 +49,7 @@ class AttachmentFolder:
         return path_of(self.folder, digest).is_file()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AttachmentMemory:
     """Attachments in memory, gone with the process."""
 

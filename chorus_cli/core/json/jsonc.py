@@ -56,7 +56,7 @@ class Member(NamedTuple):
     comma: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
     """The keys of an object: their values, the 1-based lines they stand on, and those values that are objects too."""
 

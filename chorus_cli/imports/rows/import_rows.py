@@ -254,8 +254,7 @@ def _insert(
     keys: list[tuple[int, str, int, str | None]] = []
     for each in fresh:
         before = places.get(each.parent or "", first if each.parent is None else previous)
-        content = replace(
-            _content_of(each, known.thread_id, before),
+        content = _content_of(each, known.thread_id, before)._replace(
             attachments=attachments.get(each.key, ()),
             superseded=each.key not in live,
         )

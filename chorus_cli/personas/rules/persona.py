@@ -20,7 +20,7 @@ class Document(NamedTuple):
     content: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Persona:
     """A character to talk to, with its settings and documents.
 

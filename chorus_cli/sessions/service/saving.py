@@ -127,7 +127,7 @@ def _read(connection: Connection, context: Context, frame: Frame, since: datetim
     target = frame.target
     # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
     titles = thread_rows.titles_in_context(connection, target.persona.slug, target.thread_id, since)
-    targets = {each: replace(target, thread_id=each.id, thread_number=each.number) for each in titles}
+    targets = {each: target._replace(thread_id=each.id, thread_number=each.number) for each in titles}
     snapshots = tuple(
         (title, context.read(connection, replace(frame, target=targets[each]), now)) for each, title in titles.items()
     )

@@ -17,7 +17,7 @@ DEFAULT_SOURCE = "default"
 """The source of a value that no file sets."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layer:
     """The settings in one file: its name, the values of its keys, and their 1-based lines.
 

@@ -7,9 +7,8 @@ fields of ``Settings`` hold the defaults.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import SettingsError
@@ -29,8 +28,7 @@ SCHEMA_KEY = "$schema"
 _LONGEST_SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """One persona's settings; ``None`` leaves the choice to the provider, the model or model detection.
 
     An empty ``name`` means the folder's name, an empty ``summary_model`` the model in use.
@@ -71,8 +69,7 @@ class Kind(StrEnum):
     FLAG = "true or false"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One row of the table: a key, its type and range, and one line of help.
 
     ``default_words`` describe the default if its bare value says little. ``longest`` is the most characters of a text,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class Outbox:
         if found is None:
             return None
         self._waiting.remove(found)
-        return found._replace(target=replace(found.target, is_aside=True))
+        return found._replace(target=found.target._replace(is_aside=True))
 
     def take_back(self, thread_id: int) -> str:
         """Take back the newest message that waits in a thread, and return it; empty if there is none."""

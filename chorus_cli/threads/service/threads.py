@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows.thread_views import newest_in_context, number_in_view
@@ -135,7 +135,7 @@ class Threads:
     async def new_aside(self) -> Target:
         """Open a new thread, and return it as a target without switching to it."""
         opened = await self._new()
-        return replace(self._focus.target(), thread_id=opened.id, thread_number=opened.number, is_aside=True)
+        return self._focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
 
     @asynccontextmanager
     async def aside(self) -> AsyncGenerator[Target, None]:

@@ -37,7 +37,7 @@ def persona_of(document: object, name: str = "Mira") -> Persona:
 
 def with_settings(persona: Persona, **changes: str) -> Persona:
     chosen: dict[str, Any] = dict(changes)
-    return replace(persona, settings=replace(persona.settings, **chosen))
+    return replace(persona, settings=persona.settings._replace(**chosen))
 
 
 def test_a_card_of_version_3_comes_out_as_it_went_in() -> None:

@@ -101,7 +101,7 @@ class Talk:
     def set(self, slug: str = "chorus", **chosen: int | str) -> None:
         known = self.personas.get(slug, Persona(slug, Settings()))
         # The names are those of the settings, which the callers of a test write down.
-        self.personas[slug] = replace(known, settings=replace(known.settings, **chosen))  # type: ignore[arg-type]
+        self.personas[slug] = replace(known, settings=known.settings._replace(**chosen))  # type: ignore[arg-type]
 
     def say(self, *lines: str) -> None:
         """Say something to the persona in focus, as the chat does: busy while it answers."""

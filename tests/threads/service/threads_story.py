@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -175,7 +175,7 @@ class ThreadsStory:
 
     def target(self, number: int) -> Target:
         # The threads of the only persona are numbered as the rows are.
-        return replace(self.world.focus.target(), thread_id=number, thread_number=number)
+        return self.world.focus.target()._replace(thread_id=number, thread_number=number)
 
     def views(self, numbers: Iterable[int]) -> dict[int, Sequence[Message]]:
         """Return the messages in context in threads."""
