@@ -6,7 +6,6 @@ They are in a folder of the user's, or in memory for a chat that keeps nothing.
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,11 +48,11 @@ class AttachmentFolder(NamedTuple):
         return path_of(self.folder, digest).is_file()
 
 
-@dataclass(frozen=True)
 class AttachmentMemory:
     """Attachments in memory, gone with the process."""
 
-    stored: dict[str, bytes] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.stored: dict[str, bytes] = {}
 
     def store(self, data: bytes) -> str:
         """Store ``data`` and return its SHA-256."""

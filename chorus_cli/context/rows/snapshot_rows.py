@@ -95,7 +95,7 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
         return read_past_snapshot(connection, replace(frame, target=origin), moment)
     found = journal.window_at(every, moment, persona.settings.context_hours)
     hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
-    past = replace(persona, settings=persona.settings._replace(context_hours=hours))
+    past = persona._replace(settings=persona.settings._replace(context_hours=hours))
     frame = replace(frame, target=target._replace(persona=past))
     then = journal.thread_journal(target.thread_id, journal.operations_at(every, moment))
     return read_snapshot(connection, frame, then, RequestStart(cutoff(moment, hours)), moment)

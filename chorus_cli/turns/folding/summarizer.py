@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.errors import DatabaseUnconfirmedError, ModelError, StorageError
@@ -154,7 +154,7 @@ class Summarizer:
         if model_of(target) == target.choice.model:
             return await self.context.budget(target)
         settings = target.persona.settings._replace(context_token_limit=None, max_output_tokens=None)
-        persona = replace(target.persona, settings=settings)
+        persona = target.persona._replace(settings=settings)
         choice = ModelChoice(model_of(target), "from summary_model")
         return await self.context.budget(target._replace(persona=persona, choice=choice))
 

@@ -21,7 +21,7 @@ TASK = "Sum it up."
 def target_of(world: World, **settings: object) -> Target:
     target = world.focus.target()
     changed = target.persona.settings._replace(**settings)  # type: ignore[arg-type] # any setting may be changed
-    return target._replace(persona=replace(target.persona, settings=changed))
+    return target._replace(persona=target.persona._replace(settings=changed))
 
 
 def summarizer_of(world: World, patience_seconds: float = 5.0) -> Summarizer:
