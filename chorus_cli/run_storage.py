@@ -16,7 +16,6 @@ from chorus_cli.attachments.files.attachments import AttachmentFolder, Attachmen
 from chorus_cli.context.files import OpenThreads, UnannouncedThreads
 from chorus_cli.core.errors import BackupError
 from chorus_cli.machine.paths import shipped_personas
-from chorus_cli.machine.tmpfs import MemoryFolder
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import file_lock
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.ports import AttachmentStore
+    from chorus_cli.machine.tmpfs import MemoryFolder
 
 _RESTORING = ".restoring"
 
@@ -140,6 +140,8 @@ def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[Keeping]
     """
     if is_restoring(paths):
         raise BackupError("A restore was interrupted. Start chorus without --private once: that finishes it.")
+    from chorus_cli.machine.tmpfs import MemoryFolder  # noqa: PLC0415 - only a private chat needs it
+
     folder = MemoryFolder(environment)
     try:
         yield in_memory(paths, _run_name(), folder)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import SettingsError
-from chorus_cli.core.text.redaction import redact
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
@@ -116,13 +115,13 @@ class Setting(NamedTuple):
         """Describe, without a full stop, the wrong value and the accepted ones; a key in it is not repeated."""
         if _length(value) > self.longest:
             return f"{self.key} has {_length(value):,} characters; it may have {self.longest:,}"
-        return f"{self.key} is {redact(shown(value), ())}; it must be {self.range_text}"
+        return f"{self.key} is {_without_keys(value)}; it must be {self.range_text}"
 
     def refusal(self, value: JsonValue) -> str:
         """Refuse a value that the user asked for, without a full stop, and name the accepted ones."""
         if _length(value) > self.longest:
             return self.misfit(value)
-        return f"{self.key} cannot be {redact(shown(value), ())}: it must be {self.range_text}"
+        return f"{self.key} cannot be {_without_keys(value)}: it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
         """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
@@ -142,6 +141,12 @@ class Setting(NamedTuple):
 
     def _spans(self, value: float) -> bool:
         return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
+
+
+def _without_keys(value: JsonValue) -> str:
+    from chorus_cli.core.text.redaction import redact  # noqa: PLC0415 - a start without errors is faster
+
+    return redact(shown(value), ())
 
 
 def _length(value: JsonValue) -> int:
