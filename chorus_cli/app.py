@@ -25,7 +25,7 @@ from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.machine.permissions import made_private
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.run_storage import Keeping, forgotten, is_restoring, kept, only_read
-from chorus_cli.storage import meta_rows
+from chorus_cli.storage import drafts, meta_rows
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
 
@@ -282,6 +282,9 @@ async def opened(
             # On a full disk all can be read; the next turn marks it.
             with suppress(DatabaseFullError):
                 await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
+            if not (keeping.is_private or keeping.obstacle) and drafts.unsent(places.drafts, keeping.is_alive):
+                with suppress(DatabaseFullError):
+                    await _preparation().take_over_drafts(app.store, places, keeping.is_alive)
             if await app.store.read(intents.unfinished):
                 for sentence in await app.store.write(_preparation().settle_intents, places):
                     standard_error().notice(sentence)

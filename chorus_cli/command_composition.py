@@ -19,7 +19,6 @@ from chorus_cli.context.service.journal import Journal
 from chorus_cli.context.service.transcript import Exporting
 from chorus_cli.context.service.window import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
-from chorus_cli.editing.service.unsent_drafts import UnsentDrafts
 from chorus_cli.framework.drafts import Editing
 from chorus_cli.framework.own_commands import OwnCommands
 from chorus_cli.imports.service.imports import Imports
@@ -130,7 +129,8 @@ def _own_commands(turns: Turns) -> OwnCommands[Services]:
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:
     opened, machine = turns.opened, turns.machine
-    outbox = Outbox(UnsentDrafts(opened.keeping.unsent, opened.keeping.run))
+    keeping = opened.keeping
+    outbox = Outbox(None if keeping.is_private else keeping.store, keeping.run, machine.clock)
     focus, told = opened.focus, opened.notifier.done
     return Replies(turns.conversation, outbox, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
 
@@ -168,7 +168,8 @@ def _upkeep(turns: Turns) -> UpkeepServices:
     places = places_of(paths)
     home = purged_home(paths, keeping.is_alive)
     purging = Purging(keeping.store, clock, turns.search, _roster(turns), places, home)
-    return UpkeepServices(Backups(places, clock), RescuedTexts(keeping.store, paths.rescue, clock), purging)
+    rescued = RescuedTexts(keeping.store, paths.rescue, clock, keeping.is_alive)
+    return UpkeepServices(Backups(places, clock), rescued, purging)
 
 
 def _editing(turns: Turns, desk: Desk) -> EditingServices:

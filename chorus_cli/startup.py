@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.composition import places_of
-from chorus_cli.core.errors import BackupError, ChorusError
+from chorus_cli.core.errors import BackupError, ChorusError, EditorError
+from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.editing.rows.outbox_rows import State, Unsaid
 from chorus_cli.personas.rows import persona_rows, window_changes
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rows.earlier_personas import leave_behind
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.services import Services
-    from chorus_cli.storage.store import Connection
+    from chorus_cli.storage.store import Connection, Store
 
 
 def prepare(services: Services) -> None:
@@ -55,6 +58,19 @@ def finish_restore(paths: Paths) -> None:
             f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
             "Mend that and start again; nothing is lost."
         ) from error
+
+
+async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str], bool]) -> None:
+    """Store the unsent messages that an older Chorus has left in files, and delete those; unreadable ones stay.
+
+    Raises:
+        StorageError: they cannot be stored; the files stay.
+    """
+    for path, changed_at in drafts.unsent(paths.drafts, is_alive):
+        with suppress(EditorError):
+            text = Unsaid(drafts.persona_of(path), drafts.read(path), State.WAITING)
+            await store.write(outbox_rows.take_over, text, changed_at)
+            drafts.delete(path)
 
 
 def settle_intents(connection: Connection, paths: Paths) -> list[str]:

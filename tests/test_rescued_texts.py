@@ -53,6 +53,16 @@ def test_they_are_brought_into_the_log_and_into_no_context(home: Home) -> None:
     assert home.run("ask", "/rescue").output == "There is no text that could not be stored.\n"
 
 
+def test_a_message_that_was_not_sent_is_shown_and_brought_into_the_log_with_them(home: Home) -> None:
+    home.sql(
+        "INSERT INTO outbox(persona, content, state, created_at) "
+        "VALUES ('chorus', 'Unsaid', 'waiting', '2026-02-12T15:00:00.000000Z')"
+    )
+    assert "Unsaid" in home.run("ask", "/rescue").output
+    assert "3 texts of chorus in thread #2" in home.run("ask", "/rescue keep").output
+    assert (home.said()[-1], home.unsent()) == ("Unsaid", [])
+
+
 def test_texts_that_an_interrupted_attempt_has_stored_come_in_once(home: Home) -> None:
     (path,) = (home.path / "state" / "rescue").iterdir()
     content = path.read_text()

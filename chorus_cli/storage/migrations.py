@@ -29,6 +29,7 @@ from chorus_cli.storage.schema_additions import (
     NUMBERS,
     ORIGIN_OF,
     OTHER_REQUESTS,
+    OUTBOX,
     PURGES,
     THOUGHTS,
 )
@@ -56,6 +57,7 @@ STEPS: tuple[Step, ...] = (
     ("0009_intents", INTENTS),
     ("0010_other_requests", OTHER_REQUESTS),
     ("0011_thoughts", THOUGHTS),
+    ("0012_outbox", OUTBOX),
 )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
+from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.machine.notifier import Notifier
 from chorus_cli.terminal import repl as repls
@@ -30,12 +30,12 @@ LINE, BEHIND = "The line just sent", "and one behind it"
 class SlowDrafts(UnsentInput):
     """Drafts whose first writing ends when the test says so."""
 
-    writing: Future[None] | None = None
+    writing: asyncio.Future[None] | None = None
     is_writing = asyncio.Event()
 
-    def hold(self, slug: str, typed: str) -> Future[None]:
+    def hold(self, slug: str, typed: str) -> asyncio.Future[None]:
         if self.writing is None:
-            self.writing = Future()
+            self.writing = asyncio.get_running_loop().create_future()
             self.is_writing.set()
             return self.writing
         return super().hold(slug, typed)
@@ -70,7 +70,7 @@ def unsent(world: World, monkeypatch: pytest.MonkeyPatch) -> SlowDrafts:
     monkeypatch.setattr(repls, "Prompt", TwoLines)
     monkeypatch.setattr(TwoLines, "asked", [])
     monkeypatch.setattr(SlowDrafts, "is_writing", asyncio.Event())
-    return SlowDrafts(world.folder / "drafts", "run", world.clock, lambda _run: False, lambda _record: None)
+    return SlowDrafts(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
 
 
 async def begun(world: World, unsent: SlowDrafts) -> asyncio.Task[None]:
@@ -88,8 +88,8 @@ async def test_a_signal_keeps_it_for_the_next_run(world: World, unsent: SlowDraf
     chat.cancel()
     with pytest.raises(asyncio.CancelledError):
         await chat
-    kept = [path.read_text() for path in (world.folder / "drafts").glob("*-unsent-chorus.md")]
-    assert f"{LINE}\n{BEHIND}" in kept
+    left = await world.store.read(outbox_rows.left_by_ended, lambda _run: False)
+    assert "\n".join(each.text.content for each in left) == f"{LINE}\n{BEHIND}"
 
 
 async def test_an_error_puts_it_into_the_next_prompt(world: World, unsent: SlowDrafts) -> None:

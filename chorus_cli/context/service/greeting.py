@@ -1,4 +1,4 @@
-"""Notices on arrival at a persona: flaws of its files, unused drafts, messages outside the window, broken replies."""
+"""Notices on arrival at a persona: flaws of its files, unused texts, messages outside the window, broken replies."""
 
 from __future__ import annotations
 
@@ -64,23 +64,26 @@ def _is_in(target: Target, reply: BrokenOff) -> bool:
     return (reply.persona, reply.thread_number) == (target.persona.slug, target.thread_number)
 
 
-def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
-    """Return sentences that say where unused edits and unsent messages are; ``kept`` has the newest last."""
-    unsent = [path for path in kept if "-unsent-" in path.name and path.suffix == ".md"]
-    edits = [path for path in kept if path not in unsent]
-    return (
-        *_kept_notice(edits, "An edit that was not used", "edits that were not used"),
-        *_kept_notice(unsent, "A message that was not sent", "messages that were not sent"),
-    )
+def unused_notices(edits: Sequence[Path], unsent: int) -> tuple[str, ...]:
+    """Return sentences about edits that were not used, the newest last, and about the number of unsent messages."""
+    return (*_edits_notice(edits), *_unsent_notice(unsent))
 
 
-def _kept_notice(kept: Sequence[Path], one: str, several: str) -> tuple[str, ...]:
+def _edits_notice(kept: Sequence[Path]) -> tuple[str, ...]:
     if not kept:
         return ()
     if len(kept) == 1:
-        return (f"{one} is kept in {kept[0]} for {KEPT.days} days; delete the file if you do not want it.",)
+        once = "delete the file if you do not want it."
+        return (f"An edit that was not used is kept in {kept[0]} for {KEPT.days} days; {once}",)
     newest = f"the newest is {kept[-1].name}. Delete the files that you do not want."
-    return (f"{len(kept):,} {several} are kept in {kept[-1].parent} for {KEPT.days} days; {newest}",)
+    return (f"{len(kept):,} edits that were not used are kept in {kept[-1].parent} for {KEPT.days} days; {newest}",)
+
+
+def _unsent_notice(count: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    are = "A message that was not sent is" if count == 1 else f"{count:,} messages that were not sent are"
+    return (f"{are} kept for {KEPT.days} days; /rescue shows {'it' if count == 1 else 'them'}.",)
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:

@@ -20,14 +20,15 @@ _MOST_BYTES = 64_000_000
 
 
 class Rescued(NamedTuple):
-    """A text that was not stored: its file, the time, its persona and role, and the reason."""
+    """A text that was not stored: its file, the time, its persona and role, and the reason; or the id of its row."""
 
-    path: Path
+    path: Path | None
     at: datetime
     persona: str
     role: str
     content: str
     reason: str
+    row: int = 0
 
 
 class Found(NamedTuple):

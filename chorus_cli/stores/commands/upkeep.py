@@ -43,7 +43,7 @@ async def backup(services: Services, file: Annotated[str, FILE] = "") -> Text:
 
 @GROUP.command("", "list")
 async def rescued(services: Services) -> Text | Report:
-    """List texts that could not be stored and are kept in files.
+    """List texts that could not be stored and are kept in files, and messages that were not sent.
 
     Examples:
         /rescue

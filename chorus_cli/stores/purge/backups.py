@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
+from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.log.rules.purges import NO_IDS, Purge, PurgedIds
 from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.durable_files import sync_folder
@@ -171,6 +172,7 @@ def _purge(places: Places, folder: Path, sought: Sought, now: datetime) -> froze
             files.change(sessions.file_change(folder / archive.PERSONAS, change))
         sessions.forget(connection, traced.lost_sessions)
         overwriting.overwrite(connection, traced.found.ids, now)
+        outbox_rows.drop(connection, traced.unsent)
         connection.execute("COMMIT")
         connection.execute("VACUUM")
     return traced.attachments
@@ -199,10 +201,11 @@ class _Traced(NamedTuple):
     sessions: tuple[sessions.SessionChange, ...]
     lost_sessions: tuple[tuple[str, str], ...]
     attachments: frozenset[str]
+    unsent: frozenset[int]
 
     @property
     def is_any(self) -> bool:
-        return any((*self.found.ids, self.sessions, self.lost_sessions, self.attachments))
+        return any((*self.found.ids, self.sessions, self.lost_sessions, self.attachments, self.unsent))
 
 
 def _traced(connection: sqlite3.Connection, places: Places, folder: Path, sought: Sought) -> _Traced:
@@ -219,6 +222,7 @@ def _traced(connection: sqlite3.Connection, places: Places, folder: Path, sought
         tuple(sessions.changes(personas, texts)),
         tuple(sessions.lost(connection, personas, texts)),
         _attachments(connection, places, folder, found),
+        frozenset(outbox_rows.those(connection, found.takes)),
     )
 
 

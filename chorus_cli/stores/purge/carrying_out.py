@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chorus_cli.attachments.files import attachments as attachment_files
 from chorus_cli.attachments.rows import named_attachments
 from chorus_cli.core.errors import PurgeError
+from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rules.lines import HUMAN
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import Role
@@ -25,7 +26,7 @@ from chorus_cli.storage import meta_rows, permissions
 from chorus_cli.stores.purge import files, overwriting, repetitions, sessions
 from chorus_cli.stores.purge.concerned import Concerned, concerned
 from chorus_cli.stores.purge.files import FileChange
-from chorus_cli.stores.rules.purge_reports import MOST_SHOWN, Extent, ShownMessage
+from chorus_cli.stores.rules.purge_reports import MOST_SHOWN, Extent, Repetition, ShownMessage
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.stores.purge.files import StateFolders
     from chorus_cli.stores.purge.sessions import SessionChange
-    from chorus_cli.stores.rules.purge_reports import Repetition
     from chorus_cli.stores.rules.traces import Watch
 
+_UNSENT = "message not sent"
 _ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
 
 
@@ -84,7 +85,10 @@ def extent(connection: sqlite3.Connection, home: PurgedHome, found: Concerned, w
         sessions=tuple(f"{each.persona}/{each.session_id}" for each in chain(*changes.values())),
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
-        drafts=tuple(each.path.name for each in files.texts_in_files(home.state, found)),
+        drafts=(
+            *(each.path.name for each in files.texts_in_files(home.state, found)),
+            *(f"{_UNSENT} #{id_}" for id_ in outbox_rows.those(connection, found.takes)),
+        ),
         unsearched_pdfs=files.unsearched_pdfs(connection, home.attachments, found),
     )
 
@@ -103,6 +107,9 @@ def _elsewhere(
         for folder, changed in changes.items():
             yield from repetitions.in_sessions(folder, found, changed)
         yield from files.repetitions(connection, home.state, home.attachments, found)
+        for id_, text in outbox_rows.those(connection, lambda *row: not found.takes(*row)).items():
+            if found.traces.have_run_in(text.content):
+                yield Repetition(_UNSENT, f"#{id_}", text.persona, text.content)
 
 
 def decide(
@@ -118,6 +125,7 @@ def decide(
     attached = _attachments(connection, home, found)
     changes = [*_change_sessions(connection, home, found), *files.texts_in_files(home.state, found)]
     overwriting.overwrite(connection, found.ids, now)
+    outbox_rows.drop(connection, outbox_rows.those(connection, found.takes))
     # The words of a search are not stored, unless they are to be found in backups.
     criteria = wanted.criteria() if with_backups else NO_CRITERIA
     # A home may be moved before this is carried on.

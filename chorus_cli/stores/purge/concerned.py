@@ -50,9 +50,10 @@ class Concerned:
         """Return whether a text of a persona repeats purged texts, or has the words of the search."""
         return self.traces.are_in(text) or self.has_words(text, persona)
 
-    def takes(self, text: str, persona: str) -> bool:
-        """Return whether a text of a persona goes: it repeats purged texts, or all of the persona goes."""
-        return persona in self.wanted.personas or self.repeats(text, persona)
+    def takes(self, text: str, persona: str, moment: str = "") -> bool:
+        """Return whether a text of a persona goes: it repeats purged texts, or its persona or time goes."""
+        is_meant = persona in self.wanted.personas or _is_in_span(self.wanted, persona, moment)
+        return is_meant or self.repeats(text, persona)
 
     def has_words(self, text: str, persona: str) -> bool:
         """Return whether a text has the words of the search, and that is not limited to another persona."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chorus_cli.attachments.rules.mentions import escaped
 from chorus_cli.core import limits
-from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.errors import AttachmentError, MessageNotStoredError
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Refill, Text
 from chorus_cli.services import Services
@@ -18,7 +18,7 @@ GROUP: CommandGroup[Services] = CommandGroup("")
 async def compose(services: Services) -> Text | Refill | RunningTurn:
     """Write a message in your editor; it is sent when you save and close, unless it is empty.
 
-    Your text is kept as a draft until it is stored. If the editor fails, the text comes to the prompt instead.
+    Your text is kept until it is stored. If the editor fails, the text comes to the prompt instead.
 
     Examples:
         /editor
@@ -36,9 +36,10 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
     target = services.focus.target()
     try:
         prepared = await services.attachments.prepared(escaped(text), target.choice.model)
-    except AttachmentError as error:
+        turn = await services.replies.send(target, prepared.text, prepared.attachments, is_kept=True)
+    except (AttachmentError, MessageNotStoredError) as error:
         return Refill(f"{error} Your text is at the prompt and in {edited.path}.", text)
-    turn = await services.replies.send(target, prepared.text, edited.path, prepared.attachments)
+    services.editing.drafts.finish(edited)
     return turn or Text(waiting_line(target))
 
 

@@ -9,7 +9,7 @@ import asyncio
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import ChorusError, CommandError, EditorError, JournalError, MessageNotStoredError
+from chorus_cli.core.errors import ChorusError, CommandError, JournalError, MessageNotStoredError, StorageError
 from chorus_cli.models.rules.events import WaitBegun
 from chorus_cli.threads.service.outbox import Outbox, Unsent
 from chorus_cli.threads.service.running_turn import RunningTurn
@@ -18,7 +18,6 @@ from chorus_cli.threads.service.wording import closing_lines, ended_line
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.models.rules.events import TurnEvent
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 _NO_WAIT = "So your message does not wait for the reply, and is at the prompt again."
 _NOT_SENT = "A message that waited was not sent."
+_IN_ROW = "Your text is kept; /rescue shows it."
 
 
 class Surroundings(NamedTuple):
@@ -91,20 +91,21 @@ class Replies:
         return self._unseen.pop(thread_id, None) or self._turns.get(thread_id)
 
     async def send(
-        self, target: Target, text: str, draft: Path | None = None, attachments: tuple[Attachment, ...] = ()
+        self, target: Target, text: str, attachments: tuple[Attachment, ...] = (), *, is_kept: bool = False
     ) -> RunningTurn | None:
-        """Begin the turn of a message, and delete its ``draft`` when it is stored.
+        """Begin the turn of a message; one that ``is_kept`` is in the outbox until it is stored.
 
         Return ``None`` if the message waits for the end of another turn of its thread.
 
         Raises:
             MessageNotStoredError: it would have to wait, and cannot be kept meanwhile.
         """
-        sent = Unsent(target, text, draft, attachments)
+        sent = Unsent(target, text, attachments=attachments)
+        sent = await self._kept(sent) if is_kept else sent
         if target.thread_id in self._turns:
             try:
                 sent = await self._outbox.kept(sent)
-            except EditorError as error:
+            except StorageError as error:
                 raise MessageNotStoredError(f"{error} {_NO_WAIT}") from error
         if target.thread_id in self._turns:
             self._outbox.add(sent)
@@ -115,7 +116,7 @@ class Replies:
     async def send_aside(self, target: Target, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Begin the turn of a message in a new thread, which is closed again if the message is refused.
 
-        Nobody follows it, so the message is a draft until it is stored.
+        Nobody follows it, so the message is in the outbox until it is stored.
         """
         sent = await self._kept(Unsent(target, text, attachments=attachments))
         self._begun(sent, self._answered_in_new_thread(sent))
@@ -143,17 +144,17 @@ class Replies:
 
     async def take_back(self, thread_id: int) -> str:
         """Return the newest message that waits in a thread, which then is not sent; empty if there is none."""
-        text, turn = self._outbox.take_back(thread_id), self._turns.get(thread_id)
+        text, turn = await self._outbox.take_back(thread_id), self._turns.get(thread_id)
         if text or turn is None or not turn.is_waiting:
             return text
         await turn.stop()
-        return self.give_back(turn) if turn.is_waiting else ""
+        return await self.give_back(turn) if turn.is_waiting else ""
 
-    def give_back(self, turn: RunningTurn) -> str:
+    async def give_back(self, turn: RunningTurn) -> str:
         """Return the message of a turn that was stopped before it was stored; the user has it again."""
         unstored = self._unstored.pop(turn.target.thread_id, None)
         if unstored is not None:
-            self._outbox.drop_draft(unstored)
+            await self._outbox.drop_row(unstored)
         return turn.text
 
     async def break_off(self, thread_id: int) -> bool:
@@ -171,7 +172,7 @@ class Replies:
             self._forget(unseen.chain[-1])
 
     async def stop(self, thread_id: int) -> bool:
-        """Break off the reply in a thread, and return whether there was one; messages that wait there stay drafts."""
+        """Break off the reply in a thread, and return whether there was one; messages that wait there stay in rows."""
         self._outbox.forget(thread_id)
         self._unseen.pop(thread_id, None)
         return await self.break_off(thread_id)
@@ -184,18 +185,18 @@ class Replies:
             await asyncio.sleep(0)
 
     async def close(self) -> list[str]:
-        """Break off all replies, and return the sentences that say so; messages that wait stay drafts.
+        """Break off all replies, and return the sentences that say so; messages that wait stay in rows.
 
-        One that has no draft is kept in another file, or is in its sentence.
+        One that has no row is kept in a file, or is in its sentence.
         """
         self._is_closed = True
         running, waiting = self.running, self._outbox.waiting()
-        drafts_before = [each for each in self._unstored.values() if each.draft is not None]
+        kept_before = [each for each in self._unstored.values() if each.row is not None]
         self._outbox.forget()
         for turn in tuple(self._turns.values()):
             await turn.stop()
-        unsent = [*waiting, *(each for each in self._unstored.values() if each not in drafts_before)]
-        lost = [each for each in unsent if each.draft is None]
+        unsent = [*waiting, *(each for each in self._unstored.values() if each not in kept_before)]
+        lost = [each for each in unsent if each.row is None]
         told = [self._rescued(each, MessageNotStoredError(_NOT_SENT)) for each in lost]
         return [*closing_lines(running, len(unsent) - len(lost)), *told]
 
@@ -214,26 +215,27 @@ class Replies:
             async with aclosing(self._conversation.answer(sent.target, sent.text, sent.attachments)) as events:
                 async for event in events:
                     is_waiting = isinstance(event, WaitBegun)
-                    sent = await self._kept(sent) if is_waiting else self._outbox.drop_draft(sent)
+                    sent = await (self._kept(sent) if is_waiting else self._outbox.drop_row(sent))
                     yield event
         except asyncio.CancelledError:
             if is_waiting:
                 self._unstored[sent.target.thread_id] = sent
             else:
-                self._outbox.drop_draft(sent)
+                await self._outbox.drop_row(sent)
             raise
         except ChorusError as error:
             if isinstance(error, MessageNotStoredError) and not self._is_followed(sent.target.thread_id):
                 sent = await self._kept(sent)
-                if sent.draft is None:
+                if sent.row is None:
                     raise CommandError(self._rescued(sent, error)) from error
-            if sent.draft is None:
+            if sent.row is None:
                 raise
-            raise CommandError(f"{error} Your text is kept in {sent.draft}.") from error
+            await self._outbox.let_go(sent)
+            raise CommandError(f"{error} {_IN_ROW}") from error
 
     async def _kept(self, sent: Unsent) -> Unsent:
-        """Write a message into a draft, if that can be done."""
-        with suppress(EditorError):
+        """Store a message in a row, if that can be done."""
+        with suppress(StorageError):
             return await self._outbox.kept(sent)
         return sent
 

@@ -1,4 +1,4 @@
-"""Notices at the start: drafts that were kept, and replies that broke off in other threads."""
+"""Notices at the start: edits and messages that were kept."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.context.service.greeting import drafts_notices
+from chorus_cli.context.service.greeting import unused_notices
 
 FOLDER = Path("/drafts")
 EDITS = ("draft-7-ab-x_1-context.md", "draft-settings.jsonc")
-MESSAGES = ("draft-7-ab-y-unsent-chorus.md", "draft-7-ab-z-unsent-chorus-2.md")
 
 ONE = "for 7 days; delete the file if you do not want it."
-IN = "kept in /drafts for 7 days; the newest is"
-MORE = "Delete the files that you do not want."
+SEVERAL = "for 7 days; the newest is draft-settings.jsonc. Delete the files that you do not want."
 
 
 @pytest.mark.parametrize(
-    ("kept", "notices"),
+    ("kept", "unsent", "notices"),
     [
-        ((), ()),
-        (EDITS[:1], (f"An edit that was not used is kept in /drafts/draft-7-ab-x_1-context.md {ONE}",)),
-        (MESSAGES[:1], (f"A message that was not sent is kept in /drafts/draft-7-ab-y-unsent-chorus.md {ONE}",)),
+        ((), 0, ()),
+        (EDITS[:1], 0, (f"An edit that was not used is kept in /drafts/draft-7-ab-x_1-context.md {ONE}",)),
+        ((), 1, ("A message that was not sent is kept for 7 days; /rescue shows it.",)),
         (
-            (EDITS[0], *MESSAGES, EDITS[1]),
+            EDITS,
+            2,
             (
-                f"2 edits that were not used are {IN} draft-settings.jsonc. {MORE}",
-                f"2 messages that were not sent are {IN} draft-7-ab-z-unsent-chorus-2.md. {MORE}",
+                f"2 edits that were not used are kept in /drafts {SEVERAL}",
+                "2 messages that were not sent are kept for 7 days; /rescue shows them.",
             ),
         ),
     ],
 )
-def test_unsent_messages_are_not_called_edits(kept: tuple[str, ...], notices: tuple[str, ...]) -> None:
-    assert drafts_notices([FOLDER / name for name in kept]) == notices
+def test_unsent_messages_are_not_called_edits(kept: tuple[str, ...], unsent: int, notices: tuple[str, ...]) -> None:
+    assert unused_notices([FOLDER / name for name in kept], unsent) == notices

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.editing.rows.outbox_rows import Unsaid
 from chorus_cli.log.rows import input_rows
 from chorus_cli.stores.rules.purging import AskedPurge
 from tests.stores.service.canary_talk import holding
@@ -48,6 +50,14 @@ async def sql(world: World, statement: str, *values: object) -> list[tuple[objec
         return connection.execute(statement, values).fetchall()
 
     return await world.store.write(work)
+
+
+async def test_an_unsent_message_stays_and_is_named(world: World) -> None:
+    texts = (Unsaid("chorus", HELD), Unsaid("chorus", SHORT))
+    await world.store.write(outbox_rows.hold, "dead", texts, world.clock.now())
+    assert await shown(world) == [f"message not sent #1 of chorus: {HELD}"]
+    await purged(world)
+    assert await sql(world, "SELECT content FROM outbox") == [(HELD,)]
 
 
 async def test_a_memory_item_of_another_persona_stays_and_is_named(world: World) -> None:
