@@ -144,7 +144,11 @@ class UnsentInput:
         ``stored`` is the message whose reply ended with its process: it was sent, even if it still is in a row.
         Return the number of the other texts of processes that have ended; what is too old is deleted.
         """
-        left = await self._store.read(outbox_rows.left_by_ended, self._is_alive)
+        try:
+            left = await self._store.read(outbox_rows.left_by_ended, self._is_alive)
+        except StorageError:
+            # A table that cannot be read must not prevent the chat.
+            return 0
         now = self._clock.now()
         if expired := [each.id for each in left if each.at < now - KEPT]:
             with suppress(StorageError):

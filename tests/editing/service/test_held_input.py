@@ -303,3 +303,8 @@ async def test_a_text_that_is_taken_over_twice_is_there_once(store: Store, clock
         await store.write(outbox_rows.take_over, Unsaid("frodo", "on we go", State.WAITING), clock.now())
     [left] = await store.read(outbox_rows.left_by_ended, lambda _run: True)
     assert (left.run, left.text, left.at) == (None, ("frodo", "on we go", "waiting"), clock.now())
+
+
+async def test_a_table_that_cannot_be_read_does_not_prevent_the_chat(store: Store, typing: UnsentInput) -> None:
+    await store.write(lambda connection: connection.execute("DROP TABLE outbox") and None)
+    assert (await typing.take_up("frodo"), typing.text) == (0, "")
