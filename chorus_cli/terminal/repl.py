@@ -199,9 +199,7 @@ class Repl:
         # Of the lines that waited, one was sent.
         typed_ahead = "" if self._is_private else self._prompt.typed_ahead
         sent = line if is_message(line) else ""
-        held = self._unsent.send(target.persona.slug, sent, typed_ahead)
-        if held is not None:
-            await self._await_held(held, line)
+        self._unsent.send(target.persona.slug, sent, typed_ahead)
         self._unsent.settle()
         if await self._in_foreground(self._handle(line)):
             return True
@@ -237,16 +235,6 @@ class Repl:
             raise
         self._is_private = begins_private(line)
         return line
-
-    async def _await_held(self, held: asyncio.Future[None], line: str) -> None:
-        """Wait until the lines behind ``line`` are safe; a signal or an error meanwhile gives it back."""
-        self._unsent.text = line
-        try:
-            # A cancelled writing would be undone.
-            await asyncio.shield(held)
-        except (asyncio.CancelledError, KeyboardInterrupt):
-            self._given_back = line
-            raise
 
     async def _handle(self, line: str) -> bool:
         if await self._greeting.finish():

@@ -54,7 +54,7 @@ class UnsentInput:
         self._tell: Callable[[str], None] = _untold
         self._told = self._obstacle = ""
         self._put_off: Unsaid | None = None
-        self._newest = self._behind = ("", "")
+        self._newest = ("", "")
         self._held_seconds = held_seconds
         self._timer: asyncio.TimerHandle | None = None
         self._held: tuple[Unsaid, ...] = ()
@@ -84,28 +84,25 @@ class UnsentInput:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._newest = self._behind = slug, typed
+        self._newest = slug, typed
         return self._put(slug, typed)
 
-    def send(self, slug: str, line: str, behind: str) -> asyncio.Future[None] | None:
+    def send(self, slug: str, line: str, behind: str) -> None:
         """Keep a line that has left the prompt until `release`, with the input ``behind`` it.
 
-        Without such input that is done as by `hold_soon`: most lines are stored before. Without a line it is `hold`.
+        A line alone of which nothing is held yet is kept as by `hold_soon`: most lines are stored before.
         """
         self.sending = line
-        if not line or behind:
-            return self.hold(slug, behind)
-        if self._held:
-            self._put(slug, "")
-        self.hold_soon(slug, "")
-        self._behind = slug, ""
-        return None
+        if not line or behind or self._held:
+            self.hold(slug, behind)
+        else:
+            self.hold_soon(slug, "")
 
     def release(self) -> None:
         """Keep no longer the line that was sent: it is stored, or the next prompt begins with it."""
         if self.sending:
             self.sending = ""
-            slug, behind = self._behind
+            slug, behind = self._newest
             self._put(slug, joined(self.text, behind))
 
     def hold_soon(self, slug: str, typed: str) -> None:
