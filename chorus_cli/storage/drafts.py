@@ -123,16 +123,14 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
     Drafts of a process that ``is_alive`` are not among them: they may still be open.
     """
     oldest_kept = (now - KEPT).timestamp()
-    found: list[tuple[float, Path]] = []
-    with suppress(OSError):
-        paths = [path for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
-        found = [(_changed_at(path), path) for path in paths if not is_owned(path, is_alive)]
-    return tuple(path for changed_at, path in sorted(found) if changed_at >= oldest_kept)
+    paths = [path for path in _of_ended(folder, f"{_PREFIX}*", is_alive) if not path.name.endswith(_BACKUP_SUFFIX)]
+    found = sorted((_changed_at(path), path) for path in paths)
+    return tuple(path for changed_at, path in found if changed_at >= oldest_kept)
 
 
 def unsent(folder: Path, is_alive: Callable[[str], bool]) -> tuple[tuple[Path, datetime], ...]:
     """Return the files of an older Chorus with unsent messages of processes that ended, and when they changed."""
-    paths = [path for path in folder.glob(f"{_PREFIX}*unsent-*.md") if not is_owned(path, is_alive)]
+    paths = _of_ended(folder, f"{_PREFIX}*unsent-*.md", is_alive)
     return tuple((path, datetime.fromtimestamp(_changed_at(path), UTC)) for path in paths)
 
 
@@ -156,6 +154,13 @@ def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
             # Another process may sweep the same folder.
             with suppress(OSError):
                 path.unlink()
+
+
+def _of_ended(folder: Path, pattern: str, is_alive: Callable[[str], bool]) -> list[Path]:
+    # A folder that cannot be read must not prevent the chat.
+    with suppress(OSError):
+        return [path for path in folder.glob(pattern) if not is_owned(path, is_alive)]
+    return []
 
 
 def _bytes_of(path: Path) -> bytes:
