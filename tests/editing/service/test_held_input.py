@@ -13,11 +13,12 @@ import pytest
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import State, Unsaid
 from chorus_cli.editing.service.unsent import UnsentInput
+from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.storage.store import Connection
     from tests.fakes import FakeClock
 
 _REFUSED = "CREATE TEMP TRIGGER refused BEFORE INSERT ON outbox BEGIN SELECT RAISE(ABORT, 'not today'); END"
@@ -309,3 +310,16 @@ async def test_a_text_that_is_taken_over_twice_is_there_once(store: Store, clock
 async def test_a_table_that_cannot_be_read_does_not_prevent_the_chat(store: Store, typing: UnsentInput) -> None:
     await store.write(lambda connection: connection.execute("DROP TABLE outbox") and None)
     assert (await typing.take_up("frodo"), typing.text) == (0, "")
+
+
+async def test_a_log_that_can_only_be_read_gives_back_what_was_left_and_does_not_pretend_to_keep(
+    store: Store, path: Path, clock: FakeClock
+) -> None:
+    await run_of(store, clock, "1-ab").hold("frodo", "on we go")
+    sealed = Store(path, is_read_only=True)
+    await sealed.open()
+    await sealed.seal()
+    unsent = run_of(sealed, clock, "2-ab")
+    assert (await unsent.take_up("frodo"), unsent.text) == (0, "on we go")
+    assert (await unsent.keep("frodo", "and on")).endswith("What you had typed could not be kept: and on")
+    await sealed.close()
