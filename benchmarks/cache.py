@@ -18,7 +18,7 @@ from benchmarks.figures import Figure
 from benchmarks.played_talk import Talk, play
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
-from chorus_cli.models.rules.thoughts import Span
+from chorus_cli.models.rules.request import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

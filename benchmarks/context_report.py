@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from benchmarks.figures import figure
 from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
-from chorus_cli.context.commands.context_chart import drawn_parts, drawn_window, usage
+from chorus_cli.context.commands import drawn_parts, drawn_window, usage
 from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.report import request_report
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.time.window import cutoff
+from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.storage.store import Store

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from benchmarks.figures import Figure, Pair
     from benchmarks.stored_log import StoredRow
     from chorus_cli.app import App
-    from chorus_cli.models.rules.client import ModelClient
-    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.events import ModelClient, ModelEvent
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.service.conversation import Conversation

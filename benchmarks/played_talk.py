@@ -18,12 +18,10 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.memory.rules.items import ItemType
-from chorus_cli.memory.service.flash import FlashSaves
-from chorus_cli.memory.service.memory import Memory
+from chorus_cli.memory.service.memory import FlashSaves, Memory
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
-from chorus_cli.models.rules.thoughts import Echo, Span
-from chorus_cli.turns.folding.folding import Folding
-from chorus_cli.turns.folding.schedule import FoldSchedule
+from chorus_cli.models.rules.request import Echo, Span
+from chorus_cli.turns.folding.folding import Folding, FoldSchedule
 from chorus_cli.turns.folding.summarizer import Summarizer
 
 if TYPE_CHECKING:

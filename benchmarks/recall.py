@@ -17,7 +17,7 @@ from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
 from chorus_cli.memory.rules.items import ItemType
-from chorus_cli.memory.service import finding
+from chorus_cli.memory.service import access
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.recall.service import recall
@@ -93,7 +93,7 @@ async def _seconds(store: Store) -> float:
 
 
 def _assembled(connection: Connection, context: Context, frame: Frame) -> tuple[ContextSnapshot, list[Item]]:
-    finding.renew_if_due(connection, PERSONA, _NOW)
+    access.renew_if_due(connection, PERSONA, _NOW)
     snapshot = context.read(connection, frame, _NOW)
     return snapshot, recall.recalled(connection, snapshot, _QUESTION, 0)
 

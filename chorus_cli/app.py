@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.service.focus import Focus
 from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
-from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, cutoff
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, cutoff
 from chorus_cli.log.rows import intents
 from chorus_cli.log.rows import interrupted_replies as orphans
 from chorus_cli.machine.bug_report import report_bug
-from chorus_cli.machine.cancellation import run_to_completion
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.notifier import Notifier
-from chorus_cli.machine.paths import Paths, paths
-from chorus_cli.machine.permissions import made_private
+from chorus_cli.machine.notifier import Notifier, run_to_completion
+from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.run_storage import Keeping, forgotten, is_restoring, kept, only_read
 from chorus_cli.storage import drafts, meta_rows
@@ -176,9 +174,9 @@ class App:
         return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
 
     def _ask_ollama(self) -> str | None:
-        from chorus_cli.models.providers import ollama  # noqa: PLC0415 - needed only where nothing names a model
+        from chorus_cli.models.providers import server_addresses  # noqa: PLC0415 - needed only where nothing names a model
 
-        return ollama.most_recent_model(self._environment)
+        return server_addresses.most_recent_model(self._environment)
 
     async def _settle(self) -> None:
         try:

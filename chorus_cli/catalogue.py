@@ -5,33 +5,33 @@ from __future__ import annotations
 from chorus_cli import private
 from chorus_cli.attachments import commands as attachments
 from chorus_cli.cards import commands as cards
-from chorus_cli.context.commands import thoughts, window
+from chorus_cli.context import commands as context
 from chorus_cli.editing.commands import edit
 from chorus_cli.framework import commands as general
 from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
-from chorus_cli.imports.commands import export, imports
+from chorus_cli.imports import commands as imports
 from chorus_cli.jobs import commands as jobs
-from chorus_cli.memory.commands import flash, items, remember
+from chorus_cli.memory.commands import items
 from chorus_cli.models import commands as cost
-from chorus_cli.personas.commands import model, persona, run, settings
+from chorus_cli.personas.commands import model, persona, settings
 from chorus_cli.recall import commands as search
 from chorus_cli.services import Services
 from chorus_cli.sessions import commands as sessions
 from chorus_cli.stores.commands import purge, upkeep
-from chorus_cli.threads.commands import background, composing, latest_action, thread
-from chorus_cli.turns.commands import journal, summary
+from chorus_cli.threads.commands import composing, latest_action, thread
+from chorus_cli.turns import commands as turns
 
 _ASKING = frozenset({"/retry", "/bg", "/editor", "/context compact"})
 
 
 def groups() -> tuple[CommandGroup[Services], ...]:
     """Return the groups of all built-in commands."""
-    modules = (
-        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
-        *(persona, cards, thread, background, jobs, settings, run, model),
-        *(search, thoughts, cost, composing, attachments, export, imports, upkeep, purge, private, general),
+    return (
+        *(context.GROUP, turns.GROUP, edit.GROUP, turns.SUMMARY, sessions.GROUP, latest_action.GROUP),
+        *(items.TOP, items.GROUP, items.FLASH, persona.GROUP, cards.GROUP, thread.GROUP, composing.GROUP),
+        *(jobs.GROUP, settings.GROUP, settings.TOP, model.GROUP, search.GROUP, context.TOP, cost.GROUP),
+        *(attachments.GROUP, imports.GROUP, upkeep.GROUP, purge.GROUP, private.GROUP, general.GROUP, turns.TOP),
     )
-    return (*(module.GROUP for module in modules), journal.TOP)
 
 
 def registry() -> CommandRegistry[Services]:

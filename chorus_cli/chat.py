@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.app import App, Frontend, Options, opened
 from chorus_cli.core.errors import ChorusError, CommandError, StorageError
+from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.command_signs import begins_private
-from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.log.rows import input_rows
-from chorus_cli.machine.bug_report import report_bug
+from chorus_cli.machine.bug_report import report_bug, unnoted
 from chorus_cli.machine.event_loop import unseen_reported
-from chorus_cli.machine.foreign_words import unnoted
 from chorus_cli.storage import drafts
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.backend import Backend, Privacy

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError, UsageError
-from chorus_cli.machine import event_loop, foreign_words
+from chorus_cli.machine import bug_report, event_loop
 from chorus_cli.machine.environment import with_umask
 from chorus_cli.machine.paths import paths
 from chorus_cli.storage.permissions import advised, refused
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     chosen = argparse.Namespace()
     try:
         chosen = parsed(arguments)
-        with foreign_words.noted(partial(_log_file, chosen, environment), environment):
+        with bug_report.noted(partial(_log_file, chosen, environment), environment):
             return _seen(event_loop.run(_reported(_work(chosen, with_umask(environment, mask)), chosen, environment)))
     except ChorusError as error:
         return _say(advised(error), WRONG_ARGUMENTS if isinstance(error, UsageError) else FAILED)

@@ -40,7 +40,7 @@ from chorus_cli.services import (
     UpkeepServices,
 )
 from chorus_cli.sessions.commands import saved_line
-from chorus_cli.sessions.rows.earlier_personas import leave_behind
+from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.sessions.service.idle import IdleServices, IdleTimer, NoIdleTimer
 from chorus_cli.sessions.service.saving import SessionSaving
 from chorus_cli.sessions.service.sessions import Sessions
@@ -49,7 +49,7 @@ from chorus_cli.stores.purge.files import StateFolders
 from chorus_cli.stores.service.backups import Backups
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.rescued import RescuedTexts
-from chorus_cli.threads.commands.templates import command_of
+from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.outbox import Outbox
 from chorus_cli.threads.service.replies import Replies, Surroundings
 from chorus_cli.threads.service.threads import ThreadActivity, Threads

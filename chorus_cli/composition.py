@@ -13,38 +13,34 @@ from typing import TYPE_CHECKING
 from chorus_cli.attachments.service.attachments import Attachments
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
-from chorus_cli.jobs.service.jobs import Jobs
+from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.machine.shell import UserShell
 from chorus_cli.memory.service.access import MemoryAccess
-from chorus_cli.memory.service.flash import FlashSaves
-from chorus_cli.memory.service.memory import Memory
+from chorus_cli.memory.service.memory import FlashSaves, Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient
 from chorus_cli.models.local.files import LocalFiles
-from chorus_cli.models.providers import ollama
-from chorus_cli.models.providers.attached import accepted_kinds, not_stored
+from chorus_cli.models.providers import server_addresses
+from chorus_cli.models.providers.chat_messages import accepted_kinds, not_stored, takes_tools
 from chorus_cli.models.providers.limits import ModelLimits
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.providers.token_counter import VocabularyCounter
-from chorus_cli.models.providers.tool_calling import takes_tools
 from chorus_cli.models.router import ElizaClient, ModelRouter
-from chorus_cli.models.rules.thoughts import NO_ECHO, Echo
+from chorus_cli.models.rules.request import NO_ECHO, Echo
 from chorus_cli.models.service.costs import Costs
 from chorus_cli.models.wire.client import WireClient
 from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.recall.service.search import Search
 from chorus_cli.stores.backup.places import Places
-from chorus_cli.tools.service.built_in import BUILT_IN, BuiltIn, ToolServices
-from chorus_cli.tools.service.toolbox import Toolbox, ToolOffers
-from chorus_cli.turns.folding.folding import Folding
-from chorus_cli.turns.folding.schedule import FoldSchedule
+from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
+from chorus_cli.turns.folding.folding import Folding, FoldSchedule
 from chorus_cli.turns.folding.summarizer import Summarizer
 from chorus_cli.turns.service.conversation import Conversation
+from chorus_cli.turns.service.opening import UnsentFiles
 from chorus_cli.turns.service.reply import Answering, Outside
 from chorus_cli.turns.service.reply_rows import ReplyRows
 from chorus_cli.turns.service.rounds import Rounds
-from chorus_cli.turns.service.withheld_attachments import UnsentFiles
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -55,10 +51,10 @@ if TYPE_CHECKING:
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.ports import Clock, Shell, TokenCounter
-    from chorus_cli.models.providers.attached import Load
+    from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.rules.budget import Limit
-    from chorus_cli.models.rules.client import ModelClient
     from chorus_cli.models.rules.costs import Prices
+    from chorus_cli.models.rules.events import ModelClient
     from chorus_cli.run_storage import Keeping
 
 
@@ -149,7 +145,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
     names = KnownModels(
         known.names,
         known.providers,
-        lambda: (*ollama.models(environment), *files.installed()),
+        lambda: (*server_addresses.models(environment), *files.installed()),
         known.conversation_names,
         files.doubt,
     )

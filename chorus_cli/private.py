@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.framework.arguments import TEXT, Candidate
-from chorus_cli.framework.documentation import Documentation
+from chorus_cli.framework.arguments import TEXT, Candidate, Documentation
 from chorus_cli.framework.registry import Command, CommandGroup, Outcome
 from chorus_cli.framework.replies import Answer, Exit, PrivateChat, Question, Text
 from chorus_cli.services import Services

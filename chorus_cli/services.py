@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.framework.own_commands import OwnCommands
     from chorus_cli.framework.registry import CommandRegistry
     from chorus_cli.imports.service.imports import Imports
-    from chorus_cli.jobs.service.jobs import Jobs
+    from chorus_cli.jobs.service import Jobs
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.service.memory import Memory

@@ -12,7 +12,7 @@ from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import State, Unsaid
 from chorus_cli.personas.rows import persona_rows, window_changes
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions.rows.earlier_personas import leave_behind
+from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.storage import drafts, file_lock

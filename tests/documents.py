@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.catalogue import registry
 from chorus_cli.core.limits import LIMITS
-from chorus_cli.core.text.key_shapes import KEY_SHAPES, PRIVATE_KEY_SOURCE
+from chorus_cli.core.text.redaction import KEY_SHAPES, PRIVATE_KEY_SOURCE
 from chorus_cli.imports.service.imports import ALL_FORMATS
 from chorus_cli.models.providers.echoes import ECHO_RULES, EchoRule, Filler
 from chorus_cli.models.providers.providers import PROVIDERS as ASKED_DIRECTLY

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import EditorError, ModelError
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.models.rules.thoughts import NO_ECHO, Echo
+from chorus_cli.models.rules.request import NO_ECHO, Echo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

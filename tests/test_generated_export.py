@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.chatgpt_export import write_export
-from chorus_cli.imports.files.detection import sources
+from chorus_cli.imports.files.reading import sources
 from chorus_cli.imports.rules.conversation import Skipped
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from functools import cache
 from benchmarks import endurance
 from chorus_cli.core.limits import LIMITS
 from chorus_cli.core.text import code_points
-from chorus_cli.core.text.key_shapes import KEY_SHAPES
+from chorus_cli.core.text.redaction import KEY_SHAPES
 from chorus_cli.terminal.screen.guard import TerminalGuard
-from chorus_cli.tools.service.built_in import BUILT_IN
+from chorus_cli.tools.service import BUILT_IN
 
 _REMOVED = (
     f"[{code_points.CONTROLS}{code_points.C1_CONTROLS}{code_points.BIDI_CONTROLS}{code_points.NONCHARACTERS}"

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from chorus_cli.sessions.service.sessions import Sessions
     from chorus_cli.storage.store import Store
     from chorus_cli.threads.service.threads import Threads
-    from chorus_cli.tools.service.built_in import BuiltIn
+    from chorus_cli.tools.service import BuiltIn
     from chorus_cli.turns.service.conversation import Conversation
 
 MODEL = "openai/test"

@@ -183,3 +183,32 @@ ASKED_TIME = Parameter("time", _asked_time, f"{TIME.help}; add ? for a preview",
 NUMBER = Parameter("number", _number, "a number such as 3 or #3")
 TEXT = Parameter("text", _as_typed, "the rest of the line, as typed")
 COMMAND = Parameter("command", _command_words, "a command's name, with or without the slash")
+
+
+_SECTION = re.compile(r"^(\w+):\n(?= )", re.MULTILINE)
+_LINE_BREAK = re.compile(r"(?<=\S)\n(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class Documentation:
+    """The user's help in a docstring: a line for menus, the paragraphs below it, the examples."""
+
+    summary: str
+    details: str
+    examples: tuple[str, ...]
+
+
+def documentation_of(handler: Callable[..., object]) -> Documentation:
+    """Parse a handler's docstring: first line, paragraphs up to the first section, ``Examples:`` section.
+
+    Raises:
+        TypeError: there is no docstring or no example, or an example does not begin with a slash.
+    """
+    text = inspect.getdoc(handler) or ""
+    summary, _, rest = text.partition("\n")
+    details, *sections = _SECTION.split(rest)
+    section_of = dict(zip(sections[::2], sections[1::2], strict=True))
+    examples = tuple(line.strip() for line in section_of.get("Examples", "").splitlines() if line.strip())
+    if not summary or not examples or not all(example.startswith("/") for example in examples):
+        raise TypeError(f"{handler.__qualname__} needs a docstring: one line, and 'Examples:' that begin with a slash")
+    return Documentation(summary, _LINE_BREAK.sub(" ", details.strip()), examples)

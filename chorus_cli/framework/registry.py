@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.framework.arguments import Argument, declared_arguments, pieces
-from chorus_cli.framework.documentation import Documentation, documentation_of
+from chorus_cli.framework.arguments import Argument, Documentation, declared_arguments, documentation_of, pieces
 from chorus_cli.framework.replies import Answer, Report, Table
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Output, Table, Text
-from chorus_cli.jobs.rules.wording import elapsed, started_line
-from chorus_cli.jobs.service.job import Job
+from chorus_cli.jobs.rules import elapsed, started_line
+from chorus_cli.jobs.service import Job
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("jobs", "Commands of your shell; !CMD runs one in the foreground.")

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.key_shapes import is_shaped_like_key
-from chorus_cli.core.text.redaction import is_secret_name
+from chorus_cli.core.text.redaction import is_secret_name, is_shaped_like_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

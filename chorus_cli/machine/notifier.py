@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Listener = Callable[[str], None]
+    from collections.abc import Awaitable, Callable
 
 
 class _Listeners(NamedTuple):
@@ -47,3 +49,26 @@ class Notifier:
             yield
         finally:
             self._listeners.remove(listeners)
+
+
+T = TypeVar("T")
+
+
+async def run_to_completion(work: Awaitable[T], hurry: Callable[[], None] | None = None) -> tuple[T, bool]:
+    """Do ``work`` to its end and return its result, and whether the caller was cancelled meanwhile.
+
+    ``hurry`` is called at each cancellation, to bring that end about sooner.
+
+    Raises:
+        Exception: the error of ``work``.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            cancelled = True
+            if hurry is not None:
+                hurry()
+    return task.result(), cancelled

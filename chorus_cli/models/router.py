@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.choice import ELIZA, LOCAL
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.models.rules.thoughts import NO_ECHO
+from chorus_cli.models.rules.request import NO_ECHO
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock
     from chorus_cli.models.litellm.client import LiteLLMClient
     from chorus_cli.models.local.client import LocalClient
-    from chorus_cli.models.rules.client import ModelClient
-    from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.models.rules.thoughts import Echo
+    from chorus_cli.models.rules.events import ModelClient, ModelEvent
+    from chorus_cli.models.rules.request import Echo, ModelRequest
     from chorus_cli.models.wire.client import WireClient
 
 _EMBEDDED = "chorus/"

@@ -19,9 +19,8 @@ from chorus_cli.log.rules.messages import MessageContent, words_of
 from chorus_cli.log.rules.wording import in_threads, local, speaker
 from chorus_cli.personas.commands.persona import PERSONA
 from chorus_cli.services import Services
-from chorus_cli.sessions.rows.session_rows import SessionRow
-from chorus_cli.sessions.rules.format import Session
-from chorus_cli.sessions.rules.summary import STOPPED, first_sentence
+from chorus_cli.sessions.rows import SessionRow
+from chorus_cli.sessions.rules.format import STOPPED, Session, first_sentence
 from chorus_cli.sessions.service.saving import Saved
 from chorus_cli.sessions.service.sessions import Offer
 

@@ -12,11 +12,10 @@ from chorus_cli.app import opened
 from chorus_cli.core.errors import CommandError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.imports.service.exports import Exports
-from chorus_cli.imports.service.imports import Imports, Wanted
-from chorus_cli.imports.service.report import ImportReport
+from chorus_cli.imports.service.imports import ImportReport, Imports, Wanted
 from chorus_cli.personas.service.roster import Roster
 from chorus_cli.recall.service.search import Search
-from chorus_cli.sessions.rows.earlier_personas import leave_behind
+from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output

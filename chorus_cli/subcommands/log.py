@@ -23,12 +23,12 @@ from chorus_cli.context.service.transcript import (
 from chorus_cli.core.time import timespan
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.export import entry_as_json
-from chorus_cli.log.rules.marks import log_marks
+from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.service.roster import Roster
 from chorus_cli.recall.service.search import Search
-from chorus_cli.sessions.rows.earlier_personas import leave_behind
+from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, NOTHING_FOUND
 from chorus_cli.terminal.screen.output import standard_error, standard_output

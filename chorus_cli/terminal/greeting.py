@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli import __version__
 from chorus_cli.core.errors import PersonaError
-from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.terminal.screen.exchange import show_exchange
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from chorus_cli.core.text.command_signs import is_command, is_shell_command, une
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
-from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.terminal.following import Following
 from chorus_cli.terminal.job_output import JobOutput
 from chorus_cli.terminal.prompt.waiting_keys import ctrl_d_dropped

@@ -11,11 +11,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.service.greeting import interrupted_elsewhere, question_in, unused_notices
+from chorus_cli.context.service.focus import interrupted_elsewhere, question_in, unused_notices
 from chorus_cli.core.errors import ChorusError, MessageRefusedError
 from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.editing.service.unsent import joined
-from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable

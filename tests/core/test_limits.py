@@ -8,8 +8,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.limits import LIMITS, Limit, Unit, size_of
 from chorus_cli.log.rules.calls import CallAssembly, CallPiece
-from chorus_cli.models.rules.events import ReasoningDelta, TextDelta
-from chorus_cli.models.rules.outcome import Lengths
+from chorus_cli.models.rules.events import Lengths, ReasoningDelta, TextDelta
 
 
 def test_every_declared_limit_stands_in_the_table_once() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chorus_cli.sessions.rules import summary as session_summary
+from chorus_cli.sessions.rules import format as session_summary
 from tests.calling_provider import call_chunk, piece
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk

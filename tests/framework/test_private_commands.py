@@ -13,7 +13,7 @@ from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.own_commands import OwnCommands
 from chorus_cli.framework.replies import Exit, PrivateChat, plain
 from chorus_cli.private import ANNOUNCED, REFUSED, REFUSED_GROUPS, private_groups
-from chorus_cli.threads.commands.templates import command_of
+from chorus_cli.threads.commands.composing import command_of
 
 if TYPE_CHECKING:
     from pathlib import Path

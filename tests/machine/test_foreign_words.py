@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import HomeError
-from chorus_cli.machine.foreign_words import noted, own_standard_error, unnoted
+from chorus_cli.machine.bug_report import noted, own_standard_error, unnoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from chorus_cli.core.errors import (
     DatabaseTooNewError,
     StorageError,
 )
-from chorus_cli.log.rows.index_renewal import is_damage
+from chorus_cli.log.rows.search_index import is_damage
 from chorus_cli.storage.errors import damaged, storage_error
 from chorus_cli.storage.store import Store
 from tests.storage.notes import note, notes

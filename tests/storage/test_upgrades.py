@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.context.rows import summary_rows
-from chorus_cli.context.rules.summaries import Summary
+from chorus_cli.context.rules.view import Summary
 from chorus_cli.core.errors import DatabaseTooNewError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.operation_rows import introduce

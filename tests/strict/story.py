@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from chorus_cli.tools.service.toolbox import MOST_CALLS
+from chorus_cli.tools.service import MOST_CALLS
 from chorus_cli.turns.service.calls import MOST_ROUNDS
 from tests.strict.server import Call, Held, Reply
 from tests.terminal.editors import changing

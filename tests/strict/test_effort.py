@@ -12,9 +12,9 @@ from chorus_cli.models.providers.providers import ProtocolName, endpoint
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
+from chorus_cli.models.wire.dialects import refused_parameter
 from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.protocol import Post, WireProtocol
-from chorus_cli.models.wire.refusals import refused_parameter
 from chorus_cli.models.wire.responses import OpenAIResponses
 from tests.models.providers.ways import MODEL_MAP
 from tests.strict.by_services import Stage

@@ -25,7 +25,7 @@ from typing import NoReturn, TextIO, cast
 from prompt_toolkit.application import current
 
 import chorus_cli
-from chorus_cli.core.text.key_shapes import without_keys
+from chorus_cli.core.text.redaction import without_keys
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.memory.rules.capture import captured
 from chorus_cli.models.eliza import responder

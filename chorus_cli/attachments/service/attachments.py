@@ -11,8 +11,8 @@ from chorus_cli.attachments.files import document_files
 from chorus_cli.attachments.rules.mentions import mentions, missing_files
 from chorus_cli.attachments.rules.recognition import recognised
 from chorus_cli.core.errors import AttachmentError, ChorusError
+from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
-from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.log.rules.attachments import Attachment, Kind
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from chorus_cli.core.errors import ImportFormatError, PersonaError
 from chorus_cli.core.json.jsonc import set_key
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.memory.rules.items import LONGEST_CONTENT
-from chorus_cli.memory.rules.keys import with_keys
+from chorus_cli.memory.rules.recall import with_keys
 from chorus_cli.personas.rules.macros import Names, replaced
 from chorus_cli.personas.rules.names import FORBIDDEN, LONGEST_NAME, checked_name
 from chorus_cli.personas.rules.persona import Document

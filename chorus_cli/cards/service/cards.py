@@ -15,7 +15,7 @@ from chorus_cli.core.errors import PersonaError
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Clear
-from chorus_cli.log.rules.inclusions import Greeting
+from chorus_cli.log.rules.log_acts import Greeting
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_changes
@@ -25,7 +25,7 @@ from chorus_cli.personas.files import DOCUMENTS_FOLDER
 from chorus_cli.personas.rows import persona_rows
 from chorus_cli.personas.rows.persona_rows import NewPersona
 from chorus_cli.personas.rules.names import slug_of
-from chorus_cli.sessions.rows.earlier_personas import leave_behind
+from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.storage import export_files
 
 if TYPE_CHECKING:

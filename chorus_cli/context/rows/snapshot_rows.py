@@ -9,7 +9,7 @@ from chorus_cli.context.rows import summary_rows, thought_rows
 from chorus_cli.context.rules.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
 from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame, RequestStart
 from chorus_cli.context.rules.view import put_in, view
-from chorus_cli.core.time.window import cutoff
+from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rows import message_times as spoken
 from chorus_cli.log.rules import journal
@@ -17,10 +17,9 @@ from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.prompt import sent_items
-from chorus_cli.models.rules import calibration
-from chorus_cli.models.rules.budget import budget
-from chorus_cli.models.rules.calibration import Calibration
-from chorus_cli.models.rules.thoughts import Span
+from chorus_cli.models.rules import budget as calibration
+from chorus_cli.models.rules.budget import Calibration, budget
+from chorus_cli.models.rules.request import Span
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 

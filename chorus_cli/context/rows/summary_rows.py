@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.rules.summaries import Summary
+from chorus_cli.context.rules.view import Summary
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rules.id_ranges import expanded
+from chorus_cli.log.rules.messages import expanded
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-    from chorus_cli.log.rules.id_ranges import Runs
+    from chorus_cli.log.rules.messages import Runs
     from chorus_cli.log.rules.operations import Operation
 
 _MOST = 8

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows import thought_rows
-from chorus_cli.context.rules.view import put_in, view
+from chorus_cli.context.rules.view import Reason, put_in, view
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_rows
-from chorus_cli.log.rules.journal import thread_journal
+from chorus_cli.log.rows.message_rows import counted_moment
+from chorus_cli.log.rows.message_times import LIVE, live_values
+from chorus_cli.log.rules.acts import Retry
+from chorus_cli.log.rules.journal import LogMarks, thread_journal, undone
+from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import UNMEASURED, Message, Role, Thought
 from chorus_cli.log.rules.threads import last_exchange
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from chorus_cli.context.rules.view import View
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.log.rules.threads import Exchange
 
@@ -116,3 +121,171 @@ def read_on_arrival(connection: sqlite3.Connection, persona: str, thread_id: int
     input_rows.newest(connection, persona)
     # Imports may have brought thousands of closed ones.
     connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (persona,)).fetchall()
+
+
+_WRITTEN = "(content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL)"
+# Text decides by the index and may let a row of the same second through: times may have fewer digits than six.
+_EXACT = "substr(timestamp, 1, 19) || '.' || substr(rtrim(substr(timestamp, 21), 'Z') || '000000', 1, 6) || 'Z'"
+_SPOKEN = f"""
+    thread_id = :thread AND id > :after
+    AND (introduced_by IS NULL OR introduced_by IN (SELECT value FROM json_each(:spoken_by)))
+    AND (COALESCE(turn_id, id) > :after OR COALESCE(turn_id, id) IN (
+        SELECT COALESCE(turn_id, id) FROM messages WHERE id IN (SELECT value FROM json_each(:members))
+        AND (thread_id = :thread OR id IN (SELECT value FROM json_each(:brought)))
+    ))
+    AND {_WRITTEN} AND {LIVE} AND id NOT IN (SELECT value FROM json_each(:put_in))
+"""
+_PUT_IN = f"""
+    id IN (SELECT value FROM json_each(:put_in))
+    AND (thread_id = :thread OR id IN (SELECT value FROM json_each(:brought)))
+    AND {_WRITTEN} AND id NOT IN (SELECT value FROM json_each(:replaced))
+    AND COALESCE(turn_id, id) NOT IN (SELECT value FROM json_each(:undone_turns))
+"""
+"""The rules of the view in SQL: what was said since the boundary, and what operations have put in."""
+
+
+class WindowFill(NamedTuple):
+    """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
+
+    What an edit or a restore put into the context counts as old as that operation; what a later operation keeps there
+    counts as young. ``last_spoken`` is ``None`` when nothing was said since the boundary and it put nothing in.
+    """
+
+    held: int
+    reachable: int
+    oldest: datetime | None
+    last_spoken: datetime | None
+
+
+def window_fill(
+    connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
+) -> WindowFill:
+    """Count what is younger than ``since`` and than ``earliest``; the cost follows the latter, never the log."""
+    journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
+    boundary = journal.boundary
+    held, _ = _held(connection, journal, since)
+    reachable, oldest = _held(connection, journal, earliest)
+    entered = boundary.created_at if boundary and boundary.members_in(thread_id) else None
+    newest = connection.execute(
+        f"SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread AND {LIVE} "
+        "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
+        _values(journal, earliest) | {"undone": json.dumps(_undone(journal))},
+    ).fetchone()
+    said = counted_moment(newest[0] if newest else None) or entered
+    in_reach = entered if entered and entered > earliest else None
+    moments = [moment for moment in (counted_moment(oldest), in_reach) if moment is not None]
+    return WindowFill(held, reachable, min(moments, default=None), said)
+
+
+def has_older(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> bool:
+    """Return whether something was said in a thread since its boundary that is older than ``since``."""
+    journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
+    row = connection.execute(
+        f"SELECT EXISTS(SELECT 1 FROM messages INDEXED BY messages_of_thread WHERE timestamp <= :since AND {_SPOKEN})",
+        _values(journal, since),
+    ).fetchone()
+    return bool(row[0])
+
+
+def _held(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> tuple[int, str | None]:
+    """Return the number of messages in a window, and the oldest time of those that were said."""
+    values = _values(journal, since)
+    said, oldest = connection.execute(
+        "SELECT COUNT(*), MIN(timestamp) FROM messages INDEXED BY messages_of_thread "
+        f"WHERE timestamp > :since AND {_EXACT} > :since AND {_SPOKEN}",
+        values,
+    ).fetchone()
+    (entered,) = connection.execute(f"SELECT COUNT(*) FROM messages WHERE {_PUT_IN}", values).fetchone()
+    return said + entered, oldest
+
+
+def _values(journal: ThreadJournal, since: datetime) -> dict[str, object]:
+    """Return the parameters of the rules for a window that begins at ``since``."""
+    boundary = journal.boundary
+    members = boundary.members_in(journal.thread_id) if boundary and boundary.created_at > since else ()
+    marks = LogMarks(undone_turns=journal.undone_turns, replaced=journal.replaced, moved_off=journal.moved_off)
+    return {
+        **live_values(marks),
+        "thread": journal.thread_id,
+        "since": timestamps.to_text(since),
+        "after": boundary.after_message_id if boundary else 0,
+        "put_in": json.dumps([*put_in(journal, since)]),
+        "members": json.dumps([*members]),
+        "brought": json.dumps([*journal.brought]),
+        "replaced": json.dumps([*journal.replaced]),
+        "spoken_by": json.dumps([each.id for each in journal.later if isinstance(each.act, Retry | Import)]),
+    }
+
+
+def _undone(journal: ThreadJournal) -> list[int]:
+    return [each.operation_id for each in undone(journal.operations) if each.operation_id is not None]
+
+
+class Outside(NamedTuple):
+    """A number of messages, and their tokens as far as they are counted."""
+
+    messages: int = 0
+    tokens: int = 0
+
+
+_BY_REASON = """
+WITH RECURSIVE
+    known(id) AS (
+        SELECT value FROM json_each(:in_view)
+        UNION SELECT revises FROM known JOIN messages USING (id) WHERE revises IS NOT NULL
+    ),
+    brought(id) AS (SELECT value FROM json_each(:brought)),
+    entered(id) AS (
+        SELECT value FROM json_each(:entered)
+        UNION SELECT revises FROM entered JOIN messages USING (id) WHERE revises IS NOT NULL
+    ),
+    entered_turns(id) AS (SELECT COALESCE(turn_id, id) FROM entered JOIN messages USING (id)),
+    undone(id) AS (SELECT value FROM json_each(:undone)),
+    lasting(id) AS (
+        SELECT message_id FROM operation_members JOIN operations ON operations.id = operation_id
+        WHERE (thread_id = :thread OR thread_id IS NULL) AND operation_id NOT IN undone
+    )
+SELECT
+    CASE
+        WHEN id IN entered THEN 'AGE'
+        WHEN thread_id <> :thread THEN 'BOUNDARY'
+        WHEN (introduced_by, id) IN (SELECT operation_id, message_id FROM operation_members)
+            AND id NOT IN lasting THEN 'WITHDRAWN'
+        WHEN id <= :after OR introduced_by < :boundary THEN 'BOUNDARY'
+        WHEN COALESCE(turn_id, id) <= :after AND COALESCE(turn_id, id) NOT IN entered_turns THEN 'BOUNDARY'
+        WHEN introduced_by IN undone AND timestamp > :since THEN 'TAKEN_BACK'
+        ELSE 'AGE'
+    END AS reason,
+    COUNT(*),
+    COALESCE(SUM(token_count), 0)
+FROM messages
+WHERE (thread_id = :thread OR id IN brought)
+AND (content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL) AND id NOT IN known
+    AND (revises IS NULL OR (thread_id <> :thread AND revises NOT IN brought))
+GROUP BY reason
+"""
+"""The rule ``reasons_outside`` of the view in SQL, under the names of ``Reason``."""
+
+
+def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, view: View) -> Mapping[Reason, Outside]:
+    """Count the messages of a thread that the view does not reach, by reason.
+
+    A message that was reworded is one with its wordings, and counted where it was said.
+    """
+    in_view = [row.id for row in (*view.messages, *view.taken_back)]
+    undone = operation_rows.undone(connection, persona, thread_id)
+    boundary = view.boundary
+    found = connection.execute(
+        _BY_REASON,
+        {
+            "thread": thread_id,
+            "in_view": json.dumps(in_view),
+            "undone": json.dumps(list(undone)),
+            "brought": json.dumps([*operation_rows.said_elsewhere(connection, persona, thread_id)]),
+            "entered": json.dumps(operation_rows.put_in_by(connection, boundary, thread_id) if boundary else ()),
+            "boundary": boundary.id if boundary else 0,
+            "after": boundary.after_message_id if boundary else 0,
+            "since": timestamps.to_text(view.cutoff),
+        },
+    )
+    return {Reason[name]: Outside(messages, tokens) for name, messages, tokens in found}

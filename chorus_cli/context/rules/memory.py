@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.memory.rules.items import Tier
-from chorus_cli.memory.rules.keys import keys_of
 from chorus_cli.memory.rules.prompt import (
     RECALLED_HEADING,
     already_said,
@@ -22,8 +21,8 @@ from chorus_cli.memory.rules.prompt import (
     without_items,
     written,
 )
-from chorus_cli.memory.rules.recall import best_within
-from chorus_cli.models.rules.arguments import without_note
+from chorus_cli.memory.rules.recall import best_within, keys_of
+from chorus_cli.models.rules.declaration import without_note
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -21,16 +21,14 @@ from chorus_cli.log.rules.messages import Message, Role, Status, is_filled
 from chorus_cli.memory.rules.prompt import hot_block
 from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.models.rules.declaration import NO_OFFER
-from chorus_cli.models.rules.plain_history import with_plain_history
-from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_plain_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from chorus_cli.context.rules.rounds import Echoed
     from chorus_cli.context.rules.snapshot import ContextSnapshot
-    from chorus_cli.context.rules.summaries import Summary
-    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.rules.view import Summary, View
 
 HEADING = "Summary of the earlier conversation:"
 LEAD = "(The conversation goes on.)"

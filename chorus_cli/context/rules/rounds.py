@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rules.attachments import with_lines
 from chorus_cli.log.rules.messages import Message, Role, words_of
-from chorus_cli.models.rules.plain_history import without_calls
-from chorus_cli.models.rules.request import PromptMessage
+from chorus_cli.models.rules.request import PromptMessage, without_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rules.attachments import ALL_SENT
-from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget
-from chorus_cli.models.rules.calibration import LARGEST_FACTOR, Calibration
+from chorus_cli.models.rules.budget import LARGEST_FACTOR, TOKENS_PER_MESSAGE, Budget, Calibration, Limit, budget
 from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
-from chorus_cli.models.rules.thoughts import NO_ECHO, Echo
+from chorus_cli.models.rules.request import NO_ECHO, Echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

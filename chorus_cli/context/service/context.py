@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import snapshot_rows, summary_rows, thought_rows
 from chorus_cli.context.rules.plan import plan_bounded, plan_fitting, plan_whole
 from chorus_cli.context.rules.rounds import thought_tokens
 from chorus_cli.context.rules.snapshot import Frame, RequestStart, SystemPrompt, system_text
-from chorus_cli.context.service.prefix import Prefixes
 from chorus_cli.core.errors import StorageError
+from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.messages import Message, Status
-from chorus_cli.models.rules import calibration
+from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Limit, own_tokens
 from chorus_cli.models.rules.declaration import NO_OFFER
-from chorus_cli.models.rules.thoughts import NO_ECHO, Echo
+from chorus_cli.models.rules.request import NO_ECHO, Echo
 from chorus_cli.personas.rules.macros import sent
 from chorus_cli.storage import meta_rows
 
@@ -33,11 +34,98 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.machine.ports import TokenCounter
+    from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Budget
     from chorus_cli.models.rules.declaration import ToolOffer
     from chorus_cli.personas.rules.persona import Document, Persona
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.storage.store import Connection, Store
+
+_COLD_AFTER = timedelta(minutes=5)
+_LONGEST_HELD = timedelta(hours=1)
+_SHARE_OF_WINDOW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """The start of the last request, the settings it was made for, and when its window was made and last used.
+
+    ``operation_id`` is the newest operation then. ``first_message_id`` is ``None`` if the request left nothing out.
+    ``hot`` are the memory items of its system message, ``summary_id`` the fold that wrote its summary.
+    """
+
+    window: datetime
+    hours: int
+    model: str
+    operation_id: int
+    made_at: datetime
+    used_at: datetime
+    first_message_id: int | None
+    hot: tuple[Item, ...]
+    summary_id: int | None
+    limit: int | None
+
+    def is_warm(self, target: Target, now: datetime, operation_id: int) -> bool:
+        """Return whether a request made now goes on with the window."""
+        hours = target.persona.settings.context_hours
+        longest = min(_LONGEST_HELD, timedelta(hours=hours) / _SHARE_OF_WINDOW)
+        return (
+            (self.hours, self.limit) == (hours, target.persona.settings.context_token_limit)
+            and (self.model, self.operation_id) == (target.choice.model, operation_id)
+            and now - self.used_at <= _COLD_AFTER
+            # In both directions: a clock that is set back by a little brings nothing back that had left the window.
+            and abs(now - self.made_at) <= longest
+        )
+
+
+class Prefixes:
+    """The prefixes of this process, by persona and thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], _Prefix] = {}
+
+    def request_start(self, target: Target, now: datetime, operation_id: int) -> RequestStart:
+        """Return the start of a request that is made now.
+
+        ``operation_id`` is the newest operation that breaks the prefix: a new one renews the window; so does another
+        model, a pause of five minutes, or an eighth of the window, at most an hour, in either direction of the clock:
+        one that is set back by less lets a window last twice as long at most.
+        """
+        known = self._known.get((target.persona.slug, target.thread_id))
+        if known is None:
+            return RequestStart(cutoff(now, target.persona.settings.context_hours))
+        if known.is_warm(target, now, operation_id):
+            return RequestStart(known.window, known.first_message_id, known.hot, known.summary_id)
+        window = cutoff(now, target.persona.settings.context_hours)
+        return RequestStart(window, known.first_message_id)
+
+    def last_window(self, target: Target) -> datetime | None:
+        """Return the start of the window of the last request of this process; ``None`` if there was none."""
+        known = self._known.get((target.persona.slug, target.thread_id))
+        return known.window if known is not None else None
+
+    def hold(self, plan: RequestPlan, now: datetime) -> None:
+        """Let the requests that follow begin as this one, which is made now.
+
+        Its first message counts only if it left older ones out: leaving out one turn more each time would change the
+        beginning of each request, and no cache would help.
+        """
+        snapshot = plan.snapshot
+        target, window = snapshot.frame.target, snapshot.view.cutoff
+        key = target.persona.slug, target.thread_id
+        known = self._known.get(key)
+        self._known[key] = _Prefix(
+            window,
+            target.persona.settings.context_hours,
+            target.choice.model,
+            snapshot.newest_operation_id,
+            known.made_at if known is not None and known.window == window else now,
+            now,
+            plan.begins_at if plan.too_large else None,
+            snapshot.hot,
+            snapshot.view.summary.operation_id if snapshot.view.summary else None,
+            target.persona.settings.context_token_limit,
+        )
 
 
 _SHORT_CHARACTERS = 2_000
@@ -154,7 +242,7 @@ class Context:
     async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the target's model that has no conversation before it."""
         learned = await self.store.read(meta_rows.value, meta_rows.calibration_key(target.choice.model))
-        return (await self.frame(target)).budget(calibration.read(learned))
+        return (await self.frame(target)).budget(budget.read(learned))
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
         """Count the messages and the summary that were put in without a count, and store the counts."""
@@ -245,7 +333,7 @@ def _chosen_limit(target: Target) -> Limit | None:
 
 
 def _learn(connection: Connection, key: str, estimated_tokens: int, reported_tokens: int) -> None:
-    before = calibration.read(meta_rows.value(connection, key))
-    after = calibration.learned(before, estimated_tokens, reported_tokens)
-    if calibration.differ(before, after):
-        meta_rows.store(connection, key, calibration.written(after))
+    before = budget.read(meta_rows.value(connection, key))
+    after = budget.learned(before, estimated_tokens, reported_tokens)
+    if budget.differ(before, after):
+        meta_rows.store(connection, key, budget.written(after))

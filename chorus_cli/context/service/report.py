@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.context.rows.thread_counts import count_outside
+from chorus_cli.context.rows.thread_views import count_outside
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
 from chorus_cli.context.rules.plan import summary_tokens, usable
 from chorus_cli.context.rules.rounds import reply_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rows.thread_counts import Outside
+    from chorus_cli.context.rows.thread_views import Outside
     from chorus_cli.context.rules.plan import RequestPlan
     from chorus_cli.context.rules.rounds import Echoed
     from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame

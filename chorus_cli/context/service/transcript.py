@@ -11,7 +11,7 @@ from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fork
 from chorus_cli.log.rules.export import Export, without_empty_replies
-from chorus_cli.log.rules.marks import NO_MARKS, log_marks
+from chorus_cli.log.rules.journal import NO_MARKS, log_marks
 from chorus_cli.log.rules.messages import Message
 from chorus_cli.log.rules.operations import Numbers
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from chorus_cli.context.rows import window_counts
+from chorus_cli.context.rows import thread_views
 from chorus_cli.core.time import timespan
-from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, cutoff
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, cutoff
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.wording import reach
 from chorus_cli.models.rules.budget import tokens_of
@@ -123,7 +123,7 @@ class ContextWindow:
         store, thread_id = self.context.store, self.focus.thread_id
         boundary = await store.read(operation_rows.boundary, self.focus.slug, thread_id)
         is_longest = hours == MAXIMUM_CONTEXT_HOURS
-        has_older = is_longest and await store.read(window_counts.has_older, self.focus.slug, thread_id, since)
+        has_older = is_longest and await store.read(thread_views.has_older, self.focus.slug, thread_id, since)
         return WindowState(hours, since, warning, boundary, has_older)
 
     async def preview(self, choice: WindowChoice) -> Preview:

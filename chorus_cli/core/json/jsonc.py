@@ -7,29 +7,239 @@ stays as it was: comments, blank lines, order, byte order mark and line ends.
 from __future__ import annotations
 
 import json
+import math
 import re
-from typing import TYPE_CHECKING
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import JsoncError, SettingsError
-from chorus_cli.core.json.jsonc_reader import (
-    BYTE_ORDER_MARK,
-    COMMENT,
-    GAP,
-    LINE_END,
-    Document,
-    JsonValue,
-    Member,
-    Node,
-    end_of,
-    parse,
-    parse_object,
-    position,
-    root_object,
-    same,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
+
+DEEPEST_NESTING = 100
+"""Maximum nesting of lists and objects."""
+
+BYTE_ORDER_MARK = "\ufeff"
+LINE_END = re.compile(r"\r\n|\r|\n")
+COMMENT = re.compile(r"//[^\r\n]*+|/\*.*?\*/", re.DOTALL)
+GAP = re.compile(rf"(?:[ \t\r\n]++|{COMMENT.pattern})*", re.DOTALL)
+"""White space and comments, allowed between any two tokens."""
+
+_OPEN_STRING = re.compile(r'"(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_WORD = re.compile(r'[^\s",:\[\]{}/]*+')
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<fraction>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)")
+_CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
+
+
+class Node(NamedTuple):
+    """A value and the span of its text; an object has members."""
+
+    value: JsonValue
+    start: int
+    end: int
+    members: tuple[Member, ...] | None = None
+
+
+class Member(NamedTuple):
+    """A key with its value and the positions of its tokens; ``comma`` is the one after it, if any."""
+
+    key: str
+    start: int
+    key_end: int
+    colon: int
+    node: Node
+    comma: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The keys of an object: their values, the 1-based lines they stand on, and those values that are objects too."""
+
+    values: Mapping[str, JsonValue] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    sections: Mapping[str, Document] = field(default_factory=dict)
+
+
+def parse_object(text: str) -> Document:
+    """Return the object in ``text``; a text with only comments counts as an empty object.
+
+    Raises:
+        JsoncError: the text is not a JSONC object; the error has the place and the expected element.
+    """
+    root = root_object(text)
+    line_ends = [found.end() for found in LINE_END.finditer(text)]
+    return _document(root.members or (), line_ends) if root else Document()
+
+
+def parse(text: str) -> JsonValue:
+    """Return the value in ``text``.
+
+    Raises:
+        JsoncError: the text is not JSONC; the error has the place and the expected element.
+    """
+    return _Reader(text).root().value
+
+
+def _document(members: Sequence[Member], line_ends: Sequence[int]) -> Document:
+    counting = {member.key: member for member in members}
+    return Document(
+        values={key: member.node.value for key, member in counting.items()},
+        lines={key: bisect_right(line_ends, member.start) + 1 for key, member in counting.items()},
+        sections={
+            key: _document(member.node.members, line_ends)
+            for key, member in counting.items()
+            if member.node.members is not None
+        },
+    )
+
+
+def root_object(text: str) -> Node | None:
+    """Return the outermost object, or ``None`` if there is only white space and comments."""
+    reader = _Reader(text)
+    mark = reader.peek()
+    if mark not in {"", "{"}:
+        raise reader.error("'{'")
+    return reader.root() if mark else None
+
+
+def same(one: object, other: object) -> bool:
+    """Return whether two values are the same in JSON, where 1, 1.0 and true are three things."""
+    return type(one) is type(other) and one == other
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    """Return the 1-based line and column of ``offset``; a byte order mark takes no column."""
+    line_ends = [found.end() for found in LINE_END.finditer(text, 0, offset)]
+    line_start = line_ends[-1] if line_ends else int(text.startswith(BYTE_ORDER_MARK))
+    return len(line_ends) + 1, max(offset - line_start, 0) + 1
+
+
+class _Reader:
+    """Recursive descent over one text; ``offset`` is the current position."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.offset = int(text.startswith(BYTE_ORDER_MARK))
+
+    def root(self) -> Node:
+        node = self.node(0)
+        if self.peek():
+            raise self.error("the end of the file")
+        return node
+
+    def peek(self) -> str:
+        """Skip white space and comments, and return the character that follows; none at the end."""
+        self.offset = end_of(GAP, self.text, self.offset)
+        if self.text.startswith("/*", self.offset):
+            raise self.error("a comment that ends with */")
+        return self.text[self.offset : self.offset + 1]
+
+    def node(self, depth: int) -> Node:
+        mark = self.peek()
+        start = self.offset
+        members = None
+        value: JsonValue
+        if mark in {"{", "["} and depth >= DEEPEST_NESTING:
+            raise self.error(f"at most {DEEPEST_NESTING} levels of nesting")
+        if mark == "{":
+            members = self.members(depth + 1)
+            value = {member.key: member.node.value for member in members}
+        elif mark == "[":
+            value = self.items(depth + 1)
+        else:
+            value = self.string() if mark == '"' else self.bare()
+        return Node(value, start, self.offset, members)
+
+    def members(self, depth: int) -> tuple[Member, ...]:
+        found: list[Member] = []
+        self.offset += 1
+        while self.peek() != "}":
+            found.append(self.member(depth))
+            if found[-1].comma is None:
+                break
+        self.take("}", "',' or '}'")
+        return tuple(found)
+
+    def member(self, depth: int) -> Member:
+        if self.peek() != '"':
+            raise self.error("a key in double quotes or '}'")
+        start = self.offset
+        key = self.string()
+        key_end = self.offset
+        colon = self.take(":", "':'")
+        node = self.node(depth)
+        return Member(key, start, key_end, colon, node, self.comma())
+
+    def items(self, depth: int) -> list[JsonValue]:
+        found: list[JsonValue] = []
+        self.offset += 1
+        while self.peek() != "]":
+            found.append(self.node(depth).value)
+            if self.comma() is None:
+                break
+        self.take("]", "',' or ']'")
+        return found
+
+    def comma(self) -> int | None:
+        return self.take(",", "','") if self.peek() == "," else None
+
+    def take(self, mark: str, expected: str) -> int:
+        """Step over ``mark`` and return its position."""
+        if self.peek() != mark:
+            raise self.error(expected)
+        self.offset += 1
+        return self.offset - 1
+
+    def string(self) -> str:
+        start = self.offset
+        self.offset = end_of(_OPEN_STRING, self.text, start)
+        if not self.text.startswith('"', self.offset):
+            raise self.error(_missing_in_string(self.text[self.offset : self.offset + 1]))
+        self.offset += 1
+        value: str = json.loads(self.text[start : self.offset])
+        if _SURROGATE.search(value):
+            self.offset = start
+            raise self.error("both halves of a surrogate pair such as \\ud83d\\ude00")
+        return value
+
+    def bare(self) -> int | float | bool | None:
+        word = self.text[self.offset : end_of(_WORD, self.text, self.offset)]
+        number = _NUMBER.fullmatch(word)
+        if number is None and word not in _CONSTANTS:
+            raise self.error("a value: a text in double quotes, a number, true, false, null, '[' or '{'")
+        if number and math.isinf(float(word)):
+            raise self.error("a number below 1.8e308")
+        self.offset += len(word)
+        if number is None:
+            return _CONSTANTS[word]
+        return float(word) if number["fraction"] else int(word)
+
+    def error(self, expected: str) -> JsoncError:
+        line, column = position(self.text, self.offset)
+        length = max(end_of(_WORD, self.text, self.offset) - self.offset, 1)
+        found = self.text[self.offset : self.offset + min(length, 20)]
+        shown = "the end of the line" if LINE_END.match(found) else repr(found)
+        return JsoncError(line, column, f"expected {expected}, found {shown if found else 'the end of the file'}")
+
+
+def _missing_in_string(character: str) -> str:
+    if character == "\\":
+        return 'an escape: \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u with four hexadecimal digits'
+    if character in {"", "\n", "\r"}:
+        return "'\"' at the end of the text"
+    return f"the character written as {json.dumps(character)[1:-1]}"
+
+
+def end_of(pattern: re.Pattern[str], text: str, offset: int) -> int:
+    """Return the end of the match of ``pattern`` at ``offset``; ``offset`` itself without a match."""
+    found = pattern.match(text, offset)
+    return found.end() if found else offset
+
 
 __all__ = ["Document", "JsonValue", "parse", "parse_object", "position", "remove_key", "same", "set_key"]
 

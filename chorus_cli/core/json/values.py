@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from chorus_cli.core import limits
-from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS, SURROGATES
-from chorus_cli.core.text.surrogates import cleaned_input
+from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS, SURROGATES, cleaned_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,6 +6,8 @@ strings with ``\u`` escapes, because many of these characters would be invisible
 
 from __future__ import annotations
 
+import re
+
 ZERO_WIDTH_NON_JOINER = "\u200c"
 ZERO_WIDTH_JOINER = "\u200d"
 BLACK_FLAG = "\U0001f3f4"
@@ -63,3 +65,57 @@ FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{2,6}}{CANCEL_TAG}"
 
 UNFINISHED_FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{0,6}}"
 """The beginning of a flag."""
+
+
+_SURROGATE = re.compile(f"[{SURROGATES}]")
+
+
+def has_surrogates(text: str) -> bool:
+    """Return whether a text contains a surrogate; encoding megabytes takes milliseconds, a search far longer."""
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def paired(text: str) -> str:
+    """Join surrogate pairs, which a JSON stream cut between two chunks leaves apart; leave lone ones alone."""
+    if not has_surrogates(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def join_surrogates(text: str) -> str:
+    """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD, so that it can be encoded."""
+    return _SURROGATE.sub(REPLACEMENT_CHARACTER, paired(text)) if has_surrogates(text) else text
+
+
+def cleaned_input(text: str) -> tuple[str, bool]:
+    """Return typed or pasted text in the form in which it is stored, and whether characters had to be replaced.
+
+    Line endings become LF and surrogate pairs are joined, which does not count as a replacement. A lone surrogate (a
+    byte that was not UTF-8) becomes U+FFFD and NUL its picture, which does.
+    """
+    replaced = "\0" in text or (has_surrogates(text) and has_surrogates(paired(text)))
+    whole_lines = join_surrogates(text).replace("\r\n", "\n").replace("\r", "\n")
+    return whole_lines.replace("\0", "\u2400"), replaced
+
+
+class PairJoiner:
+    """Joins surrogate pairs, written as two JSON escapes, that are split between two chunks."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def join(self, piece: str) -> str:
+        """Return the held half and ``piece``, without a high surrogate at the end, which is held."""
+        text = self._held + piece
+        self._held = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return join_surrogates(text[: len(text) - len(self._held)])
+
+    def rest(self) -> str:
+        """Return the half that is still held, replaced because the other never came."""
+        return join_surrogates(self._held)

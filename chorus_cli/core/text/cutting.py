@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,3 +42,24 @@ def quoted(text: str) -> str:
     """Return typed text in quotes, for a sentence: some forty characters at most, all of them printable."""
     quotation = repr(text)
     return quotation if len(quotation) <= _LONGEST_QUOTATION else f"{quotation[:_LONGEST_QUOTATION]}…{quotation[0]}"
+
+
+_SHORTEST_FENCE = 3
+_TICKS = re.compile("`+")
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return a block of code that nothing in the text can end."""
+    longest = max(map(len, _TICKS.findall(text)), default=0)
+    fence = "`" * max(_SHORTEST_FENCE, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def quotation(text: str) -> str:
+    """Return a text as a quotation: no line of it is empty, so that a blank line ends it."""
+    return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
+
+
+def without_quotation(block: str) -> str:
+    """Return the text of which ``quotation`` made a block."""
+    return "\n".join(line.removeprefix(">").removeprefix(" ") for line in block.split("\n"))

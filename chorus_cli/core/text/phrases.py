@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+
+from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,3 +42,24 @@ def size_in_words(size_bytes: int) -> str:
             break
         unit, size = larger, size / _KILO
     return f"{size:.1f} {unit}"
+
+
+# A carriage return before a line feed is the line break of another system.
+_CONTROL = re.compile(rf"[{CONTROLS}{C1_CONTROLS}\x85]|\r(?!\n)")
+_LIKE_A_REFERENCE = re.compile(r"&(?=(?:amp;)*#[0-9]{1,3};)")
+_REFERENCE = re.compile(r"&(amp;)?((?:amp;)*#([0-9]{1,3});)")
+
+
+def has_controls(text: str) -> bool:
+    """Return whether a text has control characters other than tabs and line breaks."""
+    return _CONTROL.search(text) is not None
+
+
+def with_references(text: str) -> str:
+    """Return a text with references in place of its control characters."""
+    return _CONTROL.sub(lambda found: f"&#{ord(found[0])};", _LIKE_A_REFERENCE.sub("&amp;", text))
+
+
+def without_references(text: str) -> str:
+    """Return a text that ``with_references`` made as it was."""
+    return _REFERENCE.sub(lambda found: f"&{found[2]}" if found[1] else chr(int(found[3])), text)

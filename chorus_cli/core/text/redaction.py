@@ -9,13 +9,151 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
-
-from chorus_cli.core.text.key_shapes import without_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+_GITLEAKS = "rules of gitleaks: "
+_TRUFFLEHOG = "detectors of trufflehog: "
+
+
+class KeyShape(NamedTuple):
+    """Keys of one kind: owner, patterns of the prefixes that begin a word, the least that follows, source and example.
+
+    The example opens nothing. ``rest`` is a pattern that matches whenever ``fewest`` characters follow.
+    """
+
+    owner: str
+    prefixes: tuple[str, ...]
+    fewest: int
+    source: str
+    example: str
+    characters: str = "[A-Za-z0-9_-]"
+    rest: str = ""
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        """The prefixes as people write them, with ``…`` where letters differ."""
+        return tuple(re.sub(r"\[[^][]*\]|\(\?:[^()]*\)", "…", prefix).replace("\\", "") for prefix in self.prefixes)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """A pattern for each prefix."""
+        return tuple(f"{prefix}{self.characters}{{{self.fewest},}}{self.rest}" for prefix in self.prefixes)
+
+
+KEY_SHAPES: tuple[KeyShape, ...] = (
+    KeyShape(
+        "OpenAI, Anthropic (sk-ant-), OpenRouter (sk-or-), DeepSeek, Langfuse (sk-lf-) and others",
+        ("sk-",),
+        8,
+        _GITLEAKS + "openai-api-key, anthropic-api-key; " + _TRUFFLEHOG + "openrouter, deepseek, langfuse",
+        "sk-proj-a1B2c3D4e5",
+        "[A-Za-z0-9_*-]",
+    ),
+    KeyShape("Google", ("AIza",), 10, _GITLEAKS + "gcp-api-key", "AIzaSyA-1234567890_abcdefghijklmnop"),
+    KeyShape(
+        "Google, sign-in for other programs",
+        ("GOCSPX-", r"ya29\."),
+        10,
+        _TRUFFLEHOG + "googleoauth2; secret scanning of GitHub: google_oauth_client_secret",
+        "GOCSPX-abcdefghijklmnopqrstuvwxyz12",
+    ),
+    KeyShape("Groq", ("gsk_",), 10, _TRUFFLEHOG + "groq", "gsk_0123456789abcdefghij"),
+    KeyShape("xAI", ("xai-",), 10, _TRUFFLEHOG + "xai", "xai-0123456789abcdefghij"),
+    KeyShape("Cerebras", ("csk-",), 10, "rules of betterleaks: cerebras-api-key", "csk-0123456789abcdefghij"),
+    KeyShape("Perplexity", ("pplx-",), 10, _GITLEAKS + "perplexity-api-key", "pplx-0123456789abcdefghij"),
+    KeyShape(
+        "Fireworks", ("fw_",), 16, "documentation of Fireworks: X-Fireworks-Api-Key", "fw_0123456789abcdefghijklmn"
+    ),
+    KeyShape("NVIDIA", ("nvapi-",), 10, _TRUFFLEHOG + "nvapi", "nvapi-0123456789abcdefghij"),
+    KeyShape(
+        "Hugging Face",
+        ("hf_", "api_org_"),
+        16,
+        _GITLEAKS + "huggingface-access-token, huggingface-organization-api-token",
+        "hf_abcdefghijklmnopqrstuvwxyz",
+    ),
+    KeyShape("Replicate", ("r8_",), 16, _TRUFFLEHOG + "replicate", "r8_0123456789abcdefghijklmn"),
+    KeyShape("LangSmith", ("lsv2_[ps][tk]_",), 10, _TRUFFLEHOG + "langsmith", "lsv2_pt_0123456789abcdef0123456789"),
+    KeyShape("Tavily", ("tvly-",), 10, _TRUFFLEHOG + "tavily", "tvly-dev-0123456789abcdef"),
+    KeyShape(
+        "GitHub", ("gh[a-z]_", "github_pat_"), 10, _GITLEAKS + "github-pat and its like", "ghp_abcdefghijklmnop0123"
+    ),
+    KeyShape(
+        "GitLab",
+        ("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glagent-"),
+        16,
+        _GITLEAKS + "gitlab-pat and its like",
+        "glpat-0123456789abcdefghij",
+    ),
+    KeyShape(
+        "Amazon",
+        ("AKIA", "ASIA", "ABIA", "ACCA"),
+        12,
+        _GITLEAKS + "aws-access-token",
+        "AKIAIOSFODNN7EXAMPLE",
+        "[A-Z0-9]",
+    ),
+    KeyShape(
+        "Amazon Bedrock",
+        ("ABSK",),
+        24,
+        _GITLEAKS + "aws-amazon-bedrock-api-key-long-lived",
+        "ABSKQmVkcm9ja0FQSUtleS1leGFtcGxl",
+        "[A-Za-z0-9+/=]",
+    ),
+    KeyShape(
+        "Slack", ("xox[a-z]-", "xapp-"), 10, _GITLEAKS + "slack-bot-token and its like", "xoxb-0123456789-abcdefghij"
+    ),
+    KeyShape(
+        "Stripe", ("[sr]k_(?:live|test|prod)_",), 10, _GITLEAKS + "stripe-access-token", "sk_live_0123456789abcdef"
+    ),
+    KeyShape("npm", ("npm_",), 20, _GITLEAKS + "npm-access-token", "npm_0123456789abcdefghijklmnop"),
+    KeyShape("PyPI", ("pypi-",), 20, _GITLEAKS + "pypi-upload-token", "pypi-AgEIcHlwaS5vcmcCJDAwMDAw"),
+    KeyShape(
+        "SendGrid", (r"SG\.",), 16, _GITLEAKS + "sendgrid-api-token", "SG.0123456789abcdef.ghijklm", "[A-Za-z0-9_.-]"
+    ),
+    KeyShape("DigitalOcean", ("do[opr]_v1_",), 16, _GITLEAKS + "digitalocean-pat", "dop_v1_0123456789abcdef01234567"),
+    KeyShape("Databricks", ("dapi",), 24, _GITLEAKS + "databricks-api-token", f"dapi{'0a' * 16}", "[a-f0-9]"),
+    KeyShape(
+        "JSON Web Tokens",
+        ("eyJ",),
+        14,
+        "RFC 7519; " + _GITLEAKS + "jwt",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl",
+        rest=r"(?:\.[A-Za-z0-9_-]*){0,4}",
+    ),
+)
+
+PRIVATE_KEY_SOURCE = "RFC 7468; " + _GITLEAKS + "private-key"
+
+# The whole of it, or all that there is if it was shortened.
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^-]*+(?:-(?!----)[^-]*+)*"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+
+
+@cache
+def _any_key() -> re.Pattern[str]:
+    """Return the pattern of a key of any shape, compiled when it is first needed: that takes milliseconds."""
+    return re.compile(rf"\b(?:{'|'.join(pattern for shape in KEY_SHAPES for pattern in shape.patterns)})")
+
+
+def without_keys(text: str, replacement: str) -> str:
+    """Replace every key of a known shape, in time proportional to the length of ``text``."""
+    return _any_key().sub(replacement, _PRIVATE_KEY.sub(replacement, text))
+
+
+def is_shaped_like_key(text: str) -> bool:
+    """Return whether a whole text has the shape of a well-known key."""
+    text = text.strip()
+    return any(pattern.fullmatch(text) for pattern in (_any_key(), _PRIVATE_KEY))
+
 
 REDACTED = "[redacted]"
 

@@ -29,8 +29,8 @@ from chorus_cli.core.text.code_points import (
     UNICODE_LINE_BREAKS,
     ZERO_WIDTH_JOINER,
     ZERO_WIDTH_NON_JOINER,
+    paired,
 )
-from chorus_cli.core.text.surrogates import paired
 
 MARKS_PER_BASE = 30
 """How many combining marks one base may carry: the limit of UAX #15's stream-safe text format."""

@@ -18,9 +18,8 @@ from pytimeparse.timeparse import timeparse
 
 from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.text.cutting import quoted
-from chorus_cli.core.time.moments import named_moment, with_iso_dates
-from chorus_cli.core.time.vocabulary import IN_FUTURE, ZERO, corrected, in_digits, refusal
-from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.moments import IN_FUTURE, ZERO, corrected, in_digits, named_moment, refusal, with_iso_dates
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

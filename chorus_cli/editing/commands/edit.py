@@ -9,7 +9,7 @@ from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.editing.service.context import EditedContext, OpenContext, OvertakenError
 from chorus_cli.framework.arguments import TIME
-from chorus_cli.framework.editing import Doubtful, Refused, answered
+from chorus_cli.framework.drafts import Doubtful, Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Text
 from chorus_cli.services import Services

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import StorageError
+from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.command_signs import before_private, unescaped_line
-from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Left, State, Unsaid
 from chorus_cli.storage.drafts import KEPT

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import re
+import unicodedata
 from contextlib import suppress
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from chorus_cli.attachments.files import attachments
 from chorus_cli.core import limits
-from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.json_lines import values_in
+from chorus_cli.core.errors import AttachmentError, ImportFormatError, OutputError
+from chorus_cli.imports.files.json_exports import values_in
 from chorus_cli.imports.files.source import Format, Opening, Source
+from chorus_cli.imports.rules import own
 from chorus_cli.imports.rules.conversation import Skipped
-from chorus_cli.imports.rules.own import json_lines, markdown
-from chorus_cli.imports.rules.own.markdown import ATTACHMENTS
+from chorus_cli.imports.rules.own import ATTACHMENTS
 from chorus_cli.log.rules.attachments import is_sha256
 from chorus_cli.storage.bounded_files import read_within
+from chorus_cli.storage.durable_files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
@@ -52,7 +58,7 @@ class _JsonLines(_OwnFile):
         first: dict[str, object] | None = None
         messages: list[object] = []
         for value in values_in(self._path, _LARGEST_BYTES):
-            if isinstance(value, dict) and json_lines.is_header(value):
+            if isinstance(value, dict) and own.is_header(value):
                 yield from _read(first, messages)
                 first, messages = value, []
             else:
@@ -72,7 +78,7 @@ class _Markdown(_OwnFile):
             yield Skipped("Markdown file of more than 256 MB")
             return
         try:
-            yield markdown.conversation_in(data.decode("utf-8", "replace"))
+            yield own.conversation_in(data.decode("utf-8", "replace"))
         except ImportFormatError as error:
             yield Skipped(str(error))
 
@@ -81,19 +87,99 @@ def _read(first: dict[str, object] | None, messages: list[object]) -> Iterator[F
     if first is None:
         return
     try:
-        yield json_lines.conversation_of(first, messages)
+        yield own.conversation_of(first, messages)
     except ImportFormatError as error:
         yield Skipped(str(error))
 
 
 def _json_lines(opening: Opening) -> Source | None:
     beginning = opening.beginning.lstrip(b"\xef\xbb\xbf \r\n")
-    return _JsonLines(opening.path) if beginning.startswith(b'{"' + json_lines.MARK.encode() + b'"') else None
+    return _JsonLines(opening.path) if beginning.startswith(b'{"' + own.MARK.encode() + b'"') else None
 
 
 def _markdown(opening: Opening) -> Source | None:
-    return _Markdown(opening.path) if opening.beginning.startswith(markdown.BEGINNING.encode()) else None
+    return _Markdown(opening.path) if opening.beginning.startswith(own.BEGINNING.encode()) else None
 
 
 MARKDOWN = Format("chorus", "our own Markdown", "a file that chorus export wrote", _markdown)
 JSON_LINES = Format("chorus", "our own JSONL", "a file that chorus export wrote", _json_lines)
+
+
+_LONGEST_TITLE = 50
+_HEADER_BYTES = 10_000
+_UNFIT = re.compile(r"[^a-z0-9]+")
+
+
+def name_of(conversation: ForeignConversation, ending: str) -> str:
+    """Return the name of a conversation's file: its day, its title, and eight digits that no other one has."""
+    day = f"{conversation.created_at:%Y-%m-%d}" if conversation.created_at else "undated"
+    ascii_letters = unicodedata.normalize("NFKD", conversation.title).encode("ascii", "ignore").decode().casefold()
+    title = _UNFIT.sub("-", ascii_letters).strip("-")[:_LONGEST_TITLE].strip("-")
+    digits = sha256(f"{conversation.source}\n{conversation.key}".encode("utf-8", "replace")).hexdigest()[:8]
+    return "_".join(filter(None, (day, title, digits))) + f".{ending}"
+
+
+def files_of_before(folder: Path, ending: str) -> dict[str, Path]:
+    """Return the files of an earlier export by their folders and their names without the titles."""
+    return {_without_title(path): path for path in sorted(folder.glob(f"*/*_*.{ending}"))}
+
+
+def write(
+    folder: Path, conversation: ForeignConversation, ending: str, before: Mapping[str, Path] | None = None
+) -> Path:
+    """Write a conversation into the folder of its persona, and return the file.
+
+    It takes the place of an older export of it; ``before`` has those, which may have other titles.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    if ending == "jsonl":
+        text = "".join(f"{line}\n" for line in own.as_lines(conversation))
+    else:
+        text = own.as_markdown(conversation)
+    path = folder / (conversation.persona or "") / name_of(conversation, ending)
+    _write(path, text.encode("utf-8", "replace"))
+    older = (before or {}).get(_without_title(path))
+    if older is not None and older != path:
+        _remove_export_of(conversation, older)
+    return path
+
+
+def _without_title(path: Path) -> str:
+    day, *_, digits = path.name.split("_")
+    return f"{path.parent.name}/{day}_{digits}"
+
+
+def _remove_export_of(conversation: ForeignConversation, path: Path) -> None:
+    """Remove a file, unless it is of another conversation whose digits happen to be the same."""
+    with suppress(OSError):
+        with path.open("rb") as file:
+            beginning = file.read(_HEADER_BYTES)
+        if json.dumps(conversation.key, ensure_ascii=False).encode("utf-8", "replace") in beginning:
+            path.unlink()
+
+
+def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:
+    """Copy the bytes of an attachment into the export; return whether they were there.
+
+    Raises:
+        OutputError: they cannot be written.
+    """
+    path = folder / own.ATTACHMENTS / digest
+    if path.exists():
+        return True
+    try:
+        data = attachments.read(stored, digest)
+    except AttachmentError:
+        return False
+    _write(path, data)
+    return True
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(path, data)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}.") from error

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.rows.known_conversations import Incoming
 from chorus_cli.imports.rows.whole_threads import OWN_SOURCE
-from chorus_cli.log.rows.message_columns import counted_moment
+from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:

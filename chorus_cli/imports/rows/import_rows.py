@@ -8,29 +8,73 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.rows import branch_moves, copied_logs, known_conversations
-from chorus_cli.imports.rows.branch_moves import Moves
-from chorus_cli.imports.rows.known_conversations import Incoming, Known
+from chorus_cli.imports.rows import copied_logs, known_conversations
+from chorus_cli.imports.rows.known_conversations import Incoming, Known, Moves
 from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Redo, Subject
-from chorus_cli.log.rules.id_ranges import expanded, runs
-from chorus_cli.log.rules.messages import MessageContent, Role, Status
+from chorus_cli.log.rules.log_acts import Import
+from chorus_cli.log.rules.messages import MessageContent, Role, Status, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.imports.rows.import_operations import Operations
     from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
-    from chorus_cli.log.rules.id_ranges import Runs
-    from chorus_cli.log.rules.imports import Import
+    from chorus_cli.log.rules.messages import Runs
+    from chorus_cli.log.rules.operations import Operation
+
+
+@dataclass(slots=True)
+class Operations:
+    """The operations of a run of an import by persona: one is stored with the first new message.
+
+    ``files`` names the files of the run; empty, it goes on with no earlier one.
+    """
+
+    now: datetime
+    files: str = ""
+    acts: dict[str, Import] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
+
+    def of(self, connection: sqlite3.Connection, persona: str) -> int:
+        """Return the operation of a persona: that of an unfinished import of these files, else a new one."""
+        if persona not in self.ids:
+            act = Import(unfinished=self.files)
+            operation = self._unfinished(connection, persona)
+            operation = operation or operation_rows.introduce(connection, NewOperation(persona, act, self.now))
+            self.acts[persona] = operation.act if isinstance(operation.act, Import) else act
+            self.ids[persona] = operation.id
+        return self.ids[persona]
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Store the acts as they are now."""
+        for persona, act in self.acts.items():
+            _write(connection, self.ids[persona], act)
+
+    def finish(self, connection: sqlite3.Connection) -> None:
+        """Mark every unfinished import of these files as finished."""
+        for each in operation_rows.imports_of(connection):
+            if isinstance(each.act, Import) and each.act.unfinished == self.files != "":
+                _write(connection, each.id, replace(each.act, unfinished=""))
+
+    def _unfinished(self, connection: sqlite3.Connection, persona: str) -> Operation | None:
+        """Return the unfinished import of these files, unless it is undone or lies before a boundary of all threads."""
+        standing = journal.effective(operation_rows.since_boundary(connection, persona, None))
+        ours = (each for each in standing if isinstance(each.act, Import) and each.act.unfinished == self.files != "")
+        return max(ours, key=lambda each: each.id, default=None)
+
+
+def _write(connection: sqlite3.Connection, operation_id: int, act: Import) -> None:
+    connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operation_id))
+
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -142,7 +186,7 @@ def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known | No
     """Return the moves between branches; ``is_newer`` tells that the conversation has new messages."""
     if known is None:
         return Moves()
-    find = branch_moves.moves if is_newer else branch_moves.moves_of_same_messages
+    find = known_conversations.moves if is_newer else known_conversations.moves_of_same_messages
     return find(connection, incoming, known)
 
 

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.branches import Node, joined
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
-from chorus_cli.imports.rules.tool_rows import Result, call_of, rows_of_call
+from chorus_cli.imports.rules.conversation import (
+    ForeignConversation,
+    ForeignFile,
+    ForeignMessage,
+    Node,
+    Result,
+    call_of,
+    joined,
+    rows_of_call,
+)
 from chorus_cli.log.rules.messages import Role
 
 if TYPE_CHECKING:

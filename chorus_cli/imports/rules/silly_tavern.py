@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.branches import Node, joined
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Node, joined
 from chorus_cli.log.rules.messages import Role
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, OutputError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.imports.files import own_export
+from chorus_cli.imports.files import own_files
 from chorus_cli.imports.rows import whole_threads
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Exports:
     ) -> None:
         told = self.clock.monotonic()
         threads = await self.store.read(whole_threads.threads, persona)
-        before = await asyncio.to_thread(own_export.files_of_before, folder, ending)
+        before = await asyncio.to_thread(own_files.files_of_before, folder, ending)
         for thread in threads:
             try:
                 found = await self.store.read(whole_threads.conversation, thread)
@@ -72,11 +72,11 @@ class Exports:
                 exported.damaged_conversations += 1
                 continue
             exported.damaged += sum(dict(found.skipped).values())
-            await asyncio.to_thread(own_export.write, folder, found, ending, before)
+            await asyncio.to_thread(own_files.write, folder, found, ending, before)
             exported.conversations += 1
             exported.messages += len(found.messages)
             for digest in {file.entry for message in found.messages for file in message.files}:
-                is_there = await asyncio.to_thread(own_export.copy_attachment, folder, self.attachments, digest)
+                is_there = await asyncio.to_thread(own_files.copy_attachment, folder, self.attachments, digest)
                 exported.attachments += is_there
                 exported.missing += not is_there
             if self.clock.monotonic() - told >= _TELLING_SECONDS:

@@ -17,8 +17,7 @@ from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.act import Inclusion
 from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Reversal, Subject, Undo
-from chorus_cli.log.rules.imports import Import
-from chorus_cli.log.rules.memory_acts import MemoryAct
+from chorus_cli.log.rules.log_acts import Import, MemoryAct
 from chorus_cli.log.rules.operations import NewOperation, Operation
 
 if TYPE_CHECKING:

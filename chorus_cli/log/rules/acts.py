@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rules.act import Act, Inclusion
-from chorus_cli.log.rules.id_ranges import Runs, expanded, runs
-from chorus_cli.log.rules.imports import Import
-from chorus_cli.log.rules.inclusions import Greeting, Pin
-from chorus_cli.log.rules.memory_acts import Flash, MemoryChange
-from chorus_cli.log.rules.purges import Purge
+from chorus_cli.log.rules.log_acts import Flash, Greeting, Import, MemoryChange, Pin, Purge
+from chorus_cli.log.rules.messages import Runs, expanded, runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

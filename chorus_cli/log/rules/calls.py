@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.core.text.code_points import join_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

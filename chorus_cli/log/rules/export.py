@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.fences import fenced
-from chorus_cli.core.text.quotations import quotation
-from chorus_cli.core.text.references import has_controls, with_references
+from chorus_cli.core.text.cutting import fenced, quotation
+from chorus_cli.core.text.phrases import has_controls, with_references
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import as_json, with_lines
-from chorus_cli.log.rules.marks import NO_MARKS, LogMarks, marker
+from chorus_cli.log.rules.journal import NO_MARKS, LogMarks, marker
 from chorus_cli.log.rules.messages import Message, Role, Thoughts, is_written
 from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers
 

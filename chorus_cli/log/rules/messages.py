@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.log.rules.attachments import Attachment
 
-
 _NO_USAGE: Mapping[str, int] = MappingProxyType({})
 
 
@@ -210,3 +209,23 @@ def last_question(seen: tuple[Message, ...]) -> int:
     if asked is None:
         raise JournalError("There is nothing in context to be answered again.")
     return asked
+
+
+Runs = tuple[tuple[int, int], ...]
+"""Pairs of the first and the last of ids that follow one another without a gap."""
+
+
+def runs(ids: Iterable[int]) -> Runs:
+    """Write ids as runs; ``expanded`` gives them back in the same order."""
+    found: list[tuple[int, int]] = []
+    for id_ in ids:
+        if found and found[-1][1] + 1 == id_:
+            found[-1] = (found[-1][0], id_)
+        else:
+            found.append((id_, id_))
+    return tuple(found)
+
+
+def expanded(written: Runs) -> tuple[int, ...]:
+    """Return the ids that runs stand for, in their order."""
+    return tuple(id_ for first, last in written for id_ in range(first, last + 1))

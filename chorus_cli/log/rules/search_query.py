@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.text.surrogates import cleaned_input
+from chorus_cli.core.text.code_points import cleaned_input
 
 APART = "\x1f"
 """The separator between characters that are words of their own; it never occurs in a text."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.calls import calls_in_words
-from chorus_cli.log.rules.marks import marker
+from chorus_cli.log.rules.journal import marker
 from chorus_cli.log.rules.messages import Role, words_of
 from chorus_cli.log.rules.operations import Operation
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.log.rules.marks import LogMarks
+    from chorus_cli.log.rules.journal import LogMarks
     from chorus_cli.log.rules.messages import Message, Thought
     from chorus_cli.log.rules.operations import Numbers
 

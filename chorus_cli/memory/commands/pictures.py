@@ -8,8 +8,7 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timeline import age, bar, gap
 from chorus_cli.framework.replies import Report, Table, Text
 from chorus_cli.log.rules.wording import local
-from chorus_cli.memory.rules.importance import importance
-from chorus_cli.memory.rules.items import Item, Tier
+from chorus_cli.memory.rules.items import Item, Tier, importance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

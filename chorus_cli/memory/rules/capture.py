@@ -7,19 +7,182 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.limits import CAPTURED_MESSAGE
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.memory.rules.items import LONGEST_CONTENT, ItemType
 from chorus_cli.memory.rules.reports import reports
-from chorus_cli.memory.rules.sections import FENCE_MARKS, fences, outside_fences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from chorus_cli.memory.rules.items import Item
-    from chorus_cli.memory.rules.sections import Fence
+
+FENCE_MARKS = ("```", "~~~")
+"""A line of a fence begins with one of these."""
+
+_MARKDOWN = frozenset({"markdown", "md", "mdx"})
+_BLOCKED = -1
+
+
+class Fence(NamedTuple):
+    """A fenced code block by offsets in its text; one that is not closed ends with the text.
+
+    ``start`` and ``end`` take in the fence lines, ``content_start`` and ``content_end`` do not.
+    """
+
+    start: int
+    content_start: int
+    content_end: int
+    end: int
+    is_closed: bool
+
+
+def fences(text: str) -> list[Fence]:
+    """Return the fenced code blocks of a text whose lines end with LF, in order; none lies within another."""
+    lines = list(_patterns().fence_line.finditer(text))
+    found: list[Fence] = []
+    position, nests = 0, True
+    while position < len(lines):
+        closing = _closing(lines, position, nests=nests)
+        if closing is None and nests:
+            # A document that opens more than it closes: from here on, the first bare fence closes. Counting goes on
+            # nowhere else, because each further try would read to the end of the text.
+            nests = False
+            closing = _closing(lines, position, nests=nests)
+        found.append(_fence(text, lines[position], None if closing is None else lines[closing]))
+        position = len(lines) if closing is None else closing + 1
+    return found
+
+
+def code_in(text: str) -> list[str]:
+    """Return the contents of the fenced code blocks of a text, in order; one that is not closed ends with the text."""
+    lines = text.replace("\r\n", "\n")
+    lines = lines if lines.endswith("\n") else lines + "\n"
+    return [lines[fence.content_start : fence.content_end] for fence in fences(lines)]
+
+
+def outside_fences(text: str, known: Sequence[Fence]) -> list[tuple[int, int]]:
+    """Return the stretches of a text between its fences, as pairs of offsets."""
+    edges = [0, *(edge for fence in known for edge in (fence.start, fence.end)), len(text)]
+    return [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2) if edges[i] < edges[i + 1]]
+
+
+def sections(markdown: str) -> list[str]:
+    """Split a document at its headings; each section begins with its heading line.
+
+    Text before the first heading is a section of its own. A section that is too long for an item is split at blank
+    lines, or between lines where there are none. Nothing is lost but blank lines around the sections.
+    """
+    edges = [0, *_heading_starts(markdown), len(markdown)]
+    parts = (markdown[start:end].strip("\r\n") for start, end in pairwise(edges))
+    return [piece for part in parts for piece in _pieces(part) if piece.strip()]
+
+
+class _Patterns(NamedTuple):
+    fence_line: re.Pattern[str]
+    line: re.Pattern[str]
+    front_matter: re.Pattern[str]
+    atx: re.Pattern[str]
+    underline: re.Pattern[str]
+    no_paragraph: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    return _Patterns(
+        fence_line=re.compile(
+            r"^(?:[ \t]*+(?=`)| {0,3}+(?=~))"
+            r"(?P<mark>`{3,}+(?=[^`\n]*+$)|~{3,}+(?=[ \t]*(?:[\w{.]|$)))(?P<info>[^\n]*+)$",
+            re.MULTILINE,
+        ),
+        line=re.compile(r"[^\n]*+(?:\n|$)"),
+        front_matter=re.compile(
+            r"\A---[ \t\r]*\n(?:(?!---\s*$|\.{3}\s*$)[^\n]*+\n)*(?:---|\.{3})(?=\s*$)", re.MULTILINE
+        ),
+        atx=re.compile(r" {0,3}#{1,6}(?:\s|$)"),
+        underline=re.compile(r" {0,3}(?:=++|-++)\s*$"),
+        no_paragraph=re.compile(r" {0,3}(?:[>|]|[-*+]\s|\d{1,9}[.)]\s|(?:[-*_][ \t]*+){3,}\s*$)| {4}|\t"),
+    )
+
+
+def _closing(lines: list[re.Match[str]], opening: int, *, nests: bool) -> int | None:
+    """Return the index of the fence line that closes another one."""
+    open_lines = [lines[opening]]
+    for index in range(opening + 1, len(lines)):
+        line, innermost = lines[index], open_lines[-1]
+        info = line["info"].strip()
+        if not info and line["mark"].startswith(innermost["mark"]):
+            open_lines.pop()
+            if not open_lines:
+                return index
+        elif info and nests and _is_markdown(innermost):
+            open_lines.append(line)
+    return None
+
+
+def _is_markdown(line: re.Match[str]) -> bool:
+    return line["info"].partition("{")[0].strip().lower() in _MARKDOWN
+
+
+def _fence(text: str, opening: re.Match[str], closing: re.Match[str] | None) -> Fence:
+    content_start = min(opening.end() + 1, len(text))
+    if closing is None:
+        return Fence(opening.start(), content_start, len(text), len(text), is_closed=False)
+    end = min(closing.end() + 1, len(text))
+    return Fence(opening.start(), content_start, closing.start(), end, is_closed=True)
+
+
+def _heading_starts(markdown: str) -> Iterator[int]:
+    """Yield the offset at which each heading begins; one that is underlined begins with its paragraph."""
+    front_matter = _patterns().front_matter.match(markdown)
+    begin = front_matter.end() if front_matter else 0
+    for start, end in outside_fences(markdown, fences(markdown)):
+        if end > begin:
+            yield from _headings_between(markdown, max(start, begin), end)
+
+
+def _headings_between(markdown: str, start: int, end: int) -> Iterator[int]:
+    """Yield the headings of a stretch without fences.
+
+    ``paragraph`` is the offset of the open paragraph, ``None`` after a blank line, and ``_BLOCKED`` in a list, a quote
+    or a table, where a line of hyphens underlines nothing.
+    """
+    patterns = _patterns()
+    paragraph: int | None = None
+    for match in patterns.line.finditer(markdown, start, end):
+        line = match[0]
+        if not line.strip():
+            paragraph = None
+        elif patterns.atx.match(line):
+            yield match.start()
+            paragraph = None
+        elif paragraph not in {None, _BLOCKED} and patterns.underline.match(line):
+            yield paragraph or 0
+            paragraph = None
+        elif patterns.no_paragraph.match(line):
+            paragraph = _BLOCKED
+        elif paragraph is None:
+            paragraph = match.start()
+
+
+def _pieces(section: str) -> Iterator[str]:
+    start = 0
+    while len(section) - start > LONGEST_CONTENT:
+        end = _cut(section, start, start + LONGEST_CONTENT)
+        yield section[start:end].strip("\r\n")
+        start = end
+    yield section[start:].strip("\r\n")
+
+
+def _cut(section: str, start: int, end: int) -> int:
+    """Return the end of the piece from ``start`` on: its last blank line, else its last line break, else ``end``."""
+    blank = max(section.rfind("\n\n", start, end), section.rfind("\n\r\n", start, end))
+    cut = blank if blank > start else section.rfind("\n", start, end)
+    return cut + 1 if cut > start else end
+
 
 _FEWEST_LINES = 3
 _LONGEST_NAMED = 40

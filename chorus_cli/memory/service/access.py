@@ -9,10 +9,20 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.log.rows import index_renewal
-from chorus_cli.log.rows.index_renewal import IndexDamagedError
-from chorus_cli.memory.rows import item_rows, item_words
-from chorus_cli.memory.service import finding
+from chorus_cli.log.rows import search_index
+from chorus_cli.log.rows.search_index import IndexDamagedError
+from chorus_cli.memory.rows import item_rows
+from chorus_cli.memory.rules.items import Item, Tier
+from chorus_cli.memory.rules.recall import (
+    FIRST_WORD,
+    Keys,
+    index_terms,
+    keys_of,
+    match_query,
+    meaningful_words,
+    rare_words,
+    references,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -21,6 +31,64 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.memory.rows.item_rows import ItemHead
     from chorus_cli.storage.store import Connection, Store
+
+_MOST_LOOKED_THROUGH = 20_000
+"""The characters at the end of a message that keys are looked for in."""
+
+
+def renew_if_due(connection: Connection, persona: str, now: datetime) -> bool:
+    """Renew scores and tiers, at most every five minutes; return whether there are any items."""
+    if not item_rows.number(connection, persona):
+        return False
+    if item_rows.is_renewal_due(connection, persona, now):
+        item_rows.renew(connection, persona, now)
+    return True
+
+
+def keyed_items(connection: Connection, persona: str) -> list[tuple[Item, Keys]]:
+    """Return the items that have keys, of any tier.
+
+    Raises:
+        IndexDamagedError: the index of the items' words cannot be read.
+    """
+    ids = item_rows.beginning_with(connection, persona, FIRST_WORD)
+    found = item_rows.of_ids(connection, persona, ids) if ids else []
+    return [(item, keys) for item in found if (keys := keys_of(item.content)) is not None]
+
+
+def called_by(text: str, keyed: Iterable[tuple[Item, Keys]]) -> list[Item]:
+    """Return the items whose keys occur in the last part of a text."""
+    folded = text[-_MOST_LOOKED_THROUGH:].casefold()
+    return [item for item, keys in keyed if keys.call(folded)]
+
+
+def found(connection: Connection, persona: str, query: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items that a query names, then those that have any of its words, best match first.
+
+    Raises:
+        IndexDamagedError: the index of the items' words cannot be read.
+    """
+    named = referred_to(connection, persona, query, limit)
+    words, known = meaningful_words(query), {item.id for item in named}
+    by_words = item_rows.matching(connection, persona, match_query(words), limit) if words else []
+    return [*named, *(item for item in by_words if item.id not in known)][:limit]
+
+
+def referred_to(connection: Connection, persona: str, text: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first.
+
+    Raises:
+        IndexDamagedError: the index of the items' words cannot be read.
+    """
+    ids, words = references(text), meaningful_words(text)
+    number = item_rows.number(connection, persona) if words else 0
+    # A word that more items have than this is not rare.
+    frequency = item_rows.frequencies(connection, persona, index_terms(words), number // 10 + 5) if number else {}
+    rare = rare_words(words, frequency, number)
+    by_words = item_rows.matching(connection, persona, match_query(rare), limit) if rare else []
+    named = [item for item in item_rows.of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
+    return [*named, *(item for item in by_words if item.id not in ids)][:limit]
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -90,7 +158,7 @@ class MemoryAccess:
             StorageError: the database cannot be read or written.
         """
         if await self.read(item_rows.is_renewal_due, slug, self.clock.now()):
-            await self.write(finding.renew_if_due, slug, self.clock.now())
+            await self.write(renew_if_due, slug, self.clock.now())
 
     async def check_index(self) -> None:
         """Check the index, once in a process, because an empty result may mean that it has lost its words.
@@ -104,7 +172,7 @@ class MemoryAccess:
         try:
             # It cannot be checked while another program writes.
             with suppress(StorageError):
-                await self.store.write(item_words.check)
+                await self.store.write(item_rows.check)
         except IndexDamagedError:
             await self._make_again()
 
@@ -164,8 +232,8 @@ class MemoryAccess:
             ) from error
 
     async def _make_again(self) -> None:
-        await self.store.read(index_renewal.require_sound_log)
-        await self.store.write(item_words.make_again)
+        await self.store.read(search_index.require_sound_log)
+        await self.store.write(item_rows.make_again)
         # If it fails, the old pages only waste space.
         with suppress(StorageError):
             await self.store.compact()

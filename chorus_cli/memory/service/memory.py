@@ -7,26 +7,82 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import MemoryItemError
-from chorus_cli.core.text.phrases import shortened
-from chorus_cli.log.rules.memory_acts import ItemChange, ItemState, MemoryChange
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
-from chorus_cli.memory.rules.capture import Captured, captured
+from chorus_cli.memory.rules.capture import Captured, captured, sections
 from chorus_cli.memory.rules.checkpoint import MemoryStatistics, statistics_of
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_content
-from chorus_cli.memory.rules.sections import sections
-from chorus_cli.memory.service.finding import found
+from chorus_cli.memory.service.access import found
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.log.rules.memory_acts import MemoryAct
+    from chorus_cli.log.rules.log_acts import MemoryAct
     from chorus_cli.log.rules.operations import NewOperation, Operation
+    from chorus_cli.memory.rows.item_changes import CheckpointRow, FlashSave
     from chorus_cli.memory.rows.item_rows import ItemHead
     from chorus_cli.memory.service.access import MemoryAccess
-    from chorus_cli.memory.service.flash import FlashSaves
     from chorus_cli.personas.rules.persona import Persona
+
+
+class RequestFigures(NamedTuple):
+    """Tokens of the next request, and the budget's mark from which on a flash save needs no force."""
+
+    tokens: int
+    mark: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlashSaves:
+    """Flash saves and checkpoints of memories."""
+
+    access: MemoryAccess
+
+    async def save(self, slug: str, figures: RequestFigures, *, force: bool = False) -> FlashSave:
+        """Archive the COLD items of a persona under a checkpoint, and report it.
+
+        Raises:
+            MemoryItemError: the next request is below the mark and nothing forces it, or the memory is empty.
+        """
+        if figures.tokens < figures.mark and not force:
+            raise MemoryItemError(
+                f"The next request has {counted(figures.tokens, 'token')}, below the {figures.mark:,} from which on "
+                "memory is archived. Nothing was changed; /memory flash --force archives COLD items anyway."
+            )
+        saved = await self._save(slug, automatic=False)
+        if saved is None:
+            raise MemoryItemError("The memory has no active items, so there is nothing to save.")
+        return saved
+
+    async def save_automatically(self, slug: str) -> FlashSave | None:
+        """Archive the COLD items of a persona; ``None`` if there are none. Only an undo by number takes it back.
+
+        Scores are not renewed for it, unless they are due: a long talk may ask for it with each message.
+        """
+        await self.access.renew_if_due(slug)
+        if not await self.access.read(item_rows.has_cold, slug):
+            return None
+        return await self._save(slug, automatic=True)
+
+    async def checkpoints(self, slug: str) -> Sequence[CheckpointRow]:
+        """Return the last checkpoints of a persona, newest first."""
+        return await self.access.read(item_changes.checkpoints, slug)
+
+    async def restore(self, slug: str, checkpoint_id: int) -> Operation | None:
+        """Bring the archived items of a checkpoint back; ``None`` if none of them is archived.
+
+        Raises:
+            MemoryItemError: there is no such checkpoint, or it cannot be read.
+        """
+        return await self.access.write(item_changes.restore, slug, checkpoint_id, self.access.clock.now())
+
+    async def _save(self, slug: str, *, automatic: bool) -> FlashSave | None:
+        await self.access.count_missing(slug)
+        return await self.access.write(item_changes.flash, slug, self.access.clock.now(), automatic=automatic)
+
 
 MOST_RECALLED = 20
 _LONGEST_INLINE = 20_000

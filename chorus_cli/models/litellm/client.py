@@ -7,38 +7,38 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.text.code_points import PairJoiner
 from chorus_cli.core.text.redaction import redact, secrets_in
-from chorus_cli.core.text.surrogates import PairJoiner
 from chorus_cli.log.rules.calls import CallAssembly
 from chorus_cli.machine.clock import Patience, Pauses
 from chorus_cli.models.litellm import library
 from chorus_cli.models.litellm.errors import litellm_error
 from chorus_cli.models.litellm.thoughts import ThinkingBlocks, effort_arguments, rule_of, with_own_thoughts
 from chorus_cli.models.providers import providers
-from chorus_cli.models.providers.attached import not_stored
 from chorus_cli.models.providers.chat_messages import (
     accepted_messages,
+    call_pieces,
     chat_message,
     marked_messages,
+    not_stored,
+    refuses_choice,
     reply_limit,
+    tool_arguments,
     wants_markers,
 )
-from chorus_cli.models.providers.error_bodies import cut_text
-from chorus_cli.models.providers.failures import Asked, silence_error
+from chorus_cli.models.providers.failures import Asked, cut_text, silence_error
 from chorus_cli.models.providers.providers import named
 from chorus_cli.models.providers.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
-from chorus_cli.models.providers.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.models.rules.costs import CACHED, THOUGHT, WRITTEN
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence, Sequence
 
-    from chorus_cli.models.providers.attached import Load
+    from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.models.rules.thoughts import Echo
+    from chorus_cli.models.rules.request import Echo, ModelRequest
 
 _Answer = TypeVar("_Answer")
 

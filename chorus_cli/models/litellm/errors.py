@@ -12,8 +12,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
-from chorus_cli.models.providers.error_bodies import cut, cut_text, decoded, message_in
-from chorus_cli.models.providers.failures import Failure, Trouble, model_error
+from chorus_cli.models.providers.failures import Failure, Trouble, cut, cut_text, decoded, message_in, model_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, echo_rule
+from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, PartsRecord, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.efforts import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint
-from chorus_cli.models.providers.thought_parts import PartsRecord, Pieces, replayed
-from chorus_cli.models.wire.chat_thoughts import AssistantForm, with_thoughts
+from chorus_cli.models.wire.chat_completions import AssistantForm, with_thoughts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

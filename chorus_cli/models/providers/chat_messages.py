@@ -7,18 +7,106 @@ explicit markers. The others recognise a repeated beginning by themselves.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from base64 import b64encode
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from chorus_cli.core.text.surrogates import join_surrogates
-from chorus_cli.models.providers.attached import content_of, not_stored
-from chorus_cli.models.rules.plain_history import without_calls
+from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.text.code_points import cleaned_input, join_surrogates
+from chorus_cli.core.text.cutting import fenced
+from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind, with_lines
+from chorus_cli.log.rules.calls import CallPiece
+from chorus_cli.models.providers.server_addresses import is_ollama
+from chorus_cli.models.rules.choice import LOCAL
+from chorus_cli.models.rules.request import without_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
-    from chorus_cli.models.providers.attached import Load, Part
     from chorus_cli.models.providers.model_map import ModelMap
-    from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+    from chorus_cli.models.rules.request import PromptMessage
+
+    Load = Callable[[str], bytes]
+    """Returns the bytes whose SHA-256 is given, or raises an ``AttachmentError``."""
+    from collections.abc import Callable, Iterator, Sequence
+
+    from chorus_cli.models.rules.request import ModelRequest
+
+_EMBEDDED = "chorus/"
+
+
+class Part(NamedTuple):
+    """A picture or a PDF in a message, its bytes in Base64."""
+
+    attachment: Attachment
+    data: str
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether it is a picture, and no PDF."""
+        return self.attachment.kind is Kind.PICTURE
+
+    @property
+    def address(self) -> str:
+        """The bytes as a ``data:`` address."""
+        return f"data:{self.attachment.media_type};base64,{self.data}"
+
+
+class Content(NamedTuple):
+    """The content of a message to be sent: its parts, and its text, which may be empty if there are any."""
+
+    parts: tuple[Part, ...]
+    text: str
+
+
+def not_stored(_digest: str) -> bytes:
+    """Refuse to load an attachment, where there is no store.
+
+    Raises:
+        AttachmentError: always.
+    """
+    raise AttachmentError("There is no store of attachments here.")
+
+
+def content_of(message: PromptMessage, load: Load) -> Content:
+    """Return the content of a message; for an attachment whose bytes are gone the text has a line with its name."""
+    parts: list[Part] = []
+    texts: list[str] = []
+    missing: list[Attachment] = []
+    for attachment in message.attachments:
+        try:
+            data = load(attachment.sha256)
+        except AttachmentError:
+            missing.append(attachment)
+            continue
+        if attachment.kind is Kind.TEXT:
+            texts.append(_as_text(attachment, data))
+        else:
+            parts.append(Part(attachment, b64encode(data).decode("ascii")))
+    text = "\n\n".join(filter(None, (*texts, message.content))) if texts else message.content
+    return Content(tuple(parts), with_lines(text, missing))
+
+
+def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
+    """Return the kinds of attachments that ``model`` takes: the map decides about pictures and PDFs.
+
+    A model that is not listed is sent all, and its provider may refuse them.
+    """
+    if model.startswith(_EMBEDDED):
+        return frozenset()
+    if model.startswith(LOCAL):
+        return frozenset({Kind.TEXT})
+    lacking = {
+        Kind.PICTURE: model_map.sees_pictures(model) is False,
+        Kind.PDF: model_map.reads_pdfs(model) is False,
+    }
+    return ALL_SENT - {kind for kind, is_lacking in lacking.items() if is_lacking}
+
+
+def _as_text(attachment: Attachment, data: bytes) -> str:
+    text, _ = cleaned_input(data.decode("utf-8-sig", "replace"))
+    return f"{attachment.name}:\n{fenced(text.rstrip())}"
+
 
 # Providers to which litellm passes markers on; others may refuse them, or messages that are not plain text.
 _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai")
@@ -116,3 +204,83 @@ def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
     systems = [place for place, role in filled if role == "system"]
     questions = [place for place, role in filled if role == "user"]
     return frozenset(systems[:1] + questions[-_MARKED_QUESTIONS:])
+
+
+# For Ollama's older protocol litellm writes the declarations into the prompt and has every reply come as JSON.
+_BY_PROMPT = "ollama/"
+
+_ABOUT_TOOLS = re.compile(r"\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call", re.IGNORECASE)
+_ABOUT_CHOICE = re.compile(r"\btool[ _-]choice\b", re.IGNORECASE)
+DENIED = re.compile(
+    r"not support|unsupported|n.t support|not enabled|not available|not permitted|not allowed|unrecognized|"
+    r"requires? --|no endpoints found",
+    re.IGNORECASE,
+)
+# OpenRouter answers with 404, llama.cpp with 500; litellm itself raises a 500 for a provider without tools.
+_REFUSING_STATUSES = frozenset({400, 404, 422, 500, 501})
+
+
+class _Function(Protocol):
+    name: str | None
+    arguments: str | None
+
+
+class _Piece(Protocol):
+    """A piece of a call, as litellm has it in a chunk."""
+
+    index: int | None
+    id: str | None
+    function: _Function | None
+
+
+def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] = lambda _model: False) -> bool:
+    """Return whether tools may be offered to ``model``: its file or the map decides, if there is an entry."""
+    if model.startswith(LOCAL):
+        return of_file(model)
+    if model.startswith((_EMBEDDED, _BY_PROMPT)):
+        return False
+    return model_map.calls_functions(model) is not False
+
+
+def tool_arguments(request: ModelRequest) -> dict[str, object]:
+    """Return litellm's arguments that offer the tools of a request; none if there are none."""
+    if not request.tools or (not request.may_call and is_ollama(request.model)):
+        # Ollama knows no way to forbid a call but to declare nothing.
+        return {}
+    offered: dict[str, object] = {
+        "tools": [tool.declaration for tool in request.tools],
+        # Else litellm imports its own handler of MCP tools, which wants a package that it does not require.
+        "_skip_mcp_handler": True,
+    }
+    return offered if request.may_call else offered | {"tool_choice": "none"}
+
+
+def call_pieces(delta: object) -> Iterator[CallPiece]:
+    """Yield the pieces of calls in a chunk, also of the single call of OpenAI's older protocol."""
+    pieces: list[_Piece] = getattr(delta, "tool_calls", None) or []
+    for piece in pieces:
+        yield _call_piece(getattr(piece, "index", None), getattr(piece, "id", None), piece.function)
+    function: _Function | None = getattr(delta, "function_call", None)
+    if function is not None and not pieces:
+        yield _call_piece(0, None, function)
+
+
+def refuses_tools(status: int | None, text: str) -> bool:
+    """Return whether an error says that a model takes no tools."""
+    return _refuses(_ABOUT_TOOLS, status, text)
+
+
+def refuses_choice(status: int | None, text: str) -> bool:
+    """Return whether an error says that a server takes no ``tool_choice``, by which a call is forbidden."""
+    return _refuses(_ABOUT_CHOICE, status, text)
+
+
+def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:
+    if status not in _REFUSING_STATUSES:
+        return False
+    return any(about.search(line) and DENIED.search(line) for line in text.splitlines())
+
+
+def _call_piece(index: int | None, id_: str | None, function: _Function | None) -> CallPiece:
+    name = getattr(function, "name", None) or ""
+    return CallPiece(index, id_ or "", name, getattr(function, "arguments", None) or "")

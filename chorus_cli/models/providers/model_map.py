@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import threading
+from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.providers.families import family, relatives
-from chorus_cli.models.providers.installation import installation_folder
 from chorus_cli.models.rules.costs import Prices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
+
+
+def package_folder(name: str) -> Path | None:
+    """Return the folder of an installed package without importing it; ``None`` if it is not installed."""
+    spec = importlib.util.find_spec(name)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
+
+
+def installation_folder() -> Path:
+    """Return the folder of the installed litellm without importing it.
+
+    Raises:
+        ModelError: it is not installed.
+    """
+    folder = package_folder("litellm")
+    if folder is None:
+        raise ModelError(
+            "litellm is not installed, and every model but chorus/eliza needs it. Install it with: pip install litellm."
+        )
+    return folder
+
 
 _MODELS = "model_prices_and_context_window_backup.json"
 # Providers are declared in two places: those with code of their own, and those that only need an address.

@@ -2,15 +2,131 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 from urllib.parse import urlsplit
 
-from chorus_cli.models.providers import ollama
-from chorus_cli.models.providers.http_question import ip
+from chorus_cli.models.providers.http_question import SCHEME_PORTS, Question, connectable, ip, json_answer, within
 from chorus_cli.models.providers.providers import PROVIDERS, address_variable, base_address, named, provider_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+PATIENCE_SECONDS = 0.3
+
+_DEFAULT_ADDRESS = "http://localhost:11434"
+_DEFAULT_PORT = 11434
+_HIGHEST_PORT = 65_535
+_PORT_DIGITS = 5
+# litellm's two ways to Ollama: this one takes messages with roles, the other a text to be continued.
+_PREFIX = "ollama_chat/"
+# Older servers list no capabilities; embedding models are recognised by their family or name.
+_EMBEDDING_FAMILY = "bert"
+_EMBEDDING_NAMES = ("embed", "rerank")
+
+
+class _Listing(NamedTuple):
+    """A listing of Ollama, and the time field to sort its models by."""
+
+    path: str
+    moment: str
+
+
+# A model stays in memory for a fixed time after its last use: the last to expire was used last.
+_IN_MEMORY = _Listing("/api/ps", "expires_at")
+_STORED = _Listing("/api/tags", "modified_at")
+
+
+def most_recent_model(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> str | None:
+    """Return the model that Ollama used last, as litellm names it, or ``None`` without an answer in time.
+
+    If none is in memory, it is the newest one stored. Models that cannot chat do not count.
+    """
+    return next(iter(_answered(environment, patience_seconds, (_IN_MEMORY, _STORED))), None)
+
+
+def models(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> tuple[str, ...]:
+    """Return all models of Ollama that can chat, newest first, as litellm names them; none without an answer."""
+    return _answered(environment, patience_seconds, (_STORED,))
+
+
+def ollama_address(environment: Mapping[str, str]) -> str:
+    """Return the address of Ollama: ``OLLAMA_API_BASE``, else ``OLLAMA_HOST``, else the default.
+
+    litellm reads the first, Ollama itself the second, in short forms: ``host``, ``host:port``,
+    ``:port``, an IP address, each with or without a scheme. Without one the port is 11434, with one the scheme's own.
+    """
+    named = environment.get("OLLAMA_API_BASE", "").strip().rstrip("/")
+    if named:
+        return named
+    host = environment.get("OLLAMA_HOST", "").strip().strip("\"'")
+    return _address_of(host) if host else _DEFAULT_ADDRESS
+
+
+def _address_of(text: str) -> str:
+    """Return the address for a value of ``OLLAMA_HOST``, by the rules of Ollama's own ``envconfig``."""
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        scheme, rest = "http", text
+    default_port = SCHEME_PORTS.get(scheme, _DEFAULT_PORT) if separator else _DEFAULT_PORT
+    place, _, path = rest.partition("/")
+    host, port = _host_and_port(place, default_port)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown}:{port}/{path}".rstrip("/")
+
+
+def _host_and_port(place: str, default_port: int) -> tuple[str, int]:
+    """Split ``host:port``; an IPv6 address may stand in brackets, and must if a port follows."""
+    if ip(place.strip("[]")) is not None:
+        return connectable(place.strip("[]")), default_port
+    host, _, port = place.rpartition(":") if ":" in place else (place, "", "")
+    is_port = port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS and int(port) <= _HIGHEST_PORT
+    return connectable(host.strip("[]")), int(port) if is_port else default_port
+
+
+def _answered(
+    environment: Mapping[str, str], patience_seconds: float, listings: tuple[_Listing, ...]
+) -> tuple[str, ...]:
+    """Return the models of the first listing that has any; none after the deadline."""
+
+    def ask(deadline: float) -> tuple[str, ...]:
+        address = ollama_address(environment)
+        answers = ((json_answer(address, Question(listing.path), deadline), listing.moment) for listing in listings)
+        return next(filter(None, (_names(document, moment) for document, moment in answers)), ())
+
+    return within(patience_seconds, ask) or ()
+
+
+def _names(document: object, moment: str) -> tuple[str, ...]:
+    """Return the chat models of a listing, sorted by the field ``moment``, latest first."""
+    listed = document.get("models") if isinstance(document, dict) else None
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    entries.sort(key=lambda entry: _seconds(entry.get(moment)), reverse=True)
+    named = ((entry.get("model") or entry.get("name"), entry) for entry in entries)
+    return tuple(_PREFIX + name for name, entry in named if _is_name(name) and _can_chat(name, entry))
+
+
+def _is_name(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and value != "" and value.isprintable() and " " not in value
+
+
+def _can_chat(name: str, entry: Mapping[str, object]) -> bool:
+    """Return whether the model can chat, by its capabilities, or by family and name on older servers."""
+    capabilities = entry.get("capabilities")
+    if isinstance(capabilities, list) and capabilities:
+        return "completion" in capabilities
+    details = entry.get("details")
+    family = details.get("family") if isinstance(details, dict) else None
+    return _EMBEDDING_FAMILY not in str(family) and not any(word in name.casefold() for word in _EMBEDDING_NAMES)
+
+
+def _seconds(value: object) -> float:
+    """Return seconds since 1970 for a text like ``2026-02-12T09:30:00.123456789+01:00``, 0 for anything else."""
+    try:
+        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else 0
+    except (ValueError, OverflowError, OSError):
+        return 0
+
 
 _OLLAMA = ("ollama/", "ollama_chat/")
 _OLLAMA_VARIABLES = ("OLLAMA_API_BASE", "OLLAMA_HOST")
@@ -25,7 +141,7 @@ def is_ollama(model: str) -> bool:
 def request_address(model: str, environment: Mapping[str, str]) -> str:
     """Return the address that the user has set for ``model``, or a local server's; empty for a provider's own."""
     if is_ollama(model):
-        return ollama.server_address(environment)
+        return ollama_address(environment)
     prefix = named(model).provider
     if not prefix or not (PROVIDERS[prefix].is_local or address_variable(prefix, environment)):
         return ""

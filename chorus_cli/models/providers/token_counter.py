@@ -8,8 +8,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.text.surrogates import join_surrogates
-from chorus_cli.models.providers.installation import installation_folder
+from chorus_cli.core.text.code_points import join_surrogates
+from chorus_cli.models.providers.model_map import installation_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import ToolError
+from chorus_cli.core.text.code_points import join_surrogates
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.log.rules.calls import ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 
 class Kind(StrEnum):
@@ -63,3 +76,180 @@ class ToolOffer:
 
 
 NO_OFFER = ToolOffer()
+
+
+LONGEST_ARGUMENTS = limits.ARGUMENTS.most
+"""The most characters of arguments that are read: twice the longest memory item, whose signs JSON may escape."""
+
+_LONGEST_REPAIRED = 100_000
+_LONGEST_NAME = 64
+_LONGEST_SHOWN = 120
+_LONGEST_VALUE = 60
+_UNUSUAL_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_NO_OBJECT = "The arguments could not be read: they must be one JSON object, for example {example}."
+_TOO_LONG = "The arguments have {length:,} characters, and {most:,} are the most. Call it with less."
+_REPAIRED = "(The arguments were not valid JSON; they were understood as {understood}.)"
+_NOTE = re.compile(re.escape(_REPAIRED).replace(r"\{understood\}", r"[^\n]*") + r"\n\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Checked arguments of a call, by the names of the parameters; an optional one that was not given is missing."""
+
+    values: Mapping[str, str | int] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """Return the text of a parameter, ``""`` if it was not given."""
+        return str(self.values.get(name, ""))
+
+    def number(self, name: str) -> int:
+        """Return the whole number of a required parameter."""
+        return int(self.values[name])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCall:
+    """A call whose arguments have been read, if they could be.
+
+    ``call`` is as the log keeps it and every provider takes it back: its arguments are a JSON object. ``note`` is for
+    the model, where the arguments had to be repaired; ``problem`` says why they cannot be read at all.
+    """
+
+    call: ToolCall
+    tool: Tool | None
+    given: Mapping[str, object]
+    note: str = ""
+    problem: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The call in one line for the user, such as ``search_history("ring", since 7d)``."""
+        if self.tool is None or self.problem:
+            values = self.call.arguments if self.given else ""
+        else:
+            values = ", ".join(_shown_values(self.tool, self.given))
+        return f"{shortened(self.call.name, _LONGEST_NAME)}({shortened(values, _LONGEST_SHOWN)})"
+
+    def arguments(self) -> Arguments:
+        """Return the arguments, checked against the declaration.
+
+        Raises:
+            ToolError: one is missing or not of its type, or none can be read; the sentence is for the model.
+        """
+        if self.problem:
+            raise ToolError(self.problem)
+        values: dict[str, str | int] = {}
+        for parameter in self.tool.parameters if self.tool else ():
+            given = self.given.get(parameter.name)
+            if given is None or given == "":
+                if parameter.is_required:
+                    raise ToolError(f"The argument {parameter.name!r} is missing: {parameter.description}")
+                continue
+            values[parameter.name] = _value(parameter, given)
+        return Arguments(values)
+
+
+class _Object(NamedTuple):
+    text: str
+    given: Mapping[str, object]
+    note: str = ""
+    problem: str = ""
+
+
+def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True) -> ReadCall:
+    """Read the arguments of a call; ``tools`` are those that are offered, by their names.
+
+    Without ``repairs``, damaged arguments are a problem at once.
+    """
+    tool = tools.get(call.name)
+    read = _object(call.arguments, tool, repairs=repairs)
+    # A name with other signs would have every later request refused that repeats the call.
+    name = _UNUSUAL_IN_NAME.sub("_", call.name.strip())[:_LONGEST_NAME] or "unnamed"
+    return ReadCall(ToolCall(call.id, name, read.text), tool, read.given, read.note, read.problem)
+
+
+def without_note(result: str) -> str:
+    """Return the result of a call without the note that its arguments were repaired, which repeats them."""
+    return _NOTE.sub("", result, count=1) if _NOTE.match(result) else result
+
+
+def _object(text: str, tool: Tool | None, *, repairs: bool) -> _Object:
+    if not text.strip():
+        return _Object("{}", {})
+    if len(text) > LONGEST_ARGUMENTS:
+        return _Object("{}", {}, problem=_TOO_LONG.format(length=len(text), most=LONGEST_ARGUMENTS))
+    try:
+        given: object = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        given = _repaired(text) if repairs else None
+        if isinstance(given, dict) and given:
+            written = json.dumps(given, ensure_ascii=False)
+            return _Object(written, given, note=_REPAIRED.format(understood=written))
+    else:
+        if isinstance(given, dict):
+            return _Object(text, given)
+    return _Object("{}", {}, problem=_NO_OBJECT.format(example=_example(tool)))
+
+
+def _refuse_constant(name: str) -> object:
+    """Refuse ``NaN`` and infinities, which Python reads and providers do not.
+
+    Raises:
+        ValueError: always.
+    """
+    raise ValueError(name)
+
+
+def _repaired(text: str) -> object:
+    """Return the value of damaged JSON, ``None`` if there is no telling."""
+    if len(text) > _LONGEST_REPAIRED:
+        return None
+    try:
+        # Imported by name because hardly any run needs it.
+        return import_module("json_repair").loads(text)
+    except (ImportError, ValueError, RecursionError):
+        return None
+
+
+def _example(tool: Tool | None) -> str:
+    required = (parameter for parameter in (tool.parameters if tool else ()) if parameter.is_required)
+    return json.dumps({each.name: 1 if each.kind is Kind.NUMBER else "…" for each in required}, ensure_ascii=False)
+
+
+def _value(parameter: Parameter, given: object) -> str | int:
+    """Return an argument as its declaration wants it: a number may be written as text, and the other way round.
+
+    Raises:
+        ToolError: it is of another type, or none of the choices.
+    """
+    if parameter.kind is Kind.NUMBER:
+        return _number(parameter, given)
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        raise ToolError(f"The argument {parameter.name!r} must be a text: {parameter.description}")
+    text = join_surrogates(str(given))
+    if not parameter.choices:
+        return text
+    chosen = next((choice for choice in parameter.choices if choice.casefold() == text.strip().casefold()), None)
+    if chosen is None:
+        raise ToolError(f"The argument {parameter.name!r} must be one of: {', '.join(parameter.choices)}.")
+    return chosen
+
+
+def _number(parameter: Parameter, given: object) -> int:
+    text = str(given).strip().removeprefix("#").removesuffix(".0")
+    if isinstance(given, bool) or not text.isascii() or not text.isdigit() or len(text) > len(str(2**62)):
+        raise ToolError(f"The argument {parameter.name!r} must be a whole number: {parameter.description}")
+    return int(text)
+
+
+def _shown_values(tool: Tool, given: Mapping[str, object]) -> Iterator[str]:
+    for parameter in tool.parameters:
+        value = given.get(parameter.name)
+        if value is None or value == "":
+            continue
+        words = shortened(str(value), _LONGEST_VALUE)
+        if parameter.kind is Kind.NUMBER:
+            words = words.removeprefix("#")
+        elif parameter.is_required and not parameter.choices:
+            words = f'"{words}"'
+        yield words if parameter.is_required else f"{parameter.name} {words}"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from chorus_cli.log.rules.attachments import with_lines
+from chorus_cli.log.rules.calls import calls_in_words
 
 if TYPE_CHECKING:
     from chorus_cli.log.rules.attachments import Attachment
@@ -48,3 +52,48 @@ class ModelRequest:
     tools: tuple[Tool, ...] = ()
     may_call: bool = True
     effort: str | None = None
+
+
+def without_calls(message: PromptMessage) -> PromptMessage:
+    """Return a message with its calls of tools, or the result that it is, in words."""
+    if message.role == "tool":
+        return PromptMessage("user", f"[tool result: {message.content}]")
+    if message.tool_calls is None:
+        return message
+    called = f"[tool call: {calls_in_words(message.tool_calls)}]"
+    return PromptMessage(message.role, f"{message.content}\n{called}".strip())
+
+
+def with_plain_history(request: ModelRequest) -> ModelRequest:
+    """Return a request in which every turn but the newest is plain words: no calls, no thoughts, no attachments."""
+    asked = max((place for place, message in enumerate(request.messages) if message.role == "user"), default=0)
+    return replace(request, messages=(*map(_plain, request.messages[:asked]), *request.messages[asked:]))
+
+
+def _plain(message: PromptMessage) -> PromptMessage:
+    worded = without_calls(message)
+    return PromptMessage(worded.role, with_lines(worded.content, message.attachments))
+
+
+class Span(Enum):
+    """How long a model is sent its own thoughts again."""
+
+    NEVER = "never"
+    TURN = "within the turn"
+    EVER = "for ever"
+
+
+class Echo(NamedTuple):
+    """Which thoughts a model is sent again: for how long, and those of all replies or of ``calls_only``.
+
+    Thoughts that are ``is_bound`` hold only while everything before them is sent as it was. With ``own_calls_only``
+    the model takes no call of another one.
+    """
+
+    span: Span = Span.NEVER
+    calls_only: bool = True
+    is_bound: bool = False
+    own_calls_only: bool = False
+
+
+NO_ECHO = Echo()

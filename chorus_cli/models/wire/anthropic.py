@@ -9,18 +9,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.log.rules.calls import CallPiece
-from chorus_cli.models.providers.attached import content_of, not_stored
 from chorus_cli.models.providers.chat_messages import (
     MarkedMessage,
     accepted_messages,
+    content_of,
     marked_messages,
+    not_stored,
     reply_limit,
     wants_markers,
 )
+from chorus_cli.models.providers.echoes import Called, Pieces, Said, replayed
 from chorus_cli.models.providers.efforts import chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure
-from chorus_cli.models.providers.thought_parts import Called, Pieces, Said, replayed
-from chorus_cli.models.wire.encoded import EncodedMessages
 from chorus_cli.models.wire.protocol import Post
 from chorus_cli.models.wire.received import (
     ReplyParts,
@@ -34,12 +34,19 @@ from chorus_cli.models.wire.received import (
     thought_count,
     usage_of,
 )
-from chorus_cli.models.wire.writing import argument_object, bare_id, is_filled, json_bytes, object_bytes
+from chorus_cli.models.wire.writing import (
+    EncodedMessages,
+    argument_object,
+    bare_id,
+    is_filled,
+    json_bytes,
+    object_bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from chorus_cli.models.providers.attached import Load, Part
+    from chorus_cli.models.providers.chat_messages import Load, Part
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.declaration import Tool

@@ -11,29 +11,28 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.redaction import redact, secrets_in
 from chorus_cli.machine.clock import Patience, Pauses
 from chorus_cli.models.providers import providers
-from chorus_cli.models.providers.attached import not_stored
+from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.echoes import echo_rule
 from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.models.providers.server_addresses import is_on_this_machine, request_problem
 from chorus_cli.models.rules.events import Notice, ReplyEnd
-from chorus_cli.models.rules.thoughts import NO_ECHO
+from chorus_cli.models.rules.request import NO_ECHO
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.connection import Connection
+from chorus_cli.models.wire.dialects import NEWER_NAMES, refused_parameter
 from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.received import NOT_JSON
-from chorus_cli.models.wire.refusals import NEWER_NAMES, refused_parameter
 from chorus_cli.models.wire.responses import OpenAIResponses, has_no_responses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
 
-    from chorus_cli.models.providers.attached import Load
+    from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.models.rules.thoughts import Echo
+    from chorus_cli.models.rules.request import Echo, ModelRequest
     from chorus_cli.models.wire.events import EventStream
     from chorus_cli.models.wire.protocol import Post, ReplyReader, WireProtocol
 

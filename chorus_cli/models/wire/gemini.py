@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from chorus_cli.log.rules.calls import CallPiece, stored_calls
-from chorus_cli.models.providers.attached import content_of, not_stored
+from chorus_cli.models.providers.chat_messages import content_of, not_stored
+from chorus_cli.models.providers.echoes import CALLED, SAID, Called, Said, replayed
 from chorus_cli.models.providers.efforts import NO_EFFORT, chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure
-from chorus_cli.models.providers.thought_parts import CALLED, SAID, Called, Said, replayed
-from chorus_cli.models.wire.encoded import EncodedMessages
 from chorus_cli.models.wire.protocol import Post
 from chorus_cli.models.wire.received import (
     JsonObject,
@@ -27,12 +26,20 @@ from chorus_cli.models.wire.received import (
     thought_count,
     usage_of,
 )
-from chorus_cli.models.wire.writing import argument_object, bare_id, is_filled, json_bytes, object_bytes, signature_in
+from chorus_cli.models.wire.writing import (
+    EncodedMessages,
+    argument_object,
+    bare_id,
+    is_filled,
+    json_bytes,
+    object_bytes,
+    signature_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from chorus_cli.models.providers.attached import Load
+    from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.declaration import Tool

@@ -11,8 +11,7 @@ import httpx
 
 from chorus_cli.core import limits
 from chorus_cli.machine.unpacking import UnpackingError, unpacked
-from chorus_cli.models.providers.error_bodies import decoded
-from chorus_cli.models.providers.failures import Failure, Trouble
+from chorus_cli.models.providers.failures import Failure, Trouble, decoded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator

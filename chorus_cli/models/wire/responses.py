@@ -6,15 +6,13 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.log.rules.calls import CallPiece
-from chorus_cli.models.providers.attached import content_of, not_stored
-from chorus_cli.models.providers.chat_messages import reply_limit
+from chorus_cli.models.providers.chat_messages import content_of, not_stored, reply_limit
+from chorus_cli.models.providers.echoes import SAID, Called, Said, replayed
 from chorus_cli.models.providers.efforts import NO_EFFORT, chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure
-from chorus_cli.models.providers.thought_parts import SAID, Called, Said, replayed
 from chorus_cli.models.wire.dialects import dialect
-from chorus_cli.models.wire.encoded import EncodedMessages
 from chorus_cli.models.wire.protocol import Post
 from chorus_cli.models.wire.received import (
     DONE,
@@ -29,12 +27,12 @@ from chorus_cli.models.wire.received import (
     thought_count,
     usage_of,
 )
-from chorus_cli.models.wire.writing import bare_id, is_filled, json_bytes, object_bytes
+from chorus_cli.models.wire.writing import EncodedMessages, bare_id, is_filled, json_bytes, object_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from chorus_cli.models.providers.attached import Load, Part
+    from chorus_cli.models.providers.chat_messages import Load, Part
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.declaration import Tool

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.log.rows import intents, operation_rows, thread_rows
 from chorus_cli.log.rows.intents import Intent
-from chorus_cli.log.rows.message_columns import counted_moment
+from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.personas import files as persona_files

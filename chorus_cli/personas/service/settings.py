@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
-from chorus_cli.core.json.jsonc_reader import BYTE_ORDER_MARK
+from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK
 from chorus_cli.personas.rows import window_changes
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.files import ABSENT

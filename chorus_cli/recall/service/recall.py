@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from chorus_cli.context.rules.memory import MOST_HOT, MOST_RECALLED, chosen_hot, contents, mentions, recall_room, unsent
 from chorus_cli.context.rules.plan import system_tokens
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.keys import keys_of
 from chorus_cli.memory.rules.prompt import sent_items, tokens_in_request
-from chorus_cli.memory.rules.recall import best_within, references
-from chorus_cli.memory.service.finding import called_by, keyed_items, referred_to
+from chorus_cli.memory.rules.recall import best_within, keys_of, references
+from chorus_cli.memory.service.access import called_by, keyed_items, referred_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

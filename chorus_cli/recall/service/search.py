@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 from chorus_cli.context.rules.memory import repeats_items
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.log.rows import found_thoughts, index_renewal, message_rows, operation_rows, search_index, thread_lists
-from chorus_cli.log.rows.index_renewal import IndexDamagedError
-from chorus_cli.log.rows.search_index import Found, Hit
+from chorus_cli.log.rows import found_thoughts, message_rows, operation_rows, search_index, thread_rows
+from chorus_cli.log.rows.search_index import Found, Hit, IndexDamagedError
 from chorus_cli.log.rules.export import message_as_json
-from chorus_cli.log.rules.marks import LogMarks, log_marks
+from chorus_cli.log.rules.journal import LogMarks, log_marks
 from chorus_cli.log.rules.search_query import beginnings, search_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.log.rows.search_index import Progress, Scope
-    from chorus_cli.log.rows.thread_lists import TitledThread
+    from chorus_cli.log.rows.thread_rows import TitledThread
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Numbers
     from chorus_cli.log.rules.search_query import SearchQuery
@@ -116,7 +115,7 @@ class Search:
         """
         query = search_query(text)
         found = await self._said_or_thought(query, scope, tell)
-        threads = await self.store.read(thread_lists.titled, query, scope)
+        threads = await self.store.read(thread_rows.titled, query, scope)
         more = min(found.more, search_index.COUNTED)
         hits = await self._judged(found.hits)
         return Findings(
@@ -136,7 +135,7 @@ class Search:
         query = search_query(wider)
         # What there was to tell, the search before has told.
         found = await self._said_or_thought(query, scope, lambda _sentence: None)
-        threads = await self.store.read(thread_lists.titled, query, scope)
+        threads = await self.store.read(thread_rows.titled, query, scope)
         return wider if threads or await self._judged(found.hits) else ""
 
     async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:
@@ -221,7 +220,7 @@ class Search:
 
     async def _begin_anew(self, tell: Callable[[str], None] | None) -> None:
         try:
-            await self.store.read(index_renewal.require_sound_pages, index_renewal.MESSAGES)
+            await self.store.read(search_index.require_sound_pages, search_index.MESSAGES)
             await self.store.write(search_index.begin_anew)
         except IndexDamagedError:
             await self._begin_in_new_pages()
@@ -229,7 +228,7 @@ class Search:
             tell(_RENEWED)
 
     async def _begin_in_new_pages(self) -> None:
-        await self.store.read(index_renewal.require_sound_log)
+        await self.store.read(search_index.require_sound_log)
         await self.store.write(search_index.begin_in_new_pages)
         # If it fails, the old pages only waste space.
         with suppress(StorageError):

@@ -11,9 +11,9 @@ from chorus_cli.core.errors import SessionError, StorageError
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions.rows import restoring as session_restoring
-from chorus_cli.sessions.rows import session_rows
-from chorus_cli.sessions.rules.names import meant
+from chorus_cli.sessions import rows as session_restoring
+from chorus_cli.sessions import rows as session_rows
+from chorus_cli.sessions.rules.format import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.sessions.rows.restoring import Restored
-    from chorus_cli.sessions.rows.session_rows import SessionRow
+    from chorus_cli.sessions.rows import Restored, SessionRow
     from chorus_cli.sessions.rules.format import Session
     from chorus_cli.sessions.rules.reader import Head
     from chorus_cli.sessions.service.saving import SessionSaving

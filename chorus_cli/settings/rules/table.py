@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.text.redaction import redact
-from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
 from chorus_cli.editing.rows import outbox_rows
-from chorus_cli.log.rules.purges import NO_IDS, Purge, PurgedIds
+from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
 from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.durable_files import sync_folder
 from chorus_cli.storage.errors import storage_error

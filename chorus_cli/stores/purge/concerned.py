@@ -11,7 +11,7 @@ from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rules.acts import ACTS, Fold, Fork
-from chorus_cli.log.rules.purges import NO_IDS, PurgedIds
+from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
 from chorus_cli.stores.purge.selection import AMONG, in_lines, in_words, matching, words_in_parts
 from chorus_cli.stores.rules.traces import UNWATCHED, Traces, is_part, words_in_line
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.context.rules.memory import ids_held, without_forgotten
 from chorus_cli.log.rows import message_rows, operation_rows, search_index
-from chorus_cli.log.rows.index_renewal import IndexDamagedError
+from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.acts import ACTS
-from chorus_cli.log.rules.memory_acts import MemoryAct
+from chorus_cli.log.rules.log_acts import MemoryAct, Purge, PurgedIds
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.log.rules.purges import Purge, PurgedIds
-from chorus_cli.memory.rows import item_words
+from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import meta_rows
 from chorus_cli.stores.purge.selection import AMONG
 
@@ -61,9 +60,9 @@ def _empty_indexes(connection: sqlite3.Connection, items: frozenset[int]) -> Non
     except IndexDamagedError:
         search_index.begin_in_new_pages(connection)
     try:
-        item_words.remove(connection, items)
+        item_rows.remove(connection, items)
     except IndexDamagedError:
-        item_words.make_again(connection)
+        item_rows.make_again(connection)
 
 
 def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[str, PurgedIds]:

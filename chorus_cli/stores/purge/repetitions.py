@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from chorus_cli.log.rules.purges import PurgedIds
+    from chorus_cli.log.rules.log_acts import PurgedIds
     from chorus_cli.sessions.rules.format import Session
     from chorus_cli.stores.purge.concerned import Concerned
     from chorus_cli.stores.purge.sessions import SessionChange

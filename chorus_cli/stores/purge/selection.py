@@ -13,8 +13,8 @@ from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import search_index, thread_rows
-from chorus_cli.log.rows.index_renewal import IndexDamagedError, damage_told
 from chorus_cli.log.rows.message_rows import THERE
+from chorus_cli.log.rows.search_index import IndexDamagedError, damage_told
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.search_query import search_query, set_apart
 from chorus_cli.stores.purge.attached import text_of

@@ -16,7 +16,7 @@ from chorus_cli.log.rules.messages import Role
 from chorus_cli.memory.rules.prompt import without_items
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
-from chorus_cli.sessions.rules.names import candidates
+from chorus_cli.sessions.rules.format import candidates
 from chorus_cli.stores.purge.files import FileChange
 from chorus_cli.stores.purge.selection import in_lines
 from chorus_cli.stores.rules.traces import is_part, words_in_line

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timespan
-from chorus_cli.log.rules.id_ranges import expanded, runs
+from chorus_cli.log.rules.messages import expanded, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows import index_renewal, intents, search_index
-from chorus_cli.log.rows.index_renewal import IndexDamagedError
-from chorus_cli.log.rows.message_columns import COLUMNS, messages
+from chorus_cli.log.rows import intents, search_index
+from chorus_cli.log.rows.message_rows import COLUMNS, messages
+from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules import attachments
-from chorus_cli.log.rules.purges import NO_IDS, Purge, PurgedIds
-from chorus_cli.memory.rows import item_words
+from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
+from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
@@ -220,18 +220,18 @@ _NAMING = (
 
 def damaged_indexes(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the full-text indexes that are damaged; SQLite takes a write lock for that."""
-    checks = {"search": search_index.check, "memory": item_words.check}
+    checks = {"search": search_index.check, "memory": item_rows.check}
     found = []
     for name, check in checks.items():
         try:
             check(connection)
-            index_renewal.require_sound_pages(connection, _INDEXES[name])
+            search_index.require_sound_pages(connection, _INDEXES[name])
         except IndexDamagedError:
             found.append(name)
     return found
 
 
-_INDEXES = {"search": index_renewal.MESSAGES, "memory": index_renewal.ITEMS}
+_INDEXES = {"search": search_index.MESSAGES, "memory": search_index.ITEMS}
 
 
 def renew_indexes(connection: sqlite3.Connection) -> None:
@@ -240,8 +240,8 @@ def renew_indexes(connection: sqlite3.Connection) -> None:
     Raises:
         DatabaseDamagedError: a table beside them is damaged, so that nothing may be written.
     """
-    index_renewal.require_sound_log(connection)
-    for begin_anew in (search_index.begin_in_new_pages, item_words.make_again):
+    search_index.require_sound_log(connection)
+    for begin_anew in (search_index.begin_in_new_pages, item_rows.make_again):
         connection.execute("BEGIN IMMEDIATE")
         try:
             begin_anew(connection)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows.index_renewal import ITEMS, MESSAGES, is_damage
+from chorus_cli.log.rows.search_index import ITEMS, MESSAGES, is_damage
 from chorus_cli.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:

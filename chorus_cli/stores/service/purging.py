@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, HomeError, PurgeError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
-from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import daily
 from chorus_cli.stores.purge import backups, carrying_out, files

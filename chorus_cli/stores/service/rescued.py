@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import OutputError
+from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.editing.files.rescued_files import Found, Rescued
 from chorus_cli.editing.rows import outbox_rows

@@ -15,7 +15,7 @@ from chorus_cli.log.rules.attachments import digests_in, is_sha256
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import reader
-from chorus_cli.sessions.rules.names import is_session_id
+from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import drafts
 from chorus_cli.storage.bounded_files import read_within
 from chorus_cli.storage.durable_files import write_atomically

@@ -25,8 +25,8 @@ from chorus_cli.core.text.code_points import (
     TAG_CHARACTERS,
     UNFINISHED_FLAG_PATTERN,
     UNICODE_LINE_BREAKS,
+    join_surrogates,
 )
-from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from typing import TextIO

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from chorus_cli.core.errors import OutputError
 from chorus_cli.core.text.safe_text import safe_text
-from chorus_cli.machine.foreign_words import own_standard_error
+from chorus_cli.machine.bug_report import own_standard_error
 from chorus_cli.terminal.screen.guard import TerminalGuard
 
 if TYPE_CHECKING:

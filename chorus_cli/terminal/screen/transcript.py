@@ -11,7 +11,7 @@ from chorus_cli.log.rules.wording import log_entry
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from chorus_cli.log.rules.marks import LogMarks
+    from chorus_cli.log.rules.journal import LogMarks
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.terminal.screen.output import Screen
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
 from chorus_cli.attachments.rules.mentions import escaped
 from chorus_cli.core import limits
-from chorus_cli.core.errors import AttachmentError, MessageNotStoredError
-from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Refill, Text
+from chorus_cli.core.errors import AttachmentError, CommandError, MessageNotStoredError
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.templates import ARGUMENTS
+from chorus_cli.framework.arguments import TEXT, Documentation, declared_arguments
+from chorus_cli.framework.registry import Command, CommandGroup
+from chorus_cli.framework.replies import Answer, Refill, Text
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.threads.service.wording import waiting_line
+
+if TYPE_CHECKING:
+    from chorus_cli.core.text.templates import Template
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -59,3 +68,44 @@ async def edited_line(services: Services, typed: str) -> Refill:
         return Refill(f"{told} It stays in {edited.path}.", typed)
     services.editing.drafts.finish(edited)
     return Refill("", text)
+
+
+MESSAGE = replace(TEXT, name="message", help="the message, as you would type it at the prompt")
+
+
+@GROUP.command("bg")
+async def background(services: Services, message: Annotated[str, MESSAGE]) -> Text:
+    """Send a message in a new thread, whose reply is written in the background.
+
+    A line says when it is done. Ctrl-B does the same with a reply that is being written on the screen.
+
+    Examples:
+        /bg Write a long story about a lighthouse.
+    """
+    prepared = await services.attachments.prepared(message, services.focus.target().choice.model)
+    with services.attachments.lent(prepared.attachments):
+        # The next run goes on where the user is, also if that thread was not talked in yet.
+        await services.focus.turn_to_thread(services.focus.thread_id)
+        target = await services.threads.new_aside()
+        await services.replies.send_aside(target, prepared.text, prepared.attachments)
+    return Text(f'Thread #{target.thread_number} answers "{shortened(prepared.text)}" in the background.')
+
+
+TYPED = replace(TEXT, help=f"the text in place of {ARGUMENTS}, or at the end")
+
+
+def command_of(template: Template) -> Command[Services]:
+    """Return the command that sends the message of a template, with the text typed after its name."""
+
+    async def send(services: Services, text: Annotated[str, TYPED] = "") -> Answer:
+        target = services.focus.target()
+        prepared = await services.attachments.prepared(template.filled(text), target.choice.model)
+        if not prepared.text.strip():
+            raise CommandError(f"/{template.name} needs text. Its template has nothing else.")
+        with services.attachments.lent(prepared.attachments):
+            turn = await services.replies.send(target, prepared.text, attachments=prepared.attachments)
+        return turn if turn is not None else Text(waiting_line(target))
+
+    example = f"/{template.name} TEXT" if ARGUMENTS in template.body else f"/{template.name}"
+    documentation = Documentation(template.description, template.body, (example,))
+    return Command("", (template.name,), send, declared_arguments(send), documentation)

@@ -11,7 +11,7 @@ from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Refill, Reply, Text
-from chorus_cli.jobs.rules.wording import going_again_line, kept_back_line
+from chorus_cli.jobs.rules import going_again_line, kept_back_line
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.models.rules.choice import ModelChoice
@@ -21,8 +21,8 @@ from chorus_cli.personas.service.settings import Change
 from chorus_cli.services import Services
 from chorus_cli.settings.rules import values as setting_values
 from chorus_cli.threads.service.running_turn import RunningTurn
-from chorus_cli.turns.commands.journal import follow_fork, named
-from chorus_cli.turns.service.writers import is_answering, made_elsewhere
+from chorus_cli.turns.commands import follow_fork, named
+from chorus_cli.turns.service.conversation import is_answering, made_elsewhere
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 

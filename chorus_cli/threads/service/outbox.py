@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError
+from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.command_signs import typed_line
-from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import State, Unsaid
 

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import WaitBegun
 
 if TYPE_CHECKING:

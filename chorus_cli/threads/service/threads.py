@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.context.rows.thread_views import newest_in_context, number_in_view
 from chorus_cli.context.service.transcript import Selection, thoughts_in, transcript
 from chorus_cli.core.errors import StorageError, ThreadError, UnknownThreadError
+from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.core.text.surrogates import cleaned_input
-from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rules import threads as core_threads
-from chorus_cli.log.rules.journal import thread_journal
-from chorus_cli.log.rules.marks import log_marks
+from chorus_cli.log.rules.journal import log_marks, thread_journal
 from chorus_cli.log.rules.threads import ThreadState, state_of
-from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.memory.rows import item_rows
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.focus import Focus
     from chorus_cli.log.rows.thread_rows import ThreadKey
-    from chorus_cli.log.rules.marks import LogMarks
+    from chorus_cli.log.rules.journal import LogMarks
     from chorus_cli.log.rules.messages import Message, Thoughts
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.log.rules.threads import Thread
@@ -93,13 +92,13 @@ class Threads:
     async def all(self) -> list[Thread]:
         """Return all threads, also closed ones, oldest first."""
         slug = self._focus.slug
-        found = await self._context.store.read(thread_lists.all_threads, slug)
+        found = await self._context.store.read(thread_rows.all_threads, slug)
         self._offers = slug, found
         return found
 
     async def open_threads(self) -> list[Thread]:
         """Return the open threads, oldest first."""
-        return await self._context.store.read(thread_lists.open_threads, self._focus.slug)
+        return await self._context.store.read(thread_rows.open_threads, self._focus.slug)
 
     async def listed(self, *, closed: bool) -> list[ListedThread]:
         """Return the open threads with their states, with ``closed`` also the newest closed ones, oldest first."""

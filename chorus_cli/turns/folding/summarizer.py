@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.errors import DatabaseUnconfirmedError, ModelError, StorageError
-from chorus_cli.core.text.surrogates import join_surrogates
-from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.core.text.code_points import join_surrogates
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.costs import OtherRequest
-from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.models.rules.outcome import outcome
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, outcome
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
-from chorus_cli.turns.rules.slices import next_slice
+from chorus_cli.turns.rules import next_slice
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.context import Context
     from chorus_cli.machine.ports import Clock
     from chorus_cli.models.rules.budget import Budget
-    from chorus_cli.models.rules.client import ModelClient
+    from chorus_cli.models.rules.events import ModelClient
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.storage.store import Connection, Store
 

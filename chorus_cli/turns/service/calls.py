@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import StorageError
-from chorus_cli.log.rows import message_rows, tool_rows
+from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.calls import calls_as_json, unique_id
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status
-from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import ToolStarted, ToolUsed
-from chorus_cli.tools.service.built_in import Answer
-from chorus_cli.tools.service.toolbox import MOST_CALLS
+from chorus_cli.tools.service import MOST_CALLS, Answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.log.rules.calls import ToolCall
     from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.models.rules.arguments import ReadCall
+    from chorus_cli.models.rules.declaration import ReadCall
     from chorus_cli.storage.store import Store
-    from chorus_cli.tools.service.built_in import Caller
-    from chorus_cli.tools.service.toolbox import Toolbox
+    from chorus_cli.tools.service import Caller, Toolbox
     from chorus_cli.turns.service.reply_rows import WrittenReply
 
 MOST_ROUNDS = limits.ROUNDS.most
@@ -55,7 +53,7 @@ class CallLog:
     async def begin(self, reply: WrittenReply, call: ToolCall) -> list[Message]:
         """Store the end of a reply and its first call, in progress; return both rows."""
         content = await self._call(reply.row, call.as_json, call.id, reply.row.id)
-        return await self.store.write(tool_rows.begin_call, reply.row, reply.thoughts, content)
+        return await self.store.write(message_rows.begin_call, reply.row, reply.thoughts, content)
 
     async def end(
         self, row: Message, result: str, following: ToolCall | None, surplus: Sequence[ToolCall] = ()
@@ -72,7 +70,7 @@ class CallLog:
             after.append(self._reply(row))
         else:
             after.append(await self._call(row, following.as_json, following.id, row.reply_id))
-        return await self.store.write(tool_rows.end_call, row, after)
+        return await self.store.write(message_rows.end_call, row, after)
 
     async def stop(self, row: Message) -> None:
         """Store that a call or a reply was interrupted before it began to answer.
@@ -90,7 +88,7 @@ class CallLog:
                 row.thread_id, Role.ASSISTANT, "", self._now(row), row.turn_id, status=Status.INTERRUPTED,
                 model=row.model, token_count=0,
             )  # fmt: skip
-            await self.store.write(tool_rows.end_call, row, [await self._result(row, STOPPED), nothing])
+            await self.store.write(message_rows.end_call, row, [await self._result(row, STOPPED), nothing])
         else:
             interrupted = row._replace(status=Status.INTERRUPTED, timestamp=self._now(row), token_count=0)
             await self.store.write(message_rows.update_reply, interrupted)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ThreadBusyError
 from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import thread_rows
-from chorus_cli.machine.cancellation import run_to_completion
+from chorus_cli.log.rows import message_rows, thread_rows
+from chorus_cli.log.rules.messages import Status, is_filled
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import WaitBegun, WaitOver
 from chorus_cli.turns.service.opening import OpenedTurn, Opening
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
-    from chorus_cli.jobs.service.jobs import Jobs
+    from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.models.rules.events import TurnEvent
@@ -137,3 +138,34 @@ class Conversation:
         _, stopped = await run_to_completion(self.context.store.write(orphans.take_back_if_empty, reply.id, now))
         if stopped:
             raise asyncio.CancelledError
+
+
+_SENT_ELSEWHERE = "The newest message here was sent from another Chorus."
+_WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
+
+
+async def made_elsewhere(conversation: Conversation, question: Message) -> str:
+    """Return a sentence if another process made the turn of ``question`` while this one runs, or is writing it now."""
+    replies = [row for row in await _replies(conversation, question) if row.run is not None]
+    if not replies or any(row.run == conversation.run for row in replies):
+        return ""
+    is_alive = conversation.answering.outside.is_alive
+    if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
+        return _WRITTEN_ELSEWHERE
+    return _SENT_ELSEWHERE if question.timestamp >= conversation.began_at else ""
+
+
+async def is_answering(conversation: Conversation, question: Message) -> bool:
+    """Return whether this process is writing a reply to ``question``."""
+    rows = await _replies(conversation, question)
+    return any(row.status is Status.STREAMING and row.run == conversation.run for row in rows)
+
+
+async def is_answered(conversation: Conversation, question: Message) -> bool:
+    """Return whether ``question`` has a reply with words or calls, or one in progress."""
+    rows = await _replies(conversation, question)
+    return any(is_filled(row) or row.tool_calls or row.status is Status.STREAMING for row in rows)
+
+
+async def _replies(conversation: Conversation, question: Message) -> list[Message]:
+    return await conversation.context.store.read(message_rows.replies, question)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.attachments.service.attachments import refuse_untaken
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS, window_reaching
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, window_reaching
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 

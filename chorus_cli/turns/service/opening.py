@@ -5,12 +5,14 @@ A retry opens the last turn in context once more, with another empty reply.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.context.rules.preamble import gap_line, pause_notice
+from chorus_cli.attachments.service.attachments import KIND_NAMES
+from chorus_cli.context.rules.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
     DatabaseBusyError,
@@ -22,18 +24,25 @@ from chorus_cli.core.errors import (
     StorageError,
     ThreadBusyError,
 )
-from chorus_cli.core.text.surrogates import cleaned_input
-from chorus_cli.core.time.window import cutoff
+from chorus_cli.core.text.code_points import cleaned_input
+from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.jobs.service import News
 from chorus_cli.log.rows import interrupted_replies as orphans
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
-from chorus_cli.log.rows.index_renewal import IndexDamagedError
+from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry
+from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.messages import MessageContent, Role, last_question
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
+from chorus_cli.memory.rules.prompt import memory_lines
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.models.rules.events import IN_LOG
+from chorus_cli.recall.service import recall
+from chorus_cli.turns import rows as active_threads
 from chorus_cli.turns.service.notices import (
+    fits,
     members_notice,
     notices_of_message,
     recall_notice,
@@ -42,20 +51,88 @@ from chorus_cli.turns.service.notices import (
     refuse_untaken_again,
     reopened_notice,
 )
-from chorus_cli.turns.service.preamble import NO_JOBS, OTHER_TOKENS, JobsBeside, Preamble, PreambleWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
+    from chorus_cli.context.rules.plan import RequestPlan
     from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
     from chorus_cli.context.service.context import Context
-    from chorus_cli.jobs.service.jobs import Jobs
-    from chorus_cli.log.rules.attachments import Attachment
+    from chorus_cli.jobs.service import Jobs
+    from chorus_cli.log.rules.attachments import Attachment, Kind
     from chorus_cli.log.rules.messages import Message
+    from chorus_cli.machine.ports import TokenCounter
+    from chorus_cli.machine.states import RunningJob
+    from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.access import MemoryAccess
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.service.reply import Answering
+
+OTHER_TOKENS = 64
+"""Room that every message leaves for the parts of its preamble that are always sent."""
+
+
+class JobsBeside(NamedTuple):
+    """The jobs beside a turn: those that run, and the news of those that have ended."""
+
+    running: Sequence[RunningJob]
+    news: News
+
+
+NO_JOBS = JobsBeside((), News(0))
+
+
+class Preamble(NamedTuple):
+    """A preamble with its tokens, and the memory items recalled in it."""
+
+    text: str
+    tokens: int
+    recalled: Sequence[Item] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreambleWriter:
+    """Writes the preamble of ``question``, which is asked in the context of ``snapshot``."""
+
+    snapshot: ContextSnapshot
+    question: MessageContent
+    counter: TokenCounter
+
+    def written(
+        self, connection: Connection, gap: str, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
+    ) -> Preamble:
+        """Return the preamble, which begins with the line about the ``gap``; parts that do not fit are left out.
+
+        ``in_progress`` are the rows that are being written in any thread.
+        """
+        active = self._active(connection, in_progress, beside.running) if in_progress or beside.running else ""
+        if beside.news.ended:
+            active = preamble(active, self._news(active, beside.news))
+        recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
+        text = preamble(gap, active, memory_lines(recalled) if recalled else "")
+        return Preamble(text, self.counter.at_most(text), recalled)
+
+    def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
+        """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
+        question, now = self.question, self.question.timestamp
+        persona = self.snapshot.target.persona.slug
+        others = active_threads.others(connection, persona, question.thread_id, in_progress)
+        own = active_threads.beginning(connection, question.thread_id, question.content, now) if others else None
+        lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
+        return lines if self._fits(lines) else ""
+
+    def _news(self, before: str, news: News) -> str:
+        """Return the lines about ended jobs that fit the model after the lines ``before``; empty if none do."""
+        return next((text for text in (news.text, news.brief_text) if self._fits(preamble(before, text))), "")
+
+    def _fits(self, lines: str) -> bool:
+        return fits(self.snapshot, self._tokens(lines) + (self.question.token_count or 0))
+
+    def _tokens(self, lines: str) -> int:
+        """Tokens of these lines and of the room that is always left."""
+        return OTHER_TOKENS + (self.counter.at_most(lines) if lines else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,3 +331,57 @@ def _refuse_unreadable(content: str, *, is_alone: bool) -> None:
             f"The message has {size / 1e6:.1f} MB; the largest that is taken has {limits.MESSAGE.size}. "
             "It was not stored. Put it in a file and send the part that matters."
         )
+
+
+class UnsentFiles:
+    """Tells once which attachments a request has only by name; ``is_stored`` says whether the bytes of one are there.
+
+    It is told again when a thread has another model. ``told`` holds the model and the files, by the thread.
+    """
+
+    def __init__(self, is_stored: Callable[[Attachment], bool]) -> None:
+        self._is_stored = is_stored
+        self.told: dict[int, tuple[str, frozenset[Attachment]]] = {}
+
+    async def news(self, plan: RequestPlan) -> list[str]:
+        """Return the sentences about attachments of a request that the one before it in the thread did not have."""
+        attached = dict.fromkeys(each for row in plan.sent if row.role is Role.USER for each in row.attachments)
+        files = [each for each in attached if each.kind in ALL_SENT]
+        target, accepted = plan.snapshot.target, plan.snapshot.frame.accepted
+        thread_id, model = target.thread_id, target.choice.model
+        if not files:
+            self.told.pop(thread_id, None)
+            return []
+        taken = [each for each in files if each.kind in accepted]
+        gone = set(await asyncio.to_thread(lambda: [each for each in taken if not self._is_stored(each)]))
+        unsent = [each for each in files if each in gone or each.kind not in accepted]
+        known, told = self.told.get(thread_id, (model, frozenset()))
+        self.told[thread_id] = model, frozenset(unsent)
+        new = [each for each in unsent if known != model or each not in told]
+        return [
+            *_untaken(model, [each for each in new if each not in gone]),
+            *_gone([each for each in new if each in gone]),
+        ]
+
+
+def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
+    """Yield a sentence for each kind of files that a model does not take."""
+    kinds: dict[Kind, list[str]] = {}
+    for each in files:
+        kinds.setdefault(each.kind, []).append(each.name)
+    for kind, names in kinds.items():
+        yield f"{model} takes no {KIND_NAMES[kind]}, so it is sent only the {_name_of(names)}."
+
+
+def _gone(files: Sequence[Attachment]) -> Iterable[str]:
+    """Yield a sentence about files whose bytes are gone, if there are any."""
+    names = enumerated([each.name for each in files])
+    if len(files) == 1:
+        yield f"The copy that Chorus kept of {names} is gone; the model is sent only its name."
+    elif files:
+        yield f"The copies that Chorus kept of {names} are gone; the model is sent only their names."
+
+
+def _name_of(names: Sequence[str]) -> str:
+    """Return ``name of photo.png`` or ``names of photo.png and paper.pdf``."""
+    return f"name{'' if len(names) == 1 else 's'} of {enumerated(names)}"

@@ -19,10 +19,21 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.log.rows import interrupted_replies as orphans
 from chorus_cli.log.rules.messages import Status
-from chorus_cli.machine.cancellation import run_to_completion
-from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
-from chorus_cli.models.rules.outcome import PAUSES_SECONDS, Lengths, calls_to_answer, outcome, pause_before_retry
-from chorus_cli.models.rules.plain_history import with_plain_history
+from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.models.rules.events import (
+    PAUSES_SECONDS,
+    Asking,
+    Lengths,
+    Notice,
+    ReasoningDelta,
+    ReplyEnd,
+    TextDelta,
+    TurnDone,
+    calls_to_answer,
+    outcome,
+    pause_before_retry,
+)
+from chorus_cli.models.rules.request import with_plain_history
 from chorus_cli.turns.service.calls import CallLog, CallRound, with_unique_ids
 from chorus_cli.turns.service.reply_rows import ReplyWriter
 
@@ -33,13 +44,12 @@ if TYPE_CHECKING:
     from chorus_cli.core.errors import ChorusError
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.models.rules.arguments import ReadCall
-    from chorus_cli.models.rules.client import ModelClient
-    from chorus_cli.models.rules.events import ModelEvent, TurnEvent
+    from chorus_cli.models.rules.declaration import ReadCall
+    from chorus_cli.models.rules.events import ModelClient, ModelEvent, TurnEvent
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.storage.store import Connection, Store
-    from chorus_cli.tools.service.toolbox import Toolbox
+    from chorus_cli.tools.service import Toolbox
     from chorus_cli.turns.service.reply_rows import ReplyRows, WrittenReply
 
 

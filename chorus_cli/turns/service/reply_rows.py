@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.text.surrogates import has_surrogates, join_surrogates
+from chorus_cli.core.text.code_points import has_surrogates, join_surrogates
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import Status, Thought, Thoughts
 from chorus_cli.models.rules.costs import THOUGHT

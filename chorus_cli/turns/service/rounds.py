@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import StorageError
 from chorus_cli.memory.rules.capture import capture_notice
 from chorus_cli.models.rules.events import Notice, TextDelta, ToolStarted, TurnDone
-from chorus_cli.models.rules.thoughts import Span
-from chorus_cli.tools.service.built_in import Caller
+from chorus_cli.models.rules.request import Span
+from chorus_cli.tools.service import Caller
 from chorus_cli.turns.service.calls import ENOUGH, MOST_ROUNDS
 from chorus_cli.turns.service.notices import flash_notice, shortfalls
 from chorus_cli.turns.service.reply import Called, HistoryRefused, ToolsRefused
@@ -31,12 +31,10 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.target import Target
-    from chorus_cli.tools.service.built_in import Answer
-    from chorus_cli.tools.service.toolbox import ToolOffers
-    from chorus_cli.turns.folding.schedule import FoldSchedule
-    from chorus_cli.turns.service.opening import OpenedTurn
+    from chorus_cli.tools.service import Answer, ToolOffers
+    from chorus_cli.turns.folding.folding import FoldSchedule
+    from chorus_cli.turns.service.opening import OpenedTurn, UnsentFiles
     from chorus_cli.turns.service.reply import Answering
-    from chorus_cli.turns.service.withheld_attachments import UnsentFiles
 
 _PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
 _FOLDING = "The conversation no longer fits its model; the older part is being summarised."

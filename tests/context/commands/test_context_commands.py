@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.core.errors import SessionError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Clear
-from chorus_cli.sessions.rows import session_rows
+from chorus_cli.sessions import rows as session_rows
 from tests.sessions.service.saved_sessions import SHIPPED, count, file_of, folder, restore, save_idle
 from tests.world import World
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.context.commands.context_chart import correction, request_limit
-from chorus_cli.models.rules.budget import Budget, Limit
-from chorus_cli.models.rules.calibration import Calibration
+from chorus_cli.context.commands import correction, request_limit
+from chorus_cli.models.rules.budget import Budget, Calibration, Limit
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
 from tests.editing.commands.edited_texts import replacing, without

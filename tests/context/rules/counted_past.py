@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from hypothesis.stateful import invariant
 
-from chorus_cli.context.rows.window_counts import window_fill
-from chorus_cli.core.time.window import cutoff
+from chorus_cli.context.rows.thread_views import window_fill
+from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rows import message_times as spoken
-from chorus_cli.log.rules.marks import log_marks
+from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import is_written
 from tests.context.rules.imported_past import ImportedPast
 from tests.context.rules.naive_view import PLACES, naive_last_spoken, said_in

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rules.id_ranges import runs
-from chorus_cli.log.rules.imports import Import
-from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.log.rules.log_acts import Import
+from chorus_cli.log.rules.messages import MessageContent, Role, runs
 from chorus_cli.log.rules.operations import NewOperation
 from tests.context.rules.kept_past import KeptPast
 from tests.context.rules.naive_view import PLACES, Deed, Said

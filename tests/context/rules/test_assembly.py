@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.context.rules.plan import LEAD, RequestPlan, plan_request
 from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame, SystemPrompt
-from chorus_cli.context.rules.summaries import Summary
-from chorus_cli.context.rules.view import Reason, View
+from chorus_cli.context.rules.view import Reason, Summary, View
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.models.rules.budget import FULLEST_SHARE, TOKENS_PER_MESSAGE, Budget, Limit, Room, own_tokens, tokens_of
 from chorus_cli.models.rules.choice import ModelChoice

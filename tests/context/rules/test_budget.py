@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.models.rules.budget import Budget, Limit, Room, budget
-from chorus_cli.models.rules.calibration import Calibration, differ, learned, read, written
+from chorus_cli.models.rules.budget import Budget, Calibration, Limit, Room, budget, differ, learned, read, written
 
 LIMIT = Limit(10_000, "a test")
 

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from chorus_cli.context.rules.plan import plan_request, system_tokens
 from chorus_cli.context.rules.snapshot import ContextSnapshot
-from chorus_cli.context.rules.summaries import Summary, standing
-from chorus_cli.context.rules.view import Reason, View
-from chorus_cli.log.rules.id_ranges import runs
+from chorus_cli.context.rules.view import Reason, Summary, View, standing
+from chorus_cli.log.rules.messages import runs
 from chorus_cli.models.rules.budget import Room, tokens_of
 from tests.amount import examples
 from tests.context.rules.test_assembly import COUNT, FRAME, budget_of, talk

@@ -17,8 +17,7 @@ from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.log.rules.messages import Message, Role, Status, Thoughts
 from chorus_cli.models.rules.budget import Room, tokens_of
-from chorus_cli.models.rules.plain_history import with_plain_history
-from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_plain_history
 from tests.amount import examples
 from tests.context.rules.test_assembly import COUNT, FRAME, budget_of
 from tests.fakes import START

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.context.rules.summaries import Summary, standing
-from chorus_cli.log.rules.id_ranges import runs
+from chorus_cli.context.rules.view import Summary, standing
+from chorus_cli.log.rules.messages import runs
 from tests.fakes import START
 
 

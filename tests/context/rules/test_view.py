@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chorus_cli.context.rules.view import view
-from chorus_cli.core.time.window import cutoff
+from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rules.acts import Fold, Redo, Undo, Window
 from chorus_cli.log.rules.journal import thread_journal
-from chorus_cli.log.rules.memory_acts import Flash
+from chorus_cli.log.rules.log_acts import Flash
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.settings.rules.table import Settings

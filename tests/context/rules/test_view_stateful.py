@@ -14,14 +14,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
-from chorus_cli.context.rows.thread_counts import count_outside
+from chorus_cli.context.rows.thread_views import count_outside
 from chorus_cli.context.rules.view import reasons_outside, view
-from chorus_cli.core.time.window import cutoff
+from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import interrupted_replies as orphans
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Fork, Redo, Restore, Retry, Subject, Undo, Window
-from chorus_cli.log.rules.memory_acts import Flash
+from chorus_cli.log.rules.log_acts import Flash
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
 from tests.context.rules.counted_past import CountedPast

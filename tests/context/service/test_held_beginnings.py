@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.plan import RequestPlan
-from chorus_cli.context.service.prefix import Prefixes
+from chorus_cli.context.service.context import Prefixes
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.models.rules.request import ModelRequest
 from tests.fakes import START

@@ -12,7 +12,7 @@ from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Reply, plain
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
-from chorus_cli.models.rules.thoughts import NO_ECHO, Echo, Span
+from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
 from tests.turns.service.tool_talk import TOOLS, call
 from tests.world import Tools, World, built
 

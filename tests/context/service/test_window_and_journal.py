@@ -12,8 +12,8 @@ from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import JournalError, ModelError, SettingsError, UnknownPersonaError
 from chorus_cli.core.time import timespan
 from chorus_cli.log.rules.acts import Clear, Window
-from chorus_cli.models.rules import calibration
-from chorus_cli.models.rules.calibration import Calibration
+from chorus_cli.models.rules import budget
+from chorus_cli.models.rules.budget import Calibration
 from chorus_cli.storage import meta_rows
 from tests.world import built
 
@@ -176,7 +176,7 @@ async def test_the_report_names_every_part_and_what_stays_out(world: World) -> N
 @pytest.mark.parametrize("factor", [0.897, 1.0, 1.36])
 async def test_parts_of_the_report_add_up_also_when_estimates_are_corrected(world: World, factor: float) -> None:
     key = meta_rows.calibration_key(world.focus.target().choice.model)
-    await world.store.write(meta_rows.store, key, calibration.written(Calibration(factor, 0.0)))
+    await world.store.write(meta_rows.store, key, budget.written(Calibration(factor, 0.0)))
     await world.say("one two three four five six seven " * 7)
     report = await context_report(world.context, world.focus.target(), world.clock.now())
     assert sum(part.tokens for part in report.parts) == report.meter.tokens

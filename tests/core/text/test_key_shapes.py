@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.text.key_shapes import KEY_SHAPES, PRIVATE_KEY_SOURCE, KeyShape, is_shaped_like_key
-from chorus_cli.core.text.redaction import redact
+from chorus_cli.core.text.redaction import KEY_SHAPES, PRIVATE_KEY_SOURCE, KeyShape, is_shaped_like_key, redact
 from tests.amount import examples
 
 SHAPES = pytest.mark.parametrize("shape", KEY_SHAPES, ids=[shape.owner.partition(",")[0] for shape in KEY_SHAPES])

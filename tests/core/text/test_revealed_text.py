@@ -8,8 +8,8 @@ import unicodedata
 import pytest
 from hypothesis import given
 
+from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.safe_text import may_hide, revealed, safe_text
-from chorus_cli.core.text.surrogates import join_surrogates
 from tests.core.text.hostile_text import ACUTE, ENGLAND, FLAG, ZWJ, ZWNJ, hostile_texts, tags
 
 

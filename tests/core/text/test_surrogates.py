@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.text.surrogates import cleaned_input, join_surrogates
+from chorus_cli.core.text.code_points import cleaned_input, join_surrogates
 from tests.amount import examples
 from tests.core.text.hostile_text import CANCEL, FLAG, any_character, fed, tags
 

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.time.timeline import age, bar, counts_by_slot, duration, slot_length, slot_of, timeline
-from chorus_cli.core.time.window import window_reaching
+from chorus_cli.core.time.timeline import (
+    age,
+    bar,
+    counts_by_slot,
+    duration,
+    slot_length,
+    slot_of,
+    timeline,
+    window_reaching,
+)
 
 SINCE = datetime(2026, 2, 12, 6, tzinfo=UTC)
 UNTIL = SINCE + timedelta(hours=8)

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from chorus_cli.core.errors import TimeSpanError
-from chorus_cli.core.time.moments import with_iso_dates
+from chorus_cli.core.time.moments import in_digits, with_iso_dates
 from chorus_cli.core.time.timespan import Span, parse
-from chorus_cli.core.time.vocabulary import in_digits
 from tests.core.time.reading_time import BERLIN, DAY, HOUR, NOW, moment_of
 
 LENGTHS = {

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.files import json_exports
-from chorus_cli.imports.files.archive import Archive
-from chorus_cli.imports.files.detection import FORMATS, sources
-from chorus_cli.imports.files.source import Opening
+from chorus_cli.imports.files.reading import FORMATS, sources
+from chorus_cli.imports.files.source import Archive, Opening
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 from tests.imports.rules.exports import chatgpt, chatgpt_node, check, claude, claude_message, said, web, web_message
 

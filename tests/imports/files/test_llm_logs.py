@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.detection import sources
+from chorus_cli.imports.files.reading import sources
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import check, live, said

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.detection import sources
+from chorus_cli.imports.files.reading import sources
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 from tests.imports.rules.exports import said
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.imports.rules.branches import Joined, Node, chain, joined
-from chorus_cli.imports.rules.conversation import ForeignMessage
+from chorus_cli.imports.rules.conversation import ForeignMessage, Joined, Node, chain, joined
 from chorus_cli.log.rules.messages import Role
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.rules import own
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
-from chorus_cli.imports.rules.own import json_lines, markdown
 from chorus_cli.log.rules.messages import Role, Status, Thought
 
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
@@ -80,48 +80,46 @@ def conversations(draw: st.DrawFn) -> ForeignConversation:
 
 @given(conversations())
 def test_jsonl_is_read_back_as_it_was_written(conversation: ForeignConversation) -> None:
-    first, *rest = map(json.loads, json_lines.as_lines(conversation))
-    assert json_lines.conversation_of(first, rest) == conversation
+    first, *rest = map(json.loads, own.as_lines(conversation))
+    assert own.conversation_of(first, rest) == conversation
 
 
 @given(conversations())
 def test_markdown_is_read_back_as_it_was_written(conversation: ForeignConversation) -> None:
-    text = markdown.as_markdown(conversation)
-    assert text.startswith(markdown.BEGINNING)
+    text = own.as_markdown(conversation)
+    assert text.startswith(own.BEGINNING)
     readable = tuple(replace(each, thought_parts=None) for each in conversation.messages)
-    assert markdown.conversation_in(text) == replace(conversation, messages=readable)
+    assert own.conversation_in(text) == replace(conversation, messages=readable)
 
 
 @given(conversations())
 def test_an_export_can_be_printed_to_a_terminal(conversation: ForeignConversation) -> None:
-    for text in (markdown.as_markdown(conversation), *json_lines.as_lines(conversation)):
+    for text in (own.as_markdown(conversation), *own.as_lines(conversation)):
         assert [sign for sign in text if unicodedata.category(sign) == "Cc" and sign not in "\n\t\r"] == []
 
 
 def test_an_export_of_an_earlier_version_keeps_its_references() -> None:
     message = ForeignMessage("m1", None, Role.USER, "Is &#27; an escape?")
     conversation = ForeignConversation("demo", "c1", "", (message,), ("m1",))
-    text = markdown.as_markdown(conversation)
+    text = own.as_markdown(conversation)
     assert "Is &#27; an escape?" in text
-    assert markdown.conversation_in(text) == conversation
+    assert own.conversation_in(text) == conversation
 
 
 def test_thoughts_are_a_quotation_above_the_words() -> None:
     thought = Thought(12.4, 640)
     message = ForeignMessage("m1", None, Role.ASSISTANT, "> Four.", reasoning="Two and\n\ntwo?", thought=thought)
-    text = markdown.as_markdown(ForeignConversation("demo", "c1", "", (message,), ("m1",)))
+    text = own.as_markdown(ForeignConversation("demo", "c1", "", (message,), ("m1",)))
     above = "> *thought for 12 s, 640 tokens*\n>\n> Two and\n>\n> two?"
     assert text.endswith(f"## Assistant\n\n{above}\n\n> Four.\n")
-    (found,) = markdown.conversation_in(text.replace(f"{above}\n\n> ", "")).messages
+    (found,) = own.conversation_in(text.replace(f"{above}\n\n> ", "")).messages
     assert (found.content, found.reasoning) == ("Four.", None)
 
 
 def test_an_export_of_an_earlier_version_keeps_its_thoughts() -> None:
     facts = '{"key": "m1", "role": "assistant", "reasoning": "Two and\\n\\ntwo?"}'
-    text = (
-        f'{markdown.BEGINNING} 1\nsource: "demo"\nkey: "c1"\n---\n\n<!-- message {facts} -->\n## Assistant\n\nFour.\n'
-    )
-    (found,) = markdown.conversation_in(text).messages
+    text = f'{own.BEGINNING} 1\nsource: "demo"\nkey: "c1"\n---\n\n<!-- message {facts} -->\n## Assistant\n\nFour.\n'
+    (found,) = own.conversation_in(text).messages
     assert (found.content, found.reasoning) == ("Four.", "Two and\n\ntwo?")
 
 
@@ -135,7 +133,7 @@ def test_an_export_of_an_earlier_version_keeps_its_thoughts() -> None:
     ],
 )
 def test_a_measure_of_thoughts_that_is_none_is_left_out(fields: dict[str, object]) -> None:
-    message = json_lines.message_of({"key": "m1", "role": "assistant", **fields})
+    message = own.message_of({"key": "m1", "role": "assistant", **fields})
     assert message is not None
     assert message.thought is None
 
@@ -143,23 +141,23 @@ def test_a_measure_of_thoughts_that_is_none_is_left_out(fields: dict[str, object
 @given(st.dictionaries(st.sampled_from(["source", "key", "title", "persona", "created_at"]), VALUES), st.lists(VALUES))
 def test_any_values_give_a_conversation_or_one_sentence(facts: dict[str, object], lines: list[object]) -> None:
     with suppress(ImportFormatError):
-        found = json_lines.conversation_of(facts | {json_lines.MARK: 1}, lines)
+        found = own.conversation_of(facts | {own.MARK: 1}, lines)
         assert sum(number for _, number in found.skipped) + len(found.messages) == len(lines)
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, VALUES)))
 def test_any_fields_give_a_message_or_none(fields: dict[str, object]) -> None:
-    message = json_lines.message_of(fields)
+    message = own.message_of(fields)
     assert message is None or message.key
 
 
 @given(LINES)
 def test_any_text_with_our_front_matter_is_read_or_refused(text: str) -> None:
     with suppress(ImportFormatError):
-        found = markdown.conversation_in(f"{markdown.BEGINNING} 1\n{text}")
-        assert markdown.conversation_in(markdown.as_markdown(found)) == found
+        found = own.conversation_in(f"{own.BEGINNING} 1\n{text}")
+        assert own.conversation_in(own.as_markdown(found)) == found
 
 
 def test_a_file_of_a_newer_version_is_refused() -> None:
     with pytest.raises(ImportFormatError, match="newer Chorus"):
-        json_lines.conversation_of({json_lines.MARK: 2, "source": "demo", "key": "c1"}, [])
+        own.conversation_of({own.MARK: 2, "source": "demo", "key": "c1"}, [])

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.imports.service.exports import Exports
-from chorus_cli.imports.service.imports import Wanted
-from chorus_cli.imports.service.report import ImportReport
+from chorus_cli.imports.service.imports import ImportReport, Wanted
 from tests.fakes import FakeClock, ScriptedModel
 from tests.storage.database import QuickStore
 from tests.world import World, built

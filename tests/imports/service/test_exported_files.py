@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.imports.files.detection import FORMATS
-from chorus_cli.imports.files.reading import batches
+from chorus_cli.imports.files.reading import FORMATS, batches
 from chorus_cli.imports.service.exports import ENDINGS, Exports
 from tests.imports.service.foreign_talk import LATIUM, OFTEN, OSLO, ROME, WHERE, taken_in, written
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from chorus_cli.imports.rows import import_rows
-from chorus_cli.imports.rows.import_operations import Operations
+from chorus_cli.imports.rows.import_rows import Operations
 from chorus_cli.imports.rows.known_conversations import Incoming
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
 from chorus_cli.log.rows import operation_rows

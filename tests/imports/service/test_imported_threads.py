@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.context.service.report import context_report, request_report
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.time.window import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.imports.rows import whole_threads
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.threads.commands.thread import THREAD

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.imports.files.source import Opening
-from chorus_cli.imports.rows import other_log
+from chorus_cli.imports.rows import whole_threads
 from chorus_cli.imports.rules.conversation import ForeignConversation
 from chorus_cli.imports.service.exports import Exported, Exports
-from chorus_cli.imports.service.imports import Wanted
-from chorus_cli.imports.service.report import ImportReport
+from chorus_cli.imports.service.imports import ImportReport, Wanted
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.storage.migrations import STEPS, migrate
@@ -162,7 +161,7 @@ def test_a_process_that_is_killed_leaves_no_copy_of_the_log(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", f"{temporary}")
-    source = other_log.FORMAT.opened(Opening(tmp_path / "other.db", (tmp_path / "other.db").read_bytes()))
+    source = whole_threads.FORMAT.opened(Opening(tmp_path / "other.db", (tmp_path / "other.db").read_bytes()))
     assert source is not None
     conversation = next(source.conversations())
     assert isinstance(conversation, ForeignConversation)

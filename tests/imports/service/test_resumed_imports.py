@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.imports.service.imports import Wanted
-from chorus_cli.imports.service.report import ImportReport
+from chorus_cli.imports.service.imports import ImportReport, Wanted
 from tests.imports.service.foreign_talk import OFTEN, OSLO, ROME, WHERE, imports, taken_in, written
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chorus_cli.jobs.rules.output import MOST_BYTES, BoundedOutput, readable
+from chorus_cli.jobs.rules import MOST_BYTES, BoundedOutput, readable
 
 PIECES = st.lists(st.binary(max_size=40), max_size=30)
 TEXTS = st.lists(st.text(max_size=20), max_size=30)

@@ -16,7 +16,7 @@ from chorus_cli.log.rows.operation_rows import all_of, introduce, introduce_reve
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.act import Act
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
-from chorus_cli.log.rules.memory_acts import Flash, MemoryChange
+from chorus_cli.log.rules.log_acts import Flash, MemoryChange
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from tests.amount import examples

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.log.rows import search_index
-from chorus_cli.log.rows.index_renewal import IndexDamagedError
-from chorus_cli.log.rows.search_index import begin_anew, check, index_batch, progress
+from chorus_cli.log.rows.search_index import IndexDamagedError, begin_anew, check, index_batch, progress
 from chorus_cli.storage import meta_rows
 from tests.amount import examples
 from tests.log.rows.indexed_log import find, ids, index_all, indexed, put

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from chorus_cli.log.rules.acts import ACTS
-from chorus_cli.log.rules.memory_acts import Flash, ItemChange, ItemState, MemoryAct, MemoryChange
+from chorus_cli.log.rules.log_acts import Flash, ItemChange, ItemState, MemoryAct, MemoryChange
 
 HIDDEN, VISIBLE = ItemState(visible=False), ItemState(visible=True)
 ONE = (ItemChange(12, HIDDEN, VISIBLE),)

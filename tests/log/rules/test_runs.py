@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.log.rules.id_ranges import expanded, runs
+from chorus_cli.log.rules.messages import expanded, runs
 
 
 @pytest.mark.parametrize(

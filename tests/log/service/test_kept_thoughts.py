@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.models.rules.thoughts import Echo, Span
+from chorus_cli.models.rules.request import Echo, Span
 from tests.log.service.thinking_talk import parts_of, think
 from tests.stores.service.canary_talk import holding
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of, results

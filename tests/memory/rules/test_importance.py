@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.memory.rules.importance import accessed, importance, renewed, tier_of
-from chorus_cli.memory.rules.items import ItemType, Tier
+from chorus_cli.memory.rules.items import ItemType, Tier, accessed, importance, renewed, tier_of
 from tests.fakes import START
 from tests.memory.rules.memory_items import item
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.memory.rules.keys import Keys, keys_of, with_keys
+from chorus_cli.memory.rules.recall import Keys, keys_of, with_keys
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.memory.rules.sections import fences, outside_fences, sections
+from chorus_cli.memory.rules.capture import fences, outside_fences, sections
 
 LINES = [
     "# Title",

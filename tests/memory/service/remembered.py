@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.memory.rules.items import Item, ItemType
-from chorus_cli.memory.service.finding import referred_to
-from chorus_cli.memory.service.flash import RequestFigures
+from chorus_cli.memory.service.access import referred_to
+from chorus_cli.memory.service.memory import RequestFigures
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from chorus_cli.memory.rows.checkpoint_rows import FlashSave
+    from chorus_cli.memory.rows.item_changes import FlashSave
     from chorus_cli.memory.service.memory import Memory
     from tests.world import World
 

@@ -8,8 +8,7 @@ import pytest
 
 from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.memory.service.access import MemoryAccess
-from chorus_cli.memory.service.flash import FlashSaves
-from chorus_cli.memory.service.memory import Memory
+from chorus_cli.memory.service.memory import FlashSaves, Memory
 from chorus_cli.storage.store import Store
 from tests.fakes import WordCounter
 from tests.log.service.test_damaged_index import damage, integrity

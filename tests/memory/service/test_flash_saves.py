@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from chorus_cli.core.errors import MemoryItemError, StorageError
-from chorus_cli.memory.rows import checkpoint_rows
+from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rules.items import ItemType, Tier
-from chorus_cli.memory.service.flash import RequestFigures
+from chorus_cli.memory.service.memory import RequestFigures
 from chorus_cli.storage.store import Connection
 from tests.memory.service.remembered import FIGURES, Remembering
 
@@ -167,7 +167,7 @@ class Failing:
 async def test_a_failure_between_any_two_statements_leaves_all_or_nothing(aged: Remembering) -> None:
     def save(connection: Connection, number: int) -> int:
         failing = Failing(connection, number)
-        checkpoint_rows.flash(failing, aged.slug, aged.world.clock.now(), automatic=False)  # type: ignore[arg-type]
+        item_changes.flash(failing, aged.slug, aged.world.clock.now(), automatic=False)  # type: ignore[arg-type]
         return failing.left
 
     before = [await aged.sql(table) for table in TABLES]

@@ -28,8 +28,7 @@ from tests.models.providers.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from chorus_cli.models.rules.client import ModelClient
-    from chorus_cli.models.rules.events import ModelEvent
+    from chorus_cli.models.rules.events import ModelClient, ModelEvent
     from tests.mock_provider import MockProvider
     from tests.models.providers.ways import MakeClient
 

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.models.eliza.about import SELF
 from chorus_cli.models.eliza.doctor import DOCTOR
-from chorus_cli.models.eliza.pronouns import PRONOUNS
-from chorus_cli.models.eliza.responder import CLAUSE_WORDS, GREETING, clauses, decomposed, reply
-from chorus_cli.models.eliza.script import ANY, read_script
+from chorus_cli.models.eliza.responder import CLAUSE_WORDS, GREETING, SELF, clauses, decomposed, reply
+from chorus_cli.models.eliza.script import ANY, PRONOUNS, read_script
 from tests.amount import examples
 
 SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.models.eliza.about import SELF
 from chorus_cli.models.eliza.doctor import DOCTOR
-from chorus_cli.models.eliza.pronouns import PRONOUNS
-from chorus_cli.models.eliza.script import ANY, Keyword, Link, NewKey, Pre, Rule, read_script
+from chorus_cli.models.eliza.responder import SELF
+from chorus_cli.models.eliza.script import ANY, PRONOUNS, Keyword, Link, NewKey, Pre, Rule, read_script
 
 SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)
 

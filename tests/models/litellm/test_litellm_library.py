@@ -40,7 +40,7 @@ def test_two_threads_may_import_litellm_at_once_and_nothing_is_fetched_or_printe
         "import socket, sys, threading\n"
         "def refuse(*_): raise SystemExit('a connection was opened')\n"
         "socket.socket.connect = refuse\n"
-        "from chorus_cli.models.providers.installation import installation_folder\n"
+        "from chorus_cli.models.providers.model_map import installation_folder\n"
         "from chorus_cli.models.litellm import client, library\n"
         "folder = installation_folder()\n"
         "assert 'litellm' not in sys.modules\n"

@@ -21,10 +21,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.models.local import server
-from chorus_cli.models.local.client import LocalClient
+from chorus_cli.models.local import client as server
+from chorus_cli.models.local.client import LoadedModel, LocalClient
 from chorus_cli.models.local.files import LocalFiles
-from chorus_cli.models.local.server import LoadedModel
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
@@ -169,7 +168,7 @@ def test_a_server_ends_with_a_killed_chorus(tmp_path: Path) -> None:
     story = f"""
         import asyncio, os
         from pathlib import Path
-        from chorus_cli.models.local.server import LoadedModel, started
+        from chorus_cli.models.local.client import LoadedModel, started
 
         async def main():
             serving = await started(LoadedModel("local/m", Path({str(file)!r}), 2048), os.environ)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.models.local import gguf
+from chorus_cli.models.local import files as gguf
 from chorus_cli.models.local.files import LocalFiles
-from chorus_cli.models.providers import tool_calling
+from chorus_cli.models.providers import chat_messages
 from chorus_cli.models.providers.limits import LOOPBACK_LIMIT_TOKENS, ModelLimits
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.rules.budget import Limit
@@ -102,7 +102,7 @@ def test_the_limit_of_a_missing_model_is_a_small_one() -> None:
 @pytest.mark.parametrize(("template", "takes"), [(TEMPLATE, False), (WITH_TOOLS, True), ("", False)])
 def test_tools_are_offered_to_a_model_whose_template_knows_them(template: str, takes: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a row of the table
     name = f"local/{written(tmp_path, content=model_files.gguf(template=template))}"
-    assert tool_calling.takes_tools(name, ModelMap(), FILES.takes_tools) is takes
+    assert chat_messages.takes_tools(name, ModelMap(), FILES.takes_tools) is takes
 
 
 def test_no_tools_are_offered_to_a_missing_model() -> None:

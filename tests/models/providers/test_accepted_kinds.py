@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
-from chorus_cli.models.providers.attached import accepted_kinds
+from chorus_cli.models.providers.chat_messages import accepted_kinds
 from tests.models.providers.ways import MODEL_MAP
 
 TEXT, NO_PDF = frozenset({Kind.TEXT}), ALL_SENT - {Kind.PDF}

@@ -6,7 +6,7 @@ import pytest
 
 from chorus_cli.models.providers.echoes import echo_rule
 from chorus_cli.models.providers.providers import endpoint
-from chorus_cli.models.rules.thoughts import Echo, Span
+from chorus_cli.models.rules.request import Echo, Span
 
 EVER, WITH_CALLS, TURN = Echo(Span.EVER, calls_only=False), Echo(Span.EVER), Echo(Span.TURN)
 BOUND = Echo(Span.TURN, is_bound=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.models.providers.ollama import models, most_recent_model, server_address
+from chorus_cli.models.providers.server_addresses import models, most_recent_model, ollama_address
 from tests.models.providers.fake_ollama import OK, entry, listening, ollama, sending
 
 if TYPE_CHECKING:
@@ -219,4 +219,4 @@ def test_who_speaks_no_tls_is_no_ollama_at_an_https_address() -> None:
     ],
 )
 def test_the_address_is_read_as_litellm_and_ollama_read_it(environment: Mapping[str, str], address: str) -> None:
-    assert server_address(environment) == address
+    assert ollama_address(environment) == address

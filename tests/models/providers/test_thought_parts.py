@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.log.rules.calls import ToolCall, calls_as_json
 from chorus_cli.log.rules.messages import Thoughts
-from chorus_cli.models.providers.thought_parts import CALLED, SAID, Called, PartsRecord, Pieces, Said, replayed
+from chorus_cli.models.providers.echoes import CALLED, SAID, Called, PartsRecord, Pieces, Said, replayed
 from chorus_cli.models.rules.request import PromptMessage
 from tests.amount import examples
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from chorus_cli.log.rules.calls import ToolCall
-from chorus_cli.models.providers.chat_messages import accepted_messages
-from chorus_cli.models.providers.tool_calling import refuses_tools, takes_tools, tool_arguments
+from chorus_cli.models.providers.chat_messages import accepted_messages, refuses_tools, takes_tools, tool_arguments
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from tests.models.providers.asked_models import BY_LITELLM, HELLO

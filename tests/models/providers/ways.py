@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AsyncExitStack
 
-    from chorus_cli.models.rules.client import ModelClient
+    from chorus_cli.models.rules.events import ModelClient
 
 MODEL_MAP = ModelMap()
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.models.providers.installation import installation_folder
-from chorus_cli.models.providers.model_map import ModelMap
+from chorus_cli.models.providers.model_map import ModelMap, installation_folder
 from chorus_cli.models.rules.choice import (
     ELIZA,
     PROVIDERS,

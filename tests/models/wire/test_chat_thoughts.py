@@ -14,8 +14,7 @@ from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.log.rules.messages import Thoughts
 from chorus_cli.models.providers.providers import endpoint
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
-from chorus_cli.models.wire.chat_completions import ChatCompletions, ChatReader
-from chorus_cli.models.wire.chat_thoughts import short_id
+from chorus_cli.models.wire.chat_completions import ChatCompletions, ChatReader, short_id
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import ECHO, HELLO, result
 from tests.models.wire.read_replies import end_of, read, reasoning_in

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.context.service.greeting import unused_notices
+from chorus_cli.context.service.focus import unused_notices
 
 FOLDER = Path("/drafts")
 EDITS = ("draft-7-ab-x_1-context.md", "draft-settings.jsonc")

@@ -11,7 +11,7 @@ from chorus_cli.log.rows import intents
 from chorus_cli.log.rows.intents import Intent
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.rows import persona_rows
-from chorus_cli.sessions.rows.earlier_personas import leave_behind
+from chorus_cli.sessions.rows import leave_behind
 
 if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection

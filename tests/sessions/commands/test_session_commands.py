@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.context.commands import window
+from chorus_cli.context import commands as window
 from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.framework import commands as general
 from chorus_cli.framework.command_line import completions, look_up, resolve
@@ -18,8 +18,8 @@ from chorus_cli.framework.registry import CommandRegistry
 from chorus_cli.framework.replies import Reply, Report, Table, plain
 from chorus_cli.sessions import commands as sessions
 from chorus_cli.sessions.commands import saved_line
-from chorus_cli.threads.commands.templates import command_of
-from chorus_cli.turns.commands import journal
+from chorus_cli.threads.commands.composing import command_of
+from chorus_cli.turns import commands as journal
 from tests.terminal.screen.terminal_file import seen
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import pytest
 from chorus_cli.core.errors import SessionError
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions.rules.format import SavedThread, Session, text_of
-from chorus_cli.sessions.rules.names import candidates
+from chorus_cli.sessions.rules.format import SavedThread, Session, candidates, text_of
 from chorus_cli.sessions.rules.reader import Head
 from tests.fakes import START
 from tests.storage.unsynced import confirm_folders, confirmed_syncs

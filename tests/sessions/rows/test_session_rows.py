@@ -16,8 +16,8 @@ from chorus_cli.log.rules.act import Act
 from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo, Window
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions.rows import session_rows
-from chorus_cli.sessions.rows.session_rows import IDLE, MANUAL, Coverage, Saving, SessionRow, row_of
+from chorus_cli.sessions import rows as session_rows
+from chorus_cli.sessions.rows import IDLE, MANUAL, Coverage, Saving, SessionRow, row_of
 from chorus_cli.storage.finished_rows import FinishedRows
 from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.store import Connection, committed

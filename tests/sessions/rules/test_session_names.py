@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.sessions.rules.names import LONGEST_SLUG, candidates, is_session_id, meant, slug, stem
+from chorus_cli.sessions.rules.format import LONGEST_SLUG, candidates, is_session_id, meant, slug, stem
 from tests.amount import examples
 from tests.fakes import START
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.log.rules.messages import MessageContent, Role
-from chorus_cli.sessions.rules.summary import FAILED, STOPPED, can_be_extended, extract, short
-from chorus_cli.turns.rules.slices import entries_of, next_slice
+from chorus_cli.sessions.rules.format import FAILED, STOPPED, can_be_extended, extract, short
+from chorus_cli.turns.rules import entries_of, next_slice
 from tests.amount import examples
 from tests.fakes import START
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.sessions.rules.summary import FAILED
+from chorus_cli.sessions.rules.format import FAILED
 from tests.sessions.service.saved_sessions import file_of, folder, restore, save, save_idle, sql, unsaved
 from tests.world import World
 

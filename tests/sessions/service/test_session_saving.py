@@ -11,8 +11,8 @@ import pytest
 from chorus_cli.core.errors import ModelError, SessionError
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.sessions.rows import session_rows
-from chorus_cli.sessions.rules.summary import FAILED, STOPPED
+from chorus_cli.sessions import rows as session_rows
+from chorus_cli.sessions.rules.format import FAILED, STOPPED
 from chorus_cli.sessions.service.saving import SessionSaving
 from chorus_cli.turns.folding.summarizer import Summarizer
 from tests.sessions.service.saved_sessions import SHIPPED, count, file_of, folder, save, sql

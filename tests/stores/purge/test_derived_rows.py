@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.context.rows import summary_rows
-from chorus_cli.context.rules.summaries import Summary
+from chorus_cli.context.rules.view import Summary
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Fold, Fork
-from chorus_cli.log.rules.id_ranges import runs
-from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.log.rules.messages import MessageContent, Role, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.stores.purge.concerned import concerned
 from chorus_cli.stores.rules.purging import WantedPurge

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.context.rows import summary_rows
-from chorus_cli.context.rules.summaries import Summary
+from chorus_cli.context.rules.view import Summary
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Subject, Undo
-from chorus_cli.log.rules.id_ranges import runs
-from chorus_cli.log.rules.inclusions import Pin
-from chorus_cli.log.rules.messages import MessageContent, Role
+from chorus_cli.log.rules.log_acts import Pin
+from chorus_cli.log.rules.messages import MessageContent, Role, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.stores.purge.concerned import concerned
 from chorus_cli.stores.purge.overwriting import overwrite

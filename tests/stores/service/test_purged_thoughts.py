@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.log.rules.purges import PurgedIds
+from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.storage.migrations import STEPS, migrate
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.salvage import examination

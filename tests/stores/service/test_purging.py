@@ -14,7 +14,7 @@ from chorus_cli.framework.replies import plain
 from chorus_cli.imports.service.exports import Exports
 from chorus_cli.log.rows import message_rows
 from chorus_cli.stores.salvage import checksums, examination, soundness
-from chorus_cli.tools.service.built_in import BUILT_IN
+from chorus_cli.tools.service import BUILT_IN
 from tests.imports.service.foreign_talk import LATIUM, ROME, WHERE, taken_in
 from tests.log.service.thinking_talk import parts_of
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.core.text.code_points import join_surrogates
 from tests.terminal.driver import Home
 from tests.terminal.freeze.hostile_replies import hostile_replies
 from tests.terminal.freeze.watched import HEARTBEAT_SECONDS

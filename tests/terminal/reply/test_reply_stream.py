@@ -15,7 +15,7 @@ import pytest
 
 from chorus_cli.core.errors import ModelError, OutputError
 from chorus_cli.log.rules.messages import Status
-from chorus_cli.machine.processes import marked_processes
+from chorus_cli.machine.shell import marked_processes
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone
 from chorus_cli.terminal.reply.stream import Arrival, show_events
 from chorus_cli.terminal.screen.output import Screen

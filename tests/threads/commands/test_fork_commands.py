@@ -13,7 +13,7 @@ from chorus_cli.context.service.transcript import Selection, operations_of, tran
 from chorus_cli.core.errors import JournalError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Subject, Undo
-from chorus_cli.log.rules.marks import log_marks
+from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Message, Status
 from chorus_cli.log.rules.operations import NewOperation
 from tests.log.rules.keeping import Keep, registered

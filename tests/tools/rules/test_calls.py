@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ToolError
 from chorus_cli.log.rules.calls import CallAssembly, CallPiece, ToolCall, calls_in_words, stored_calls, unique_id
-from chorus_cli.models.rules.arguments import LONGEST_ARGUMENTS, read_call
-from chorus_cli.models.rules.declaration import Kind, Parameter, Tool
+from chorus_cli.models.rules.declaration import LONGEST_ARGUMENTS, Kind, Parameter, Tool, read_call
 
 REMEMBER = Tool(
     "remember",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.tools.service.built_in import BUILT_IN, MOST_FOUND
+from chorus_cli.tools.service import BUILT_IN, MOST_FOUND
 from tests.turns.service.tool_talk import call, calls, events_of, lines, results
 from tests.world import Tools, World, built
 

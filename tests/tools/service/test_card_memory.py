@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from chorus_cli.tools.service.built_in import BUILT_IN
+from chorus_cli.tools.service import BUILT_IN
 from tests.cards.rules.made_cards import card
 from tests.turns.service.tool_talk import call, calls, events_of, results
 from tests.world import Tools, built

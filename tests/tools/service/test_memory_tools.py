@@ -9,7 +9,7 @@ import pytest
 from chorus_cli.context.service.report import context_report
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.memory.rules.items import ItemType
-from chorus_cli.tools.service.built_in import BUILT_IN
+from chorus_cli.tools.service import BUILT_IN
 from tests.turns.service.tool_talk import call, calls, events_of, lines, results
 from tests.world import Tools, World, built
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.context.service.transcript import Selection, transcript
-from chorus_cli.log.rules.marks import log_marks
+from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
 from chorus_cli.terminal.screen.output import Screen

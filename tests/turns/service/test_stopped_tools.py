@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import message_rows, tool_rows
+from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thoughts
 from chorus_cli.models.rules.events import ToolStarted, WaitBegun
 from chorus_cli.turns.service.calls import STOPPED
@@ -62,7 +62,7 @@ async def kill_in_tool(world: World) -> None:
             1, Role.TOOL_USE, "", world.clock.now(), reply.turn_id, tool_calls=call("endless").as_json,
             tool_call_id="c1", status=Status.STREAMING, token_count=9,
         )  # fmt: skip
-        tool_rows.begin_call(connection, ended, Thoughts(), used)
+        message_rows.begin_call(connection, ended, Thoughts(), used)
 
     await world.store.write(begin)
 

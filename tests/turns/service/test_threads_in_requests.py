@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.jobs.service.jobs import Jobs
+from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.machine.states import RunningJob

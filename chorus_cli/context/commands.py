@@ -1,0 +1,309 @@
+"""``/context``: show the window and the next request, explain them, and change the window."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from chorus_cli.context.rules.memory import CORRECTED
+from chorus_cli.context.service.report import context_report, request_report
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.time import timespan
+from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_length, slot_of, timeline
+from chorus_cli.core.time.timespan import Span, WindowChoice, format_span
+from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Parameter
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Aside, Drawing, Report, Table, Text
+from chorus_cli.log.rules.messages import words_of
+from chorus_cli.log.rules.wording import local, reach, speaker
+from chorus_cli.models.rules.budget import tokens_of
+from chorus_cli.services import Services
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.context.rules.memory import MemoryUse
+    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.service.report import ContextReport, RequestReport
+    from chorus_cli.context.service.window import Preview
+    from chorus_cli.log.rules.messages import Message as LogMessage
+    from chorus_cli.models.rules.budget import Budget, Calibration
+
+_MOST_SLOTS, _FEWEST_SLOTS = 48, 8
+_DAYS_OF_A_WEEK = 7
+_BAR_WIDTH = 24
+
+
+def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns: int) -> str:
+    """Draw the window as a line of blocks, which fits ``columns``, with a legend below it."""
+    begin, end = _ends(view.cutoff.astimezone(), now.astimezone())
+    slots = max(_FEWEST_SLOTS, min(_MOST_SLOTS, columns - len(f"{begin}  {end}")))
+    counts = counts_by_slot(moments, view.cutoff, now, slots)
+    boundary = view.boundary
+    slot = slot_of(boundary.created_at, view.cutoff, now, slots) if boundary else None
+    length = gap(slot_length(view.cutoff, now, slots))
+    line = f"{begin} {timeline(counts, slot)} {end}"
+    meaning = [f"█ {counted(max(counts), 'message')} in {length}"] if any(counts) else []
+    meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []
+    return "\n".join([line, *([" " * (len(begin) + 1) + "   ".join(meaning)] if meaning else [])])
+
+
+def _ends(begin: datetime, end: datetime) -> tuple[str, str]:
+    """Write the ends of the window: clock times, with the days if they are on two, with the dates if a week apart."""
+    days = (end.date() - begin.date()).days
+    form = "%H:%M" if days == 0 else "%a %H:%M" if days < _DAYS_OF_A_WEEK else "%m-%d %H:%M"
+    return f"{begin:{form}}", f"{end:{form}}"
+
+
+def drawn_parts(report: RequestReport) -> Table:
+    """Draw each part of the next request as a share of the model's limit."""
+    limit = report.plan.snapshot.budget.limit.tokens
+    rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH)) for part in report.parts]
+    rows.append(("total", f"{report.meter.tokens:,}", bar(report.meter.usage, _BAR_WIDTH)))
+    return Table("", ("Part", "Tokens", "Share of limit"), tuple(rows))
+
+
+def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
+    """List the memory items in the next request and those corrected since, and count the others by reason."""
+    listed = [use for use in uses if use.sent or use.reason == CORRECTED]
+    sent = [(f"#{use.item.id}", shortened(use.item.content), use.reason) for use in listed]
+    outside = Counter(use.reason for use in uses if not use.sent and use.reason != CORRECTED)
+    rest = [("", counted(number, "item"), f"not sent; {reason}") for reason, number in outside.items()]
+    return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
+
+
+def drawn_pins(view: View, name: str) -> Table | None:
+    """List the pinned messages in context; ``None`` if there are none."""
+    rows = [row for row in view.messages if row.id in view.pinned]
+    cells = [(f"#{row.id}", local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in rows]
+    return Table("Pinned", ("No.", "Time", "From", "Message"), tuple(cells)) if cells else None
+
+
+def usage(report: RequestReport | ContextReport, threshold: float) -> str:
+    """Say how full the next request is, and how much a request may have."""
+    budget = report.plan.snapshot.budget
+    filled = f"{report.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
+    lines = [f"{filled} {request_limit(budget, threshold)}", correction(budget.calibration)]
+    return "\n".join(filter(None, lines))
+
+
+def request_limit(budget: Budget, threshold: float) -> str:
+    """Say how many tokens a request may have, and why if that is not the threshold's share of the limit."""
+    share = int(threshold * budget.limit.tokens)
+    if budget.tokens < share:
+        return f"Limit for a request: {budget.tokens:,} tokens; max_output_tokens are kept free for the reply."
+    undone = f"; {budget.tokens:,} tokens because a fold was undone" if budget.tokens > share else ""
+    return f"Limit for a request: {100 * threshold:.0f} % ({share:,} tokens){undone}."
+
+
+def correction(known: Calibration) -> str:
+    """Say how estimates are corrected for the model and how good the last one was; ``""`` if it was right as it is."""
+    factor, error = f"{known.factor:.2f}", f"{known.error or 0:+.0%}"
+    parts = [
+        f"Estimates are multiplied by {factor} for this model" if factor != "1.00" else "",
+        f"the last estimate was off by {error}" if error not in {"+0%", "-0%"} else "",
+    ]
+    sentence = "; ".join(filter(None, parts))
+    return f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
+
+
+async def previewed(services: Services, choice: WindowChoice, rounded: str = "") -> Report:
+    """Report the messages and tokens that a window would bring in or drop."""
+    preview = await services.context.window.preview(choice)
+    hours_now = preview.present.frame.target.persona.settings.context_hours
+    name = services.focus.target().persona.name
+    lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {hours_now}h:"]
+    begin = Text("\n".join(line for line in lines if line))
+    moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]
+    shown = [table for table in moving if table is not None]
+    same = [] if shown else [Text("The model would see the same messages.")]
+    end = Text(
+        f"{reach(preview.then.view.cutoff, preview.then.view.boundary)}\n{_weight(preview)}\nNothing was changed."
+    )
+    return Report((begin, *shown, *same, end))
+
+
+def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
+    """Return the number of messages that would come in or fall out, with the first and the last of them."""
+    if not rows:
+        return None
+    edges = rows if len(rows) == 1 else (rows[0], rows[-1])
+    cells = [(local(row.timestamp), speaker(row.role, name), shortened(words_of(row))) for row in edges]
+    tokens = sum(map(tokens_of, rows))
+    title = f"{counted(len(rows), 'message')}, ~{tokens:,} tokens, would {verb}; first and last:"
+    return Table(title, ("", "", ""), tuple(cells))
+
+
+def _weight(preview: Preview) -> str:
+    change = preview.tokens_then - preview.tokens_now
+    instead = f" instead of {preview.tokens_now:,}" if change else ", as now"
+    weight = (
+        f"The messages would have ~{preview.tokens_then:,} tokens{instead}; "
+        f"the limit for a whole request is {preview.then.budget.tokens:,}."
+    )
+    if preview.dollars_per_token is None or not change:
+        return weight
+    cost = abs(change) * preview.dollars_per_token
+    return f"{weight} Each request would cost about ${cost:.4f} {'more' if change > 0 else 'less'}."
+
+
+GROUP: CommandGroup[Services] = CommandGroup("context", "The part of the conversation that the model sees.")
+
+_DEFAULT = ("reset", "default")
+_HOURS_OF_A_DAY = 24
+
+
+def _time_or_default(text: str, now: datetime) -> AskedTime | None:
+    """Parse a time; ``None`` for the words that stand for the default."""
+    return None if text.strip().casefold() in _DEFAULT else ASKED_TIME.parse(text, now)
+
+
+WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, ASKED_TIME.complete)
+
+
+@GROUP.command("", guesses=("window",))
+async def show(services: Services) -> Report:
+    """Show the context window, its messages over time, and how full the next request is.
+
+    Examples:
+        /context
+    """
+    target = services.focus.target()
+    settings, now = target.persona.settings, services.machine.clock.now()
+    report = await request_report(services.context.planner, target, now)
+    view, hours, default = report.plan.snapshot.view, settings.context_hours, target.persona.defaults.context_hours
+    window = f"Context window: {hours}h (default: {default}h)\n{reach(view.cutoff, view.boundary)}"
+    parts, filled = drawn_parts(report), usage(report, settings.context_usage_threshold)
+    return Report(
+        (
+            Text(window),
+            Drawing(partial(drawn_window, view, report.moments, now)),
+            parts,
+            *([pins] if (pins := drawn_pins(view, target.persona.name)) else []),
+            Text(filled),
+            *map(Text, target.persona.warnings),
+            Text(_examples(hours)),
+        )
+    )
+
+
+def _examples(hours: int) -> str:
+    """Suggest other windows than the present one, and further commands."""
+    other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
+    also = "/context edit, /context why, /context save, /new, /undo, /help context"
+    return f"Try /context {other}, /context {other}?, {also}."
+
+
+@GROUP.command("why", aliases=("why",))
+async def why(services: Services) -> Report:
+    """Explain the next request: its parts and the messages left out, each with the reason.
+
+    Examples:
+        /context why
+        /why
+    """
+    target = services.focus.target()
+    report = await context_report(services.context.planner, target, services.machine.clock.now())
+    rows = [(part.name, f"{part.tokens:,}", part.reason) for part in report.parts]
+    out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
+    left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
+    end = Text(usage(report, target.persona.settings.context_usage_threshold))
+    here = f"The next request in thread #{target.thread_number} of {target.persona.name}:"
+    # Most chats have one thread, which goes without saying.
+    heading = [Text(here)] if target.thread_number > 1 else []
+    memory = [drawn_memory(report.memory)] if report.memory else []
+    pins = drawn_pins(report.plan.snapshot.view, target.persona.name)
+    parts = Table("", ("Part", "Tokens", "Why"), tuple(rows))
+    return Report((*heading, parts, *memory, *([pins] if pins else []), left_out, end))
+
+
+@GROUP.command("set", default=True)
+async def set_window(services: Services, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report:
+    """Set the context window to a length of time, or preview the change with a question mark.
+
+    The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). Messages from before /new
+    stay out, however wide the window is.
+
+    Examples:
+        /context 24h
+        /context set 2 days
+        /context since monday
+        /context 24h?
+    """
+    if time is None:
+        return await reset(services)
+    if time.preview:
+        choice = timespan.window_hours(time.span)
+        return await previewed(services, choice, _rounding(time.span, choice))
+    assumed = "A number without a unit means hours.\n" if time.span.bare_number else ""
+    state = await services.context.window.set(time.span)
+    told = _rounding(time.span, timespan.window_hours(time.span))
+    rounded = f"{told}\n" if told else ""
+    return Text(f"{assumed}{rounded}{state.confirmation()}")
+
+
+@GROUP.command("add")
+async def add(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
+    """Widen the context window by a length of time.
+
+    Examples:
+        /context add 8h
+    """
+    return await _shifted(services, time, 1)
+
+
+@GROUP.command("sub")
+async def subtract(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
+    """Narrow the context window by a length of time.
+
+    Examples:
+        /context sub 4h
+    """
+    return await _shifted(services, time, -1)
+
+
+@GROUP.command(*_DEFAULT, guesses=("reset",))
+async def reset(services: Services) -> Text:
+    """Reset the context window to its default.
+
+    Examples:
+        /context reset
+    """
+    state = await services.context.window.reset()
+    return Text(state.reset_confirmation())
+
+
+async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
+    if not time.preview:
+        return Text((await services.context.window.shift(time.span, sign)).confirmation())
+    hours = services.focus.target().persona.settings.context_hours
+    return await previewed(services, timespan.shifted(hours, time.span, sign))
+
+
+def _rounding(span: Span, choice: WindowChoice) -> str:
+    """Say that a length of time is rounded to hours; ``""`` for a moment, or if a warning says more."""
+    if choice.warning or span.is_moment or span.seconds == choice.hours * 3600:
+        return ""
+    return f"{format_span(span.seconds)} is rounded to whole hours."
+
+
+TOP: CommandGroup[Services] = CommandGroup("")
+
+
+@TOP.command("thoughts", guesses=("thinking", "reasoning"))
+async def thoughts(services: Services) -> Aside | Text:
+    """Print what the model thought before its newest reply, in each round if it used tools.
+
+    A provider may keep thoughts to itself, or show a summary of them. Ctrl-T on an empty line prints them too.
+
+    Examples:
+        /thoughts
+    """
+    found = await services.focus.newest_thoughts()
+    if not found:
+        return Text("No reply in this thread has thoughts.")
+    if not any(text.strip() for _, text in found):
+        return Text("The provider does not show the thoughts before the newest reply.")
+    return Aside("\n\n".join(f"{thought.words}\n{text.strip()}".rstrip() for thought, text in found))

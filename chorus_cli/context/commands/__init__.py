@@ -1,1 +1,0 @@
-"""Context of commands."""

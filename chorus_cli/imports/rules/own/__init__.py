@@ -1,1 +1,0 @@
-"""Imports of rules/own."""

@@ -1,0 +1,251 @@
+"""Sentences and lines about jobs, for the user and for the model."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import limits
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.core.time.timeline import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.machine.states import EndedJob, Ending, Leftover
+
+ENDED_HEADING = "Ended jobs:"
+MOST_LINES = 50
+MOST_CHARACTERS = 8_000
+"""The most lines and characters of a job's output that go with a message: about 2,000 tokens."""
+
+_LONGEST_COMMAND = 200
+_MOST_NAMED = 5
+_ITEM, _LINE = "\n  ", "\n    "
+_TENTHS_BELOW_SECONDS = 10
+
+
+def elapsed(seconds: float) -> str:
+    """Write how long a job ran: ``0.4 s``, ``12 s``, ``3 m 20 s``, ``3 h 20 m``."""
+    return duration(timedelta(seconds=seconds), _TENTHS_BELOW_SECONDS)
+
+
+def started_line(number: int, command: str) -> str:
+    """Say that a job was started in the background."""
+    return f"Job #{number} runs: {shortened(command)}"
+
+
+def ended_line(number: int, command: str, ending: Ending) -> str:
+    """Say that a job in the background has ended."""
+    return f"Job #{number} ({shortened(command)}): {ending.describe()} after {elapsed(ending.seconds)}."
+
+
+def foreground_line(ending: Ending) -> str:
+    """Say how a command in the foreground ended, in a sentence such as ``Exit code 2 after 12 s.``."""
+    state = ending.describe()
+    return f"{state[0].upper()}{state[1:]} after {elapsed(ending.seconds)}."
+
+
+def stopped_line(number: int, command: str) -> str:
+    """Say that a job was stopped."""
+    return f"Stopped job #{number}: {shortened(command)}"
+
+
+def going_line(ended: EndedJob, elsewhere: str = "") -> str:
+    """Say how many lines about a job go with the next message.
+
+    ``elsewhere`` names the thread of the job if it is not in focus; ``/undo`` would take back something else then.
+    """
+    number = len(ended.last_lines)
+    lines = counted(number, "line") if number else "Its end"
+    go, them = ("go", "them") if number > 1 else ("goes", "it")
+    if elsewhere:
+        return f"{lines} {go} with the next message in {elsewhere}."
+    return f"{lines} {go} with your next message; /undo keeps {them} back."
+
+
+def kept_back_line(ended: Sequence[EndedJob]) -> str:
+    """Say that the output of jobs does not go with the next message."""
+    jobs = ", ".join(f"#{each.number} ({shortened(each.command)})" for each in ended)
+    word = "job" if len(ended) == 1 else "jobs"
+    return f"Kept back: the output of {word} {jobs} does not go with your next message. /jobs log shows it."
+
+
+def going_again_line(ended: Sequence[EndedJob]) -> str:
+    """Say that output which went with a message that was undone goes with the next one."""
+    jobs = ", ".join(f"#{each.number}" for each in ended)
+    return f"The output of {'job' if len(ended) == 1 else 'jobs'} {jobs} goes with your next message again."
+
+
+def withheld_line(names: Sequence[str]) -> str:
+    """Say which variables a job that failed was not given; empty for none."""
+    if not names:
+        return ""
+    return f"It ran without {_listed(names)}: jobs get no keys or passwords."
+
+
+def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
+    """Name the processes that outlived a job."""
+    inside = [each for each in leftovers if each.is_in_group]
+    outside = [each for each in leftovers if not each.is_in_group]
+    lines = []
+    if inside:
+        lines.append(f"Still running: {_named(inside)}. Ends with Chorus, or by /jobs kill {number}.")
+    if outside:
+        lines.append(f"Left job #{number} and runs on by itself: {_named(outside)}.")
+    return lines
+
+
+def news_text(ended: Sequence[EndedJob]) -> str:
+    """Return the lines about ended jobs for the model, oldest first; empty for none. The newest outputs have the room.
+
+    Each further line of a job is indented, so that no output can pass for another part of a preamble.
+    """
+    room = MOST_CHARACTERS
+    texts: list[str] = []
+    for each in reversed(ended):
+        size = sum(len(line) + len(_LINE) for line in each.last_lines)
+        fits = size <= room or not texts
+        texts.insert(0, _news(each) if fits else _brief_news(each))
+        room -= size
+    return _ITEM.join([ENDED_HEADING, *texts]) if texts else ""
+
+
+def brief_news_text(ended: Sequence[EndedJob]) -> str:
+    """Return the same without any output, for a model that has no room for it."""
+    return _ITEM.join([ENDED_HEADING, *map(_brief_news, ended)]) if ended else ""
+
+
+def _news(ended: EndedJob) -> str:
+    shown = len(ended.last_lines)
+    if not shown:
+        return f"{_state(ended)} It printed nothing."
+    number = counted(ended.line_count, "line")
+    heading = f"The last {shown} of its {number}" if shown < ended.line_count else f"Its output, {number}"
+    return _LINE.join([f"{_state(ended)} {heading}:", *ended.last_lines])
+
+
+def _brief_news(ended: EndedJob) -> str:
+    return f"{_state(ended)} Its output was left out here." if ended.last_lines else _news(ended)
+
+
+def _state(ended: EndedJob) -> str:
+    command = shortened(ended.command, _LONGEST_COMMAND)
+    return f"#{ended.number} {command}: {ended.ending.describe()} after {elapsed(ended.ending.seconds)}."
+
+
+def _named(leftovers: Sequence[Leftover]) -> str:
+    return _listed([f"{each.name} (process {each.process_id})" for each in leftovers])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List the first names, and the number of the others."""
+    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    return enumerated([*names[:_MOST_NAMED], *more])
+
+
+MOST_BYTES = limits.JOB_OUTPUT.most
+"""The most bytes of a job's output that are kept."""
+
+_MOST_BYTES_OF_A_CHARACTER = 4
+_ENCODED_OVERHEAD = 4
+"""Bytes read for each character of a line to be shown: colours and the like are taken out."""
+
+_BEGUN_CHARACTER = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
+_CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\t"), ord("\n")}
+_UNPRINTABLE: dict[int, str | None] = dict.fromkeys(_CONTROLS)
+_UNPRINTABLE |= dict.fromkeys((0x85, 0x2028, 0x2029), " ")
+
+
+class BoundedOutput:
+    """Output that keeps its first and its last bytes, each half of ``most_bytes``, an even number."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._half = most_bytes // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._breaks = 0
+        self.total_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take in the next bytes."""
+        self.total_bytes += len(piece)
+        self._breaks += piece.count(b"\n")
+        missing = self._half - len(self._head)
+        self._head += piece[:missing]
+        self._tail += piece[missing:][-self._half :]
+        # Cut rarely, so that small pieces do not move the whole tail each time.
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+
+    @property
+    def line_count(self) -> int:
+        """The number of lines so far, with one that has no end yet."""
+        newest = self._tail or self._head
+        return self._breaks + (bool(newest) and not newest.endswith(b"\n"))
+
+    @property
+    def _has_gap(self) -> bool:
+        return self.total_bytes > 2 * self._half
+
+    def text(self) -> str:
+        """Return the output; a line in the middle says how many bytes were left out."""
+        if not self._has_gap:
+            return (self._head + self._tail).decode(errors="replace")
+        tail = self._tail[-self._half :]
+        head, end = _without_broken_end(bytes(self._head)), _without_broken_start(bytes(tail))
+        left_out = self.total_bytes - len(head) - len(end)
+        return "\n".join(
+            [head.decode(errors="replace"), f"[… {left_out:,} bytes left out here …]", end.decode(errors="replace")]
+        )
+
+    def last_lines(self, most: int, most_characters: int) -> tuple[str, ...]:
+        """Return the last lines in readable form, at most so many characters in all; a longer one loses its start."""
+        newest = self._tail[-self._half :] if self._has_gap else self._head + self._tail
+        text = _without_broken_start(bytes(newest[-_read_bytes(most_characters) :])).decode(errors="replace")
+        lines = readable(text.removesuffix("\n")).split("\n")[-most:] if text else []
+        chosen: list[str] = []
+        room = most_characters
+        for line in reversed(lines):
+            if room <= 0:
+                break
+            chosen.insert(0, line if len(line) <= room else f"…{line[len(line) - room + 1 :]}")
+            room -= len(line) + 1
+        return tuple(chosen)
+
+    def last_line(self, most_characters: int = 80) -> str:
+        """Return the last line that is not blank, in readable form; empty if there is none."""
+        lines = self.last_lines(20, 20 * most_characters)
+        newest = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return newest if len(newest) <= most_characters else f"{newest[: most_characters - 1]}…"
+
+
+def readable(text: str) -> str:
+    """Return text without escape sequences and control characters; of an overwritten line, the newest state."""
+    plain = _sequences().sub("", text) if "\x1b" in text else text
+    if "\r" in plain:
+        plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
+    return plain.translate(_UNPRINTABLE)
+
+
+@cache
+def _sequences() -> re.Pattern[str]:
+    return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])")
+
+
+def _read_bytes(characters: int) -> int:
+    return characters * _MOST_BYTES_OF_A_CHARACTER * _ENCODED_OVERHEAD
+
+
+def _without_broken_end(data: bytes) -> bytes:
+    """Return the bytes without a character of UTF-8 that is cut off at their end."""
+    begun = _BEGUN_CHARACTER.search(data, max(0, len(data) - _MOST_BYTES_OF_A_CHARACTER + 1))
+    return data[: begun.start()] if begun else data
+
+
+def _without_broken_start(data: bytes) -> bytes:
+    """Return the bytes without the rest of a character of UTF-8 that is cut off at their start."""
+    continuation = re.match(rb"[\x80-\xbf]{0,3}", data)
+    return data[continuation.end() :] if continuation else data

@@ -1,0 +1,416 @@
+"""The jobs of a run: started in the foreground or behind the conversation, listed, stopped, and told to the model."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from signal import SIGINT, SIGKILL, SIGTERM
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import JobError, StorageError
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.jobs.rules import (
+    MOST_CHARACTERS,
+    MOST_LINES,
+    BoundedOutput,
+    brief_news_text,
+    ended_line,
+    foreground_line,
+    going_line,
+    leftover_lines,
+    news_text,
+    stopped_line,
+    withheld_line,
+)
+from chorus_cli.machine.states import EndedJob, Ending, RunningJob
+from chorus_cli.memory.rules.capture import capture_notice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from signal import Signals
+
+    from chorus_cli.machine.ports import Clock, JobProcess, Shell
+    from chorus_cli.machine.states import Leftover
+    from chorus_cli.memory.service.memory import Memory
+    from chorus_cli.personas.rules.target import Target
+
+GRACE_SECONDS = 2.0
+"""The time that a job has to end after it was asked to; then it is killed."""
+
+_BYTES_PER_SECOND = 8_000_000
+"""What is read at most, so that a job that prints without end leaves the keyboard its time."""
+
+_SHORTEST_PAUSE_SECONDS = 0.005
+_DRAINING_SECONDS = 0.2
+_MOST_DRAINS = 10
+
+
+class Job:
+    """A command of the shell that a persona's thread has started.
+
+    ``leftovers`` are the processes that outlived it. The answer of a command tells of its end if it
+    ``is_answered_for``.
+    """
+
+    def __init__(self, number: int, command: str, target: Target, process: JobProcess, clock: Clock) -> None:
+        self.number = number
+        self.command = command
+        self.target = target
+        self.output = BoundedOutput()
+        self.ending: Ending | None = None
+        self.leftovers: tuple[Leftover, ...] = ()
+        self.is_answered_for = False
+        self._process = process
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._is_stopped = False
+        self._killing: asyncio.TimerHandle | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._show: Callable[[bytes], None] | None = None
+
+    @property
+    def process(self) -> JobProcess:
+        """The processes of the job."""
+        return self._process
+
+    @property
+    def has_leftovers(self) -> bool:
+        """Whether a process of its group has outlived it."""
+        return any(each.is_in_group for each in self.leftovers)
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran, or has run so far."""
+        return self.ending.seconds if self.ending else self._clock.monotonic() - self._began
+
+    @property
+    def state(self) -> str:
+        """The state in words."""
+        return self.ending.describe() if self.ending else "running"
+
+    def running(self) -> RunningJob:
+        """Return the values of a running job."""
+        return RunningJob(self.number, self.command, self.seconds, self.output.last_line())
+
+    def ended(self, ending: Ending) -> EndedJob:
+        """Return the values of a job that has ended."""
+        lines = self.output.last_lines(MOST_LINES, MOST_CHARACTERS)
+        return EndedJob(self.number, self.command, ending, lines, self.output.line_count)
+
+    async def attend(self, show: Callable[[bytes], None] | None = None) -> Ending:
+        """Read the output, pass it on to ``show``, and return the end of the job.
+
+        The job is over when its command has ended, although a process that it left behind may still hold the output.
+
+        Raises:
+            Exception: ``show`` failed; the job is killed.
+        """
+        self._show = show
+        self._reading = asyncio.create_task(self._read())
+        leaving = asyncio.create_task(self._process.wait())
+        await asyncio.wait({leaving, self._reading}, return_when=asyncio.FIRST_COMPLETED)
+        if self._reading.done() and self._reading.exception():
+            self._process.send(SIGKILL)
+        code = await leaving
+        await self._drain(self._reading)
+        self._show = None
+        if self._killing is not None:
+            self._killing.cancel()
+        self.ending = Ending(code, self._clock.monotonic() - self._began, self._is_stopped)
+        if self._reading.done():
+            self._reading.result()
+        return self.ending
+
+    def interrupt(self) -> None:
+        """Stop the job as Ctrl-C does; a second time kills it."""
+        self._ask_to_end(SIGKILL if self._is_stopped else SIGINT)
+
+    def terminate(self) -> None:
+        """Ask the job to end, and kill it if it does not."""
+        self._ask_to_end(SIGTERM)
+
+    async def close(self) -> None:
+        """Kill what is left of the job's group."""
+        self._process.close()
+        self.leftovers = tuple(each for each in self.leftovers if not each.is_in_group)
+        if self._reading is not None:
+            await asyncio.wait({self._reading})
+
+    def _ask_to_end(self, number: Signals) -> None:
+        self._process.send(number)
+        if self.ending is not None:
+            return
+        self._is_stopped = True
+        if self._killing is None:
+            loop = asyncio.get_running_loop()
+            self._killing = loop.call_later(GRACE_SECONDS, self._process.send, SIGKILL)
+
+    async def _read(self) -> None:
+        while piece := await self._process.read():
+            self.output.add(piece)
+            if self._show is not None:
+                self._show(piece)
+            await self._clock.sleep(max(_SHORTEST_PAUSE_SECONDS, len(piece) / _BYTES_PER_SECOND))
+
+    async def _drain(self, reading: asyncio.Task[None]) -> None:
+        """Read the rest of the output, as long as more comes."""
+        for _ in range(_MOST_DRAINS):
+            size = self.output.total_bytes
+            await asyncio.wait({reading}, timeout=_DRAINING_SECONDS)
+            if reading.done() or self.output.total_bytes == size:
+                return
+
+
+_MOST_JOBS = 10
+
+
+class News(NamedTuple):
+    """The news that go with one message; ``since`` is when the newest of them came."""
+
+    thread_id: int
+    ended: tuple[EndedJob, ...] = ()
+    since: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """The lines for the model; empty if there is no news."""
+        return news_text(self.ended)
+
+    @property
+    def brief_text(self) -> str:
+        """The lines for a model that has no room for output."""
+        return brief_news_text(self.ended)
+
+
+class NewsDesk:
+    """Keeps the news of each thread until they are sent, and of each turn what was sent with it."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, News] = {}
+        self._sent: dict[int, News] = {}
+
+    def add(self, thread_id: int, ended: EndedJob, now: datetime) -> None:
+        """Keep the news of a job for the next message of its thread; only the newest jobs are kept."""
+        waiting = self._waiting.get(thread_id, News(thread_id))
+        self._waiting[thread_id] = News(thread_id, (*waiting.ended, ended)[-_MOST_JOBS:], now)
+
+    def take(self, thread_id: int) -> News:
+        """Return the news of a thread, which do not wait any longer."""
+        return self._waiting.pop(thread_id, News(thread_id))
+
+    def put_back(self, news: News) -> None:
+        """Let news wait again, because their message was not sent."""
+        if news.ended:
+            later = self._waiting.get(news.thread_id, news._replace(ended=()))
+            self._waiting[news.thread_id] = later._replace(ended=(*news.ended, *later.ended)[-_MOST_JOBS:])
+
+    def keep_back(self, thread_id: int, since: datetime | None) -> tuple[EndedJob, ...]:
+        """Drop the news of a thread if they came at ``since`` or later, and return their jobs."""
+        waiting = self._waiting.get(thread_id)
+        if waiting is None or (since is not None and waiting.since is not None and waiting.since < since):
+            return ()
+        return self.take(thread_id).ended
+
+    def sent(self, news: News, turn_id: int) -> None:
+        """Remember that news went with a turn."""
+        self._sent[turn_id] = news
+
+    def turn_undone(self, turn_id: int) -> tuple[EndedJob, ...]:
+        """Let the news of a turn wait again, because it was undone, and return their jobs."""
+        news = self._sent.get(turn_id)
+        if news is None:
+            return ()
+        self.put_back(news)
+        return news.ended
+
+    def turn_redone(self, turn_id: int) -> None:
+        """Drop the news of a turn that is back in context, unless they were sent again."""
+        news = self._sent.get(turn_id)
+        waiting = self._waiting.get(news.thread_id) if news else None
+        if news is None or waiting is None:
+            return
+        left = tuple(each for each in waiting.ended if each not in news.ended)
+        if left:
+            self._waiting[news.thread_id] = waiting._replace(ended=left)
+        else:
+            del self._waiting[news.thread_id]
+
+
+EXIT_GRACE_SECONDS = 0.6
+_MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
+
+
+@dataclass(slots=True)
+class Jobs:
+    """The jobs of all personas, numbered from 1 in each run.
+
+    ``in_focus`` returns the slug of the persona and the id of the thread in focus. ``done`` tells the user about a job
+    that has ended in the background; ``report_bug`` keeps a traceback. Unless it ``has_any``, none was ever started.
+    """
+
+    shell: Shell
+    clock: Clock
+    memory: Memory
+    in_focus: Callable[[], tuple[str, int]]
+    done: Callable[[str], None]
+    report_bug: Callable[[Exception], str]
+    news: NewsDesk = field(default_factory=NewsDesk, init=False)
+    has_any: bool = field(default=False, init=False)
+    _jobs: list[Job] = field(default_factory=list, init=False)
+    _tasks: dict[int, asyncio.Task[list[str]]] = field(default_factory=dict, init=False)
+    _forgotten: set[int] = field(default_factory=set, init=False)
+    _is_closing: bool = field(default=False, init=False)
+
+    @property
+    def running_count(self) -> int:
+        """The number of jobs that run, of all personas."""
+        return sum(job.ending is None for job in self._jobs)
+
+    @property
+    def all(self) -> tuple[Job, ...]:
+        """The jobs of all personas, oldest first, but for those of deleted ones."""
+        return tuple(job for job in self._jobs if job.number not in self._forgotten)
+
+    def running(self, slug: str) -> tuple[RunningJob, ...]:
+        """Return the running jobs of a persona, oldest first."""
+        return tuple(job.running() for job in self.of_persona(slug) if job.ending is None)
+
+    def of_persona(self, slug: str) -> tuple[Job, ...]:
+        """Return the jobs of a persona, oldest first."""
+        return tuple(job for job in self.all if job.target.persona.slug == slug)
+
+    def find(self, number: int, slug: str | None = None) -> Job:
+        """Return a job; with ``slug``, only if it is one of that persona.
+
+        Raises:
+            JobError: there is none of this number.
+        """
+        candidates = self.all if slug is None else self.of_persona(slug)
+        found = next((job for job in candidates if job.number == number), None)
+        if found is None:
+            raise JobError(f"There is no job #{number} here. /jobs lists those of this run.")
+        return found
+
+    def start(self, target: Target, command: str) -> Job:
+        """Start a command; its output is read as soon as it is attended.
+
+        Raises:
+            JobError: it cannot be started.
+        """
+        job = Job(len(self._jobs) + 1, command, target, self.shell.start(command), self.clock)
+        self._jobs.append(job)
+        self.has_any = True
+        return job
+
+    def run(self, target: Target, command: str) -> Job:
+        """Start a command in the background.
+
+        Raises:
+            JobError: it cannot be started.
+        """
+        job = self.start(target, command)
+        self._tasks[job.number] = asyncio.create_task(self._attend(job))
+        return job
+
+    async def attend(self, job: Job, show: Callable[[bytes], None]) -> list[str]:
+        """Pass the output of a job in the foreground on to ``show``, and return the lines about its end."""
+        ending = await job.attend(show)
+        first = "" if ending.is_quick_success else foreground_line(ending)
+        return await self._concluded(job, ending, first, says_nothing_of_silence=True)
+
+    async def stop(self, jobs: Sequence[Job]) -> list[str]:
+        """Stop jobs in the background and the processes that they have left behind, and return the lines about them."""
+        lines: list[str] = []
+        for job in jobs:
+            job.terminate()
+        for job in jobs:
+            if job.ending is None and job.number in self._tasks:
+                job.is_answered_for = True
+                lines += await self._tasks[job.number]
+            elif job.has_leftovers:
+                lines.append(f"Stopped the processes that job #{job.number} left running.")
+            await job.close()
+        return lines
+
+    async def forget(self, slug: str) -> list[str]:
+        """Stop the jobs of a persona that is gone, and return the lines about them; a new one of its name has none."""
+        jobs = self.of_persona(slug)
+        self._forgotten.update(job.number for job in jobs)
+        return await self.stop([job for job in jobs if job.ending is None or job.has_leftovers])
+
+    async def close(self) -> list[str]:
+        """Stop all jobs within a second, and return a line for each and for the processes that left their jobs."""
+        self._is_closing = True
+        stopped = [job for job in self._jobs if job.ending is None]
+        suspects = [*stopped, *(job for job in self._jobs if job.ending is not None and job.leftovers)]
+        for job in suspects:
+            job.terminate()
+        tasks = [task for task in self._tasks.values() if not task.done()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=EXIT_GRACE_SECONDS)
+        lines = [stopped_line(job.number, job.command) for job in stopped]
+        for job in suspects:
+            await job.close()
+            left = [each for each in await job.process.leftovers() if not each.is_in_group]
+            lines += leftover_lines(job.number, left)
+        if tasks:
+            await asyncio.wait(tasks, timeout=EXIT_GRACE_SECONDS)
+        return lines
+
+    async def _attend(self, job: Job) -> list[str]:
+        """Wait for the end of a job in the background, and tell the lines about it unless an answer has them."""
+        try:
+            ending = await job.attend()
+            if self._is_closing:
+                return []
+            lines = await self._concluded(job, ending, ended_line(job.number, job.command, ending))
+        except Exception as error:  # noqa: BLE001 - nothing may await this task
+            lines = [self.report_bug(error)]
+        if not job.is_answered_for:
+            self.done("\n".join(lines))
+        return lines
+
+    async def _concluded(
+        self, job: Job, ending: Ending, first: str, *, says_nothing_of_silence: bool = False
+    ) -> list[str]:
+        """Keep what the end of a job has for the memory and for the model, and return the lines for the user."""
+        if ending.is_stopped:
+            await job.close()
+        await self._look_for_leftovers(job)
+        if not job.leftovers:
+            await job.close()
+        if job.number in self._forgotten:
+            return [first, *leftover_lines(job.number, job.leftovers)]
+        withheld = withheld_line(self.shell.withheld) if ending.is_failure else ""
+        captured = await self._captured(job)
+        ended = job.ended(ending)
+        going = ""
+        if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):
+            self.news.add(job.target.thread_id, ended, self.clock.now())
+            going = going_line(ended, self._elsewhere(job.target))
+        told = " ".join(filter(None, (first, withheld)))
+        return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
+
+    def _elsewhere(self, target: Target) -> str:
+        """Name the thread of a job; empty if it is in focus."""
+        slug, thread_id = self.in_focus()
+        return "" if (target.persona.slug, target.thread_id) == (slug, thread_id) else target.thread_label(slug)
+
+    async def _look_for_leftovers(self, job: Job) -> None:
+        """Find the processes that outlive a job; most that are found at once are about to end too."""
+        for _ in range(_MOST_LOOKS):
+            job.leftovers = await job.process.leftovers()
+            if not job.leftovers:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _captured(self, job: Job) -> str:
+        """Capture memory items from the output, and return the notice about them."""
+        # A memory that cannot be written now must not spoil the job's end.
+        with suppress(StorageError):
+            title = f"the output of {shortened(job.command)}"
+            added = await self.memory.capture(job.target.persona, job.output.text(), None, is_output=True, title=title)
+            return capture_notice(added.items) if added.operation else ""
+        return ""

@@ -1,0 +1,354 @@
+"""Acts on the memory of a persona: changes of its items, and flash saves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.log.rules.act import Act, Inclusion
+from chorus_cli.log.rules.messages import expanded, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.log.rules.messages import Runs
+
+_DONE = {
+    "add": "remembered",
+    "capture": "captured",
+    "edit": "edited",
+    "forget": "forgot",
+    "import": "imported",
+    "pin": "pinned",
+    "restore": "restored",
+    "unpin": "unpinned",
+}
+
+
+class ItemUse(NamedTuple):
+    """The age and use of an item: UTC texts of its times, and its number of accesses."""
+
+    created_at: str
+    last_accessed: str
+    access_count: int
+
+    def changed(self, before: ItemUse, after: ItemUse) -> ItemUse:
+        """Return the use after a change; a time that was set again since stays, and so do accesses since."""
+        return ItemUse(
+            after.created_at if self.created_at == before.created_at else self.created_at,
+            after.last_accessed if self.last_accessed == before.last_accessed else self.last_accessed,
+            max(0, self.access_count + after.access_count - before.access_count),
+        )
+
+
+class ItemState(NamedTuple):
+    """The state of an item as far as an act concerns it; ``None`` leaves a part alone.
+
+    ``use`` does not count when states are compared: an item that was used since is not a changed one.
+    """
+
+    visible: bool | None = None
+    archived: bool | None = None
+    pinned: bool | None = None
+    item_type: str | None = None
+    content: str | None = None
+    use: ItemUse | None = None
+
+    @classmethod
+    def from_json(cls, parts: Mapping[str, Any]) -> ItemState:
+        """Read the parts that are concerned."""
+        state = cls(*(parts.get(name) for name in cls._fields))
+        return state if state.use is None else state._replace(use=ItemUse(*state.use))
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Write the parts that are concerned."""
+        return {name: part for name, part in self._asdict().items() if part is not None}
+
+    def agrees_with(self, present: ItemState) -> bool:
+        """Return whether ``present`` has every part that is concerned."""
+        return all(part in {None, now} for part, now in zip(self._replace(use=None), present, strict=True))
+
+    def over(self, present: ItemState) -> ItemState:
+        """Return ``present`` with the parts that are concerned in place of its own."""
+        concerned: dict[str, Any] = {name: part for name, part in self._asdict().items() if part is not None}
+        return present._replace(**concerned)
+
+    def differing(self, other: ItemState) -> ItemState:
+        """Return only those parts that ``other`` has otherwise."""
+        others = other._asdict()
+        equal: dict[str, Any] = {name: None for name, part in self._asdict().items() if part == others[name]}
+        return self._replace(**equal)
+
+
+class ItemChange(NamedTuple):
+    """An item by its id, and its state before and after an act."""
+
+    item_id: int
+    before: ItemState
+    after: ItemState
+
+    def over(self, present: ItemState) -> ItemState:
+        """Return the state of an item that had ``present`` before the change."""
+        state = self.after.over(present)
+        if present.use and self.before.use and self.after.use:
+            return state._replace(use=present.use.changed(self.before.use, self.after.use))
+        return state
+
+    @property
+    def inverse(self) -> ItemChange:
+        """The change that takes this one back."""
+        return ItemChange(self.item_id, self.after, self.before)
+
+
+class MemoryAct(Act):
+    """An act on the items of a memory; an undo of it changes them back.
+
+    It does not break the prefix of requests: a hidden item does, which its row tells.
+    """
+
+    __slots__ = ()
+    changes_messages = False
+    breaks_prefix = False
+
+    @property
+    @abstractmethod
+    def changes(self) -> tuple[ItemChange, ...]:
+        """The items with their states before and after the act."""
+
+    @property
+    @abstractmethod
+    def inverse(self) -> MemoryAct:
+        """The act that takes this one back."""
+
+    @property
+    def passes_over(self) -> bool:
+        """Whether items that were changed again are passed over by an undo or redo, which is refused otherwise."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChange(MemoryAct):
+    """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
+
+    ``title`` holds the first words of a single item, or else the place that several come from.
+    """
+
+    kind = "memory"
+    change: str
+    changes: tuple[ItemChange, ...] = ()
+    title: str = ""
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> MemoryChange:
+        """Read the change and its items."""
+        changes = tuple(
+            ItemChange(int(each["id"]), ItemState.from_json(each["before"]), ItemState.from_json(each["after"]))
+            for each in detail["items"]
+        )
+        return cls(str(detail["change"]), changes, str(detail.get("title", "")))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the change and its items."""
+        items: list[JsonValue] = [
+            {"id": each.item_id, "before": each.before.as_json(), "after": each.after.as_json()}
+            for each in self.changes
+        ]
+        return {"change": self.change, "title": self.title, "items": items}
+
+    @property
+    def inverse(self) -> MemoryChange:
+        """The change that takes this one back."""
+        return replace(self, changes=tuple(change.inverse for change in self.changes))
+
+    def describe(self) -> str:
+        """Name the change with its item, or with the number of items."""
+        done = _DONE.get(self.change, self.change)
+        if len(self.changes) == 1:
+            # A purge empties the title; no item was ever remembered without words.
+            title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged item)"
+            return f"{done} #{self.changes[0].item_id} {title}"
+        source = f" from {shortened(self.title)}" if self.title else ""
+        return f"{done} {counted(len(self.changes), 'memory item')}{source}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flash(MemoryAct):
+    """A flash save of the memory: its checkpoint, and the ids of the items that it archived.
+
+    The ids are kept here, so that an undo outlives the checkpoint. ``archives`` is false for the inverse.
+    """
+
+    kind = "flash"
+    checkpoint_id: int = 0
+    archived: tuple[int, ...] = ()
+    archives: bool = True
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Flash:
+        """Read the checkpoint and the ids."""
+        return cls(int(detail.get("checkpoint", 0)), tuple(map(int, detail.get("archived", ()))))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the checkpoint and the ids."""
+        return {"checkpoint": self.checkpoint_id, "archived": [*self.archived]} if self.checkpoint_id else {}
+
+    @property
+    def changes(self) -> tuple[ItemChange, ...]:
+        """The archived items; one that was pinned since is not archived by a redo."""
+        before, after = ItemState(archived=False, pinned=False), ItemState(archived=True)
+        if not self.archives:
+            before, after = after, ItemState(archived=False)
+        return tuple(ItemChange(item_id, before, after) for item_id in self.archived)
+
+    @property
+    def inverse(self) -> Flash:
+        """The act that brings the items back."""
+        return replace(self, archives=not self.archives)
+
+    @property
+    def passes_over(self) -> bool:
+        """Yes: an item that is in use again, or was archived again, does not keep the others back."""
+        return True
+
+    def describe(self) -> str:
+        """Name the act with the number of items that it archived."""
+        return f"flash save, {counted(len(self.archived), 'memory item')} archived" if self.archived else "flash save"
+
+
+_IDS = ("supersedes", "revives", "hidden")
+
+
+@dataclass(frozen=True, slots=True)
+class Import(Act):
+    """Conversations of other programs, each in a thread of its own; ``sources`` names the programs.
+
+    The rows say which import put them in. A newer export may show that a conversation went on from another branch:
+    ``supersedes`` are earlier rows that left the live branch, ``revives`` those that came back to it.
+    ``hidden`` are rows off the live branch that the other program had hidden from the model. ``unfinished`` names the
+    files of an import that has not come to its end.
+    """
+
+    kind = "import"
+    breaks_prefix = False
+    sources: tuple[str, ...] = ()
+    conversations: int = 0
+    messages: int = 0
+    supersedes: Runs = ()
+    revives: Runs = ()
+    hidden: Runs = ()
+    unfinished: str = ""
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Import:
+        """Read the counts and the ids."""
+        supersedes, revives, hidden = (
+            tuple((int(first), int(last)) for first, last in detail.get(key, ())) for key in _IDS
+        )
+        return cls(
+            sources=tuple(detail.get("sources", ())),
+            conversations=int(detail["conversations"]),
+            messages=int(detail["messages"]),
+            supersedes=supersedes,
+            revives=revives,
+            hidden=hidden,
+            unfinished=str(detail.get("unfinished", "")),
+        )
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the counts and the ids."""
+        counts: dict[str, JsonValue] = {
+            "sources": [*self.sources],
+            "conversations": self.conversations,
+            "messages": self.messages,
+        }
+        lists = zip(_IDS, (self.supersedes, self.revives, self.hidden), strict=True)
+        if self.unfinished:
+            counts["unfinished"] = self.unfinished
+        return counts | {key: [[first, last] for first, last in ids] for key, ids in lists if ids}
+
+    def describe(self) -> str:
+        """Name the act with the numbers of conversations and messages."""
+        amount = f"{counted(self.messages, 'message')} in {counted(self.conversations, 'conversation')}"
+        return f"import of {amount} from {enumerated(self.sources)}"
+
+
+class PurgedIds(NamedTuple):
+    """The rows that a purge concerns, by their ids.
+
+    ``titles`` are threads that lose their title, ``preambles`` messages that lose theirs. Checkpoints, and operations
+    on the memory, follow from ``items``.
+    """
+
+    messages: frozenset[int] = frozenset()
+    items: frozenset[int] = frozenset()
+    summaries: frozenset[int] = frozenset()
+    inputs: frozenset[int] = frozenset()
+    titles: frozenset[int] = frozenset()
+    preambles: frozenset[int] = frozenset()
+
+    @classmethod
+    def from_json(cls, detail: Mapping[str, Any]) -> PurgedIds:
+        """Read the ids of each table, written as runs."""
+        found = (tuple((int(first), int(last)) for first, last in detail.get(name, ())) for name in cls._fields)
+        return cls(*(frozenset(expanded(ids)) for ids in found))
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Write the ids of each table that has some, as runs."""
+        named = {name: runs(sorted(ids)) for name, ids in self._asdict().items() if ids}
+        return {name: [[first, last] for first, last in ids] for name, ids in named.items()}
+
+    def united(self, other: PurgedIds) -> PurgedIds:
+        """Return the rows of both."""
+        return PurgedIds(*(own | others for own, others in zip(self, other, strict=True)))
+
+
+NO_IDS = PurgedIds()
+
+
+@dataclass(frozen=True, slots=True)
+class Purge(Act):
+    """Rows overwritten for good; no undo takes that back."""
+
+    kind = "purge"
+    is_final = True
+    purged: PurgedIds
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Purge:
+        """Read the ids."""
+        return cls(PurgedIds.from_json(detail))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the ids, which are all that remains."""
+        return self.purged.as_json()
+
+    def describe(self) -> str:
+        """Name the act with the numbers of messages and memory items."""
+        numbers = {"message": len(self.purged.messages), "memory item": len(self.purged.items)}
+        parts = [counted(number, thing) for thing, number in numbers.items() if number]
+        return f"purged {enumerated(parts) or 'texts'} for good"
+
+
+class Greeting(Inclusion):
+    """A greeting of the persona's character card, which it says before the user says anything."""
+
+    __slots__ = ()
+    kind = "greeting"
+
+    def describe(self) -> str:
+        """Name the act."""
+        return "greeting of the character card"
+
+
+class Pin(Inclusion):
+    """Messages that stay in context word for word, whatever their age and however full the request is."""
+
+    __slots__ = ()
+    kind = "pin"
+
+    def describe(self) -> str:
+        """Name the act with its messages."""
+        return f"pinned {', '.join(f'#{member}' for member in self.members)}"

@@ -1,0 +1,398 @@
+"""Rows of sessions: the facts for a list, and how far into the log each session reaches."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from chorus_cli.context.rows import summary_rows
+from chorus_cli.context.rows.thread_views import newest_in_context
+from chorus_cli.context.rules.view import Summary
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
+from chorus_cli.log.rules.acts import Fold, Restore
+from chorus_cli.log.rules.journal import thread_journal
+from chorus_cli.log.rules.log_acts import Purge
+from chorus_cli.log.rules.messages import runs
+from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.memory.rows import item_rows
+from chorus_cli.sessions import files as session_files
+from chorus_cli.sessions.rules import matching as session_matching
+from chorus_cli.sessions.rules.format import candidates, is_session_id
+from chorus_cli.storage import meta_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.log.rows.thread_rows import ThreadKey
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.log.rules.operations import Operation
+    from chorus_cli.sessions.rules.format import Session
+    from chorus_cli.storage.store import Connection
+
+MANUAL = "manual"
+IDLE = "idle"
+
+_IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
+"""The newest session of the idle timer in ``meta``: newest operation, newest message in its summary, its name."""
+
+_COLUMNS = (
+    "session_id, persona, timestamp, description, summary, message_count, token_estimate, window_start, window_end, "
+    "through_message_id, trigger"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """The facts about a session that need no look into its file.
+
+    ``through_message_id`` is the newest message of the log that it contains, ``None`` if unknown: for a file that was
+    added by hand. ``trigger`` is ``manual`` or ``idle``.
+    """
+
+    session_id: str
+    persona: str
+    timestamp: datetime
+    description: str
+    summary: str
+    message_count: int
+    token_estimate: int
+    window_start: datetime | None
+    window_end: datetime | None
+    through_message_id: int | None
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far a session reaches: its newest message, the newest one in its summary, and the newest operation."""
+
+    through_message_id: int
+    summarized_through: int
+    operation_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A session about to be saved.
+
+    ``expected_through`` is the newest saved message when saving began; ``None`` if a later save does not matter,
+    because the user asked for this one.
+    """
+
+    session: Session
+    trigger: str
+    coverage: Coverage
+    expected_through: int | None = None
+
+
+def row_of(session: Session, trigger: str = MANUAL, through_message_id: int | None = None) -> SessionRow:
+    """Return the row of a session."""
+    return SessionRow(
+        session_id=session.session_id,
+        persona=session.persona,
+        timestamp=session.timestamp,
+        description=session.description,
+        summary=session.summary,
+        message_count=len(session.messages),
+        token_estimate=session.token_estimate,
+        window_start=session.window_start,
+        window_end=session.window_end,
+        through_message_id=through_message_id,
+        trigger=trigger,
+    )
+
+
+def of(connection: sqlite3.Connection, persona: str) -> list[SessionRow]:
+    """Return the sessions of a persona, newest first."""
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM sessions WHERE persona = ? ORDER BY timestamp DESC, rowid DESC", (persona,)
+    ).fetchall()
+    return [_row(row) for row in found if is_session_id(row[0])]
+
+
+def others(connection: sqlite3.Connection, persona: str) -> list[tuple[str, str]]:
+    """Return the names of the other personas' sessions, each with its persona."""
+    found = connection.execute(
+        "SELECT session_id, persona FROM sessions WHERE persona <> ? ORDER BY session_id, persona", (persona,)
+    ).fetchall()
+    return [(session_id, owner) for session_id, owner in found]
+
+
+def through(connection: sqlite3.Connection, persona: str) -> int:
+    """Return the id of the newest message in any session of a persona, 0 if there is none."""
+    (newest,) = connection.execute(
+        "SELECT COALESCE(MAX(through_message_id), 0) FROM sessions WHERE persona = ?", (persona,)
+    ).fetchone()
+    return int(newest)
+
+
+def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionRow, int] | None:
+    """Return the newest session of the idle timer, and the newest message in its summary.
+
+    ``None`` if a boundary was set, undone or redone since.
+    """
+    known = _IDLE_SESSION.fullmatch(meta_rows.value(connection, _idle_key(persona)) or "")
+    if known is None:
+        return None
+    operation_id, summarized_through, session_id = int(known[1]), int(known[2]), known[3]
+    if _boundary_since(connection, persona, operation_id):
+        return None
+    found = next((row for row in of(connection, persona) if row.session_id == session_id), None)
+    return (found, summarized_through) if found else None
+
+
+def create(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
+    """Write a session's file under its name, with a number if that is taken, and then its row; both or neither.
+
+    ``None`` if another process has saved the same messages meanwhile, or something was purged.
+
+    Raises:
+        SessionError: the file cannot be written.
+    """
+    if _overtaken(connection, saving):
+        return None
+    taken = {row.session_id for row in of(connection, saving.session.persona)}
+    names = (name for name in candidates(saving.session.session_id) if name not in taken)
+    session = session_files.create(personas, saving.session, names)
+    path = session_files.path_of(personas, session.persona, session.session_id)
+    connection.unless_committed(partial(session_files.discard, path))
+    return _stored(connection, replace(saving, session=session))
+
+
+def rewrite(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
+    """Replace a session: its file and then its row; both or neither.
+
+    ``None`` if another process has saved the same messages meanwhile, or something was purged.
+
+    Raises:
+        SessionError: the file cannot be written; it is as it was.
+    """
+    if _overtaken(connection, saving):
+        return None
+    connection.unless_committed(session_files.rewrite(personas, saving.session))
+    return _stored(connection, saving)
+
+
+def forget(connection: sqlite3.Connection, persona: str) -> None:
+    """Delete the rows of an earlier persona of the same folder; its files are gone with it."""
+    connection.execute("DELETE FROM sessions WHERE persona = ?", (persona,))
+    connection.execute("DELETE FROM meta WHERE key = ?", (_idle_key(persona),))
+
+
+def adopt(connection: sqlite3.Connection, sessions: Sequence[Session]) -> None:
+    """Store rows for sessions that have only a file."""
+    for session in sessions:
+        _insert(connection, "INSERT OR IGNORE", row_of(session))
+
+
+def _stored(connection: sqlite3.Connection, saving: Saving) -> SessionRow:
+    coverage = saving.coverage
+    row = row_of(saving.session, saving.trigger, coverage.through_message_id)
+    _insert(connection, "INSERT OR REPLACE", row)
+    if saving.trigger == IDLE:
+        known = f"{coverage.operation_id} {coverage.summarized_through} {row.session_id}"
+        meta_rows.store(connection, _idle_key(row.persona), known)
+    return row
+
+
+def _overtaken(connection: sqlite3.Connection, saving: Saving) -> bool:
+    expected = saving.expected_through
+    # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
+    (is_purged,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM operations WHERE kind = ? AND id > ?)",
+        (Purge.kind, saving.coverage.operation_id),
+    ).fetchone()
+    return bool(is_purged) or (expected is not None and through(connection, saving.session.persona) != expected)
+
+
+def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:
+    connection.execute(
+        f"{verb} INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            row.session_id,
+            row.persona,
+            timestamps.to_text(row.timestamp),
+            row.description,
+            row.summary,
+            row.message_count,
+            row.token_estimate,
+            timestamps.to_text(row.window_start) if row.window_start else None,
+            timestamps.to_text(row.window_end) if row.window_end else None,
+            row.through_message_id,
+            row.trigger,
+            f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}.json",
+        ),
+    )
+
+
+def _idle_key(persona: str) -> str:
+    return f"idle_session:{persona}"
+
+
+def _boundary_since(connection: sqlite3.Connection, persona: str, operation_id: int) -> bool:
+    (found,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM operations WHERE persona = :persona AND id > :id AND (kind IN "
+        "('clear', 'edit', 'restore') OR COALESCE(json_extract(detail, '$.undoes.operation'), "
+        "json_extract(detail, '$.redoes.operation')) "
+        "IN (SELECT id FROM operations WHERE persona = :persona AND kind IN ('clear', 'edit', 'restore'))))",
+        {"persona": persona, "id": operation_id},
+    ).fetchone()
+    return bool(found)
+
+
+def _row(row: Sequence[Any]) -> SessionRow:
+    id_, persona, timestamp, description, summary, messages, tokens, start, end, through_id, trigger = row
+    try:
+        return SessionRow(
+            session_id=id_,
+            persona=persona,
+            timestamp=timestamps.from_text(timestamp),
+            description=description,
+            summary=summary,
+            message_count=messages,
+            token_estimate=tokens,
+            window_start=timestamps.from_text(start) if start else None,
+            window_end=timestamps.from_text(end) if end else None,
+            through_message_id=through_id,
+            trigger=trigger,
+        )
+    except ValueError as error:
+        raise DatabaseDamagedError(f"The row of the session {id_} of {persona} cannot be read: {error}.") from error
+
+
+_FRACTION_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Result of restoring: the operation, the thread to go on in, and the number of messages added to the log."""
+
+    operation: Operation
+    thread: ThreadKey
+    added: int
+
+    @property
+    def thread_id(self) -> int:
+        """The id of the thread to go on in."""
+        return self.thread.id
+
+
+def restore(connection: sqlite3.Connection, persona: str, session: Session, now: datetime) -> Restored:
+    """Make the session's messages, and after them turns in progress, members of a new boundary of every thread."""
+    rows = _rows_like(connection, persona, session)
+    forks = operation_rows.forks_with(connection, (row.id for row in rows))
+    known = session_matching.known_threads(session, rows, forks)
+    thread_of = dict(known)
+    spoken_in = {message.thread_id for message in session.messages}
+    for thread in session.threads:
+        if thread.id in spoken_in and thread.id not in thread_of:
+            thread_of[thread.id] = thread_rows.new(connection, persona, thread.title, now).id
+    members = session_matching.members(session, rows, thread_of, forks)
+    running = _running(connection, persona, {member for member in members if isinstance(member, int)})
+    said_in = [*(thread_of[message.thread_id] for message in session.messages), *(row.thread_id for row in running)]
+    threads = tuple((each, len([*run])) for each, run in groupby(said_in))
+    whole = (*members, *(row.id for row in running))
+    new = NewOperation(persona, Restore(threads=threads), now, members=whole)
+    operation = operation_rows.introduce(connection, new)
+    _restore_summaries(connection, persona, session, operation, thread_of)
+    added = sum(not isinstance(member, int) for member in members)
+    thread_id = thread_of.get(session.active_thread_id) or _silent(connection, persona, session, known)
+    chosen = thread_id or thread_of[session.messages[0].thread_id]
+    _reopen(connection, {chosen, *thread_of.values()})
+    return Restored(operation, thread_rows.use(connection, persona, chosen), added)
+
+
+def _restore_summaries(
+    connection: sqlite3.Connection,
+    persona: str,
+    session: Session,
+    restored: Operation,
+    thread_of: Mapping[int, int],
+) -> None:
+    """Restore the summaries of a session's threads, each for its messages, which are the first members."""
+    for thread in session.threads:
+        ids = [
+            member
+            for member, message in zip(restored.members, session.messages, strict=False)
+            if message.thread_id == thread.id
+        ][: thread.summarised]
+        if not thread.summary or not ids:
+            continue
+        thread_id = thread_of[thread.id]
+        folded = runs(ids)
+        new = NewOperation(persona, Fold(folded), restored.created_at, thread_id, automatic=True)
+        fold = operation_rows.introduce(connection, new)
+        author = f"session {session.session_id}"
+        summary = Summary(fold.id, restored.id, folded, thread.summary, None, author, restored.created_at)
+        summary_rows.store(connection, persona, thread_id, summary)
+
+
+def _reopen(connection: sqlite3.Connection, threads: Iterable[int]) -> None:
+    """Open the threads of a session that were closed since."""
+    connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", [(each,) for each in threads])
+
+
+def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:
+    """Return the rows of the persona with the same times as the session's messages."""
+    moments = {message.timestamp for message in session.messages}
+    found = connection.execute(
+        "SELECT id FROM messages INDEXED BY messages_of_persona "
+        "WHERE persona = ? AND timestamp IN (SELECT value FROM json_each(?))",
+        (persona, json.dumps([spelling for moment in moments for spelling in _spellings(moment)])),
+    ).fetchall()
+    return message_rows.rows(connection, (id_ for (id_,) in found))
+
+
+def _spellings(moment: datetime) -> Iterator[str]:
+    """Yield every spelling of a moment in a row: one written with plain SQL may have fewer digits."""
+    text = timestamps.to_text(moment).removesuffix("Z")
+    yield f"{text}Z"
+    for _ in range(_FRACTION_DIGITS):
+        if not text.endswith("0"):
+            return
+        text = text[:-1]
+        yield f"{text.rstrip('.')}Z"
+
+
+def _running(connection: sqlite3.Connection, persona: str, restored: Collection[int]) -> list[Message]:
+    """Return the rows of turns in progress that are in context or whose question is ``restored``, thread by thread.
+
+    They go on after the session; those that are members already are left out.
+    """
+    found: list[Message] = []
+    writing = connection.execute(
+        "SELECT id FROM messages WHERE status = 'streaming' AND persona = ? ORDER BY thread_id", (persona,)
+    ).fetchall()
+    for reply in message_rows.rows(connection, (id_ for (id_,) in writing)):
+        operations = operation_rows.since_boundary(connection, persona, reply.thread_id)
+        seen = newest_in_context(connection, thread_journal(reply.thread_id, operations))
+        turn = [row for row in seen if row.turn_id == reply.turn_id]
+        if reply not in turn:
+            turn = [reply] if reply.turn_id in restored else []
+        found += [row._replace(thread_id=reply.thread_id) for row in turn if row.id not in restored]
+    return found
+
+
+def _silent(connection: sqlite3.Connection, persona: str, session: Session, known: Mapping[int, int]) -> int:
+    """Return the session's active thread if it has no messages in the session but exists in this log, else 0."""
+    if not any(number == in_log for number, in_log in known.items()):
+        return 0
+    row = connection.execute(
+        "SELECT id FROM threads WHERE id = ? AND persona = ?", (session.active_thread_id, persona)
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def leave_behind(connection: Connection, persona: str, boundary: Operation) -> None:
+    """Part a new persona from the memory and the sessions of an earlier one."""
+    item_rows.hide_all(connection, persona, boundary.id)
+    forget(connection, persona)

@@ -1,0 +1,366 @@
+"""The toolbox: the tools that a model is offered, and the answers to its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import ChorusError, StorageError
+from chorus_cli.core.text.cutting import cut_to_characters
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.time import timestamps
+from chorus_cli.jobs.rules import elapsed, readable
+from chorus_cli.log.rows import operation_rows, thread_rows
+from chorus_cli.log.rows.search_index import Scope
+from chorus_cli.log.rules.journal import log_marks
+from chorus_cli.log.rules.messages import Role, Status, is_filled, words_of
+from chorus_cli.memory.rules.items import ItemType, checked_type
+from chorus_cli.memory.rules.prompt import kept_line, memory_lines, sent_items, written
+from chorus_cli.models.rules.declaration import NO_OFFER, Kind, Parameter, Tool, ToolOffer, read_call
+from chorus_cli.storage import meta_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from datetime import datetime
+
+    from chorus_cli.jobs.service import Jobs
+    from chorus_cli.log.rules.calls import ToolCall
+    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.machine.ports import Clock, TokenCounter
+    from chorus_cli.memory.rules.items import Item
+    from chorus_cli.memory.service.memory import Memory
+    from chorus_cli.models.rules.budget import Limit
+    from chorus_cli.models.rules.declaration import Arguments, ReadCall
+    from chorus_cli.personas.rules.persona import Persona
+    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.recall.service.search import Match, Search
+    from chorus_cli.storage.store import Store
+
+MOST_FOUND = 20
+_MOST_READ = 500
+_MOST_READ_CHARACTERS = 18_000
+_MOST_CHARACTERS_OF_ONE = 3
+"""Characters that an empty line of an item has in a result, where it is indented."""
+_SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServices:
+    """The services that tools use."""
+
+    store: Store
+    clock: Clock
+    search: Search
+    memory: Memory
+    jobs: Jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The persona whose model calls a tool, and the thread and the turn that it answers in."""
+
+    persona: Persona
+    thread_id: int
+    turn_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a call: the text for the model, and its outcome in a few words for the user."""
+
+    text: str
+    outcome: str
+
+
+if TYPE_CHECKING:
+    Handler = Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A tool with the function that carries it out."""
+
+    tool: Tool
+    handler: Handler
+
+
+def built_in(description: str, *parameters: Parameter) -> Callable[[Handler], BuiltIn]:
+    """Declare the decorated function as a tool; the description is for the model."""
+
+    def declared(handler: Handler) -> BuiltIn:
+        return BuiltIn(Tool(handler.__name__, description, parameters), handler)
+
+    return declared
+
+
+@built_in(
+    "Search everything that you and the human ever said to each other, in all threads, also what is no longer in this "
+    "conversation. Returns excerpts of the messages that contain all the words, newest first, each with its thread.",
+    Parameter("query", "One to three distinctive words that the message contains, not a question."),
+    Parameter("since", "How far back to look, such as 7d, 3 months or last monday; without it, everything.",
+              is_required=False),
+)  # fmt: skip
+async def search_history(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Find messages by their words."""
+    since = _since(arguments.text("since"), services.clock.now())
+    # Some of the results are the question itself, results of earlier searches, or taken back.
+    after = await services.store.read(operation_rows.beginning, caller.persona.slug)
+    scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after)
+    findings = await services.search.find(arguments.text("query"), scope, lambda _news: None)
+    matches = [match for match in findings.matches if _is_worth_telling(match, caller)]
+    if not matches:
+        return Answer("No message contains all of these words. Try fewer words, or another form of them.", "nothing")
+    told = [_found(match, caller.persona.name) for match in matches[:MOST_FOUND]]
+    if len(matches) > len(told) or findings.more:
+        told.append("There are more, and older ones. More words, or an earlier time, find them.")
+    return Answer("\n".join(told), counted(min(len(matches), MOST_FOUND), "message"))
+
+
+@built_in(
+    "Read another thread (conversation) of yours with the human: its newest messages, as far as they fit. "
+    "search_history tells the numbers of threads.",
+    Parameter("id", "The number of the thread.", Kind.NUMBER),
+)
+async def read_thread(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Read the newest part of a thread."""
+    persona = caller.persona
+    after = await services.store.read(operation_rows.beginning, persona.slug)
+    thread_id, number = await services.store.read(thread_rows.had, persona.slug, arguments.number("id"), after)
+    newest = await services.store.read(thread_rows.newest_messages, persona.slug, thread_id, _MOST_READ)
+    rows = [row for row in newest if row.id > after]
+    marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
+    said = [row for row in rows if _is_said(row) and not marks.is_undone(row) and not marks.is_replaced(row)]
+    told = _newest_entries(_entry(row, persona.name) for row in reversed(said) if row.turn_id != caller.turn_id)
+    if not told:
+        return Answer(f"Nothing was said in thread #{number}.", "nothing")
+    amount = counted(len(told), "message")
+    return Answer("\n\n".join([f"Thread #{number}, the newest {amount}:", *told]), amount)
+
+
+@built_in(
+    "Look into your memory, where facts, tasks, code, errors and test results are kept beyond this conversation. "
+    "Returns the items that contain any of the words, the best match first.",
+    Parameter("query", "A few distinctive words of the item, or its number such as #12."),
+)
+async def recall_memory(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Find memory items by their words or numbers."""
+    slug = caller.persona.slug
+    items = await services.memory.recall(slug, arguments.text("query"))
+    if not items:
+        return Answer("Nothing in your memory contains any of these words.", "nothing")
+    told = _whole_items(sent_items(caller.persona, items))
+    await services.memory.count_access(slug, [item.id for item in told])
+    parts = [memory_lines(told)]
+    if more := len(items) - len(told):
+        parts.append(f"Left out: {counted(more, 'item')} with these words; other words, or a number, find them.")
+    return Answer("\n\n".join(parts), counted(len(told), "item"))
+
+
+@built_in(
+    "Keep something in your memory beyond this conversation: a fact about the human, a decision, a task. Only what "
+    "will still matter later, in one or two sentences that can be understood alone.",
+    Parameter("type", "TASK for facts, wishes and things to do, else what the content is.", choices=tuple(ItemType)),
+    Parameter("content", "The text to keep."),
+)
+async def remember(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Add a memory item, whose source is the question that is being answered; the user alone revives forgotten ones."""
+    item_type, content = checked_type(arguments.text("type")), arguments.text("content")
+    slug, question = caller.persona.slug, caller.turn_id
+    kept = await services.memory.remember(slug, item_type, content, question, revives=False)
+    outcome = f"known as #{kept.item.id}" if kept.was_known else f"#{kept.item.id}; /undo takes it back"
+    return Answer(kept_line(kept.item.id, was_known=kept.was_known), outcome)
+
+
+@built_in(
+    "Read the output of a job: a shell command that the human ran here, numbered as in #1. "
+    "You are told the last lines of each once; this returns all that is kept, without the middle if it is long.",
+    Parameter("id", "The number of the job.", Kind.NUMBER),
+)
+async def job_output(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Read the output of a job."""
+    job = services.jobs.find(arguments.number("id"), caller.persona.slug)
+    output = cut_to_characters(readable(job.output.text()), _MOST_READ_CHARACTERS)
+    heading = f"Job #{job.number} ({job.command}), {job.state}, {elapsed(job.seconds)}:"
+    return Answer(f"{heading}\n{output or '(no output)'}", counted(job.output.line_count, "line"))
+
+
+BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, remember, job_output)
+
+
+def _since(text: str, now: datetime) -> datetime | None:
+    if not text.strip():
+        return None
+    from chorus_cli.core.time import timespan  # noqa: PLC0415 - few calls name a time
+
+    return timespan.parse(text, now, after_since=True).before(now)
+
+
+def _is_worth_telling(match: Match, caller: Caller) -> bool:
+    row = match.message
+    return _is_said(row) and not match.taken_back and row.turn_id != caller.turn_id
+
+
+def _is_said(row: Message) -> bool:
+    return row.role in _SPOKEN and is_filled(row) and row.status is not Status.STREAMING
+
+
+def _found(match: Match, name: str) -> str:
+    row = match.message
+    return f"thread #{match.thread_number}, {_stamp(row)}, {_speaker(row, name)}: {match.excerpt}"
+
+
+def _entry(row: Message, name: str) -> str:
+    return f"[{_stamp(row)}] {_speaker(row, name)}: {words_of(row)}"
+
+
+def _stamp(row: Message) -> str:
+    return f"{timestamps.local(row.timestamp):%Y-%m-%d %H:%M}"
+
+
+def _speaker(row: Message, name: str) -> str:
+    return "Human" if row.role is Role.USER else name
+
+
+def _whole_items(items: Sequence[Item]) -> list[Item]:
+    """Return as many of the items as fit, the best matches; one that does not fit alone is cut in the middle.
+
+    An item that the cut of a whole result went through could not be told from the rest when it is forgotten.
+    """
+    told: list[Item] = []
+    room = _MOST_READ_CHARACTERS
+    for item in items:
+        room -= len(written(item)) + 1
+        if room < 0:
+            break
+        told.append(item)
+    longest = _MOST_READ_CHARACTERS // _MOST_CHARACTERS_OF_ONE
+    return told or [item._replace(content=cut_to_characters(item.content, longest)) for item in items[:1]]
+
+
+def _newest_entries(entries: Iterable[str]) -> list[str]:
+    """Return as many entries as fit, in the order of the log; ``entries`` begin with the newest."""
+    told: list[str] = []
+    room = _MOST_READ_CHARACTERS
+    for entry in entries:
+        room -= len(entry)
+        if told and room < 0:
+            break
+        told.insert(0, entry)
+    return told
+
+
+MOST_CALLS = limits.CALLS.most
+"""The most calls of a reply that are carried out."""
+
+LONGEST_RESULT = limits.TOOL_RESULT.most
+"""The most characters of a result."""
+
+_LARGEST_SHARE = 1 / 10
+"""The share of the model's limit that the declarations of tools may take; a smaller model is offered none."""
+
+_REFUSAL_HOLDS = timedelta(days=30)
+"""A model that refused tools is offered some again after that, because models learn."""
+
+_NOTHING = "(no result)"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """Carries out calls. ``report_bug`` keeps the traceback of a tool that failed."""
+
+    services: ToolServices
+    report_bug: Callable[[Exception], object]
+    built_in: Sequence[BuiltIn] = BUILT_IN
+
+    async def read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
+        """Read the arguments of a reply's calls, in a thread: to repair long ones takes a second."""
+        return await asyncio.to_thread(self._read, calls)
+
+    def _read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
+        tools = {each.tool.name: each.tool for each in self.built_in}
+        return [read_call(call, tools, repairs=number < MOST_CALLS) for number, call in enumerate(calls)]
+
+    async def answer(self, call: ReadCall, caller: Caller) -> Answer:
+        """Carry out a call; an error is told to the model as the answer."""
+        answer = await self._answer(call, caller)
+        words = (call.note, cut_to_characters(answer.text, LONGEST_RESULT))
+        return Answer("\n\n".join(filter(None, words)) or _NOTHING, answer.outcome)
+
+    async def _answer(self, call: ReadCall, caller: Caller) -> Answer:
+        handler = next((each.handler for each in self.built_in if each.tool is call.tool), None)
+        if handler is None:
+            known = ", ".join(each.tool.name for each in self.built_in)
+            return Answer(f"There is no tool {call.call.name!r}. The tools are: {known}.", "no such tool")
+        try:
+            return await handler(self.services, caller, call.arguments())
+        except ChorusError as error:
+            return Answer(str(error), shortened(str(error)))
+        except Exception as error:  # noqa: BLE001 - the model is told, and the turn goes on
+            self.report_bug(error)
+            return Answer(
+                f"The tool {call.call.name} failed because of a mistake in Chorus. Go on without it.", "failed"
+            )
+
+
+@dataclass(slots=True)
+class ToolOffers:
+    """Decides which tools a model is offered, and remembers the models that refuse them.
+
+    ``takes_tools`` returns whether a model takes tools, as far as is known before it is asked.
+    """
+
+    store: Store
+    clock: Clock
+    counter: TokenCounter
+    takes_tools: Callable[[str], bool]
+    built_in: Sequence[BuiltIn] = BUILT_IN
+    _offer: ToolOffer | None = field(default=None, init=False)
+    _takes: dict[str, bool] = field(default_factory=dict, init=False)
+
+    async def of_target(self, target: Target, limit: Limit) -> ToolOffer:
+        """Return the tools that are offered to the model of a target, which has the given limit."""
+        model = target.choice.model
+        if not target.persona.settings.tools:
+            return NO_OFFER
+        if model not in self._takes:
+            self._takes[model] = await self._ask_whether_taken(model)
+        if not self._takes[model]:
+            return NO_OFFER
+        most_tokens = limit.tokens * _LARGEST_SHARE
+        if not self.counter.is_ready:
+            bounded = self._measured(self.counter.at_most)
+            if bounded.tokens <= most_tokens:
+                return bounded
+        if self._offer is None:
+            self._offer = await asyncio.to_thread(self._measured, self.counter.count)
+        return self._offer if self._offer.tokens <= most_tokens else NO_OFFER
+
+    async def refused(self, model: str) -> str:
+        """Remember that a model refused tools, and return the notice for the user."""
+        self._takes[model] = False
+        now = timestamps.to_text(self.clock.now())
+        # What cannot be stored now, the next run finds out again.
+        with suppress(StorageError):
+            await self.store.write(meta_rows.store, meta_rows.tools_refused_key(model), now)
+        return f"{model} takes no tools, so it is asked without them from now on."
+
+    async def _ask_whether_taken(self, model: str) -> bool:
+        written = await self.store.read(meta_rows.value, meta_rows.tools_refused_key(model))
+        has_refused = written is not None and self._holds(written)
+        # The first question reads a large file.
+        return not has_refused and await asyncio.to_thread(self.takes_tools, model)
+
+    def _holds(self, written: str) -> bool:
+        try:
+            return self.clock.now() - timestamps.from_text(written) < _REFUSAL_HOLDS
+        except ValueError:
+            return False
+
+    def _measured(self, count: Callable[[str], int]) -> ToolOffer:
+        tools = tuple(each.tool for each in self.built_in)
+        return ToolOffer(tools, sum(count(json.dumps(tool.declaration)) for tool in tools))

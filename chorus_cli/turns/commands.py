@@ -1,0 +1,307 @@
+"""``/context clear``, ``ops``, ``undo``, ``redo`` and ``at``: acts on the context, and their journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated
+
+from chorus_cli.context.commands import drawn_pins
+from chorus_cli.context.rules.plan import usable
+from chorus_cli.context.rules.snapshot import ContextSnapshot
+from chorus_cli.context.rules.view import Summary, View
+from chorus_cli.context.service.journal import Entry, pin, unpin
+from chorus_cli.context.service.transcript import numbers_of
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.code_points import cleaned_input
+from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.time.timespan import Span
+from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parameter
+from chorus_cli.framework.drafts import Refused, answered
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Reply, Report, Table, Text
+from chorus_cli.log.rules.acts import Fork
+from chorus_cli.log.rules.messages import Message as Spoken
+from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.wording import local, speaker, start, turn
+from chorus_cli.models.rules.budget import tokens_of
+from chorus_cli.services import Services
+from chorus_cli.turns.service.conversation import is_answered
+
+GROUP: CommandGroup[Services] = CommandGroup("context")
+TOP: CommandGroup[Services] = CommandGroup("")
+MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
+
+_LONGEST_SUMMARY = 1000
+
+
+@GROUP.command("clear", aliases=("new", "clear"))
+async def clear(services: Services) -> Text:
+    """Start a new conversation: earlier messages leave the context.
+
+    Nothing is deleted; /context undo brings the messages back. It applies to all threads of the persona.
+
+    Examples:
+        /new
+        /context clear
+    """
+    target = services.focus.target()
+    await services.log.journal.clear(target)
+    return Text(f"--- New conversation ---{await _in_all_threads(services)}")
+
+
+@GROUP.command("undo")
+async def undo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
+    """Undo the latest operation on the context, or the one with the given number.
+
+    Automatic operations, such as a fold into the summary, are undone only by number.
+
+    Examples:
+        /context undo
+        /context undo 3
+    """
+    undone = await services.log.journal.undo(services.focus.target(), number)
+    return Text(f"Undone: {await named(services, undone)}{await follow_fork(services, undone)}")
+
+
+@GROUP.command("redo")
+async def redo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
+    """Redo the operation undone last, or the one with the given number.
+
+    Without a number, this works only until something else is said or done; with a number, it always works. To redo
+    a message that was undone, give the number of that undo.
+
+    Examples:
+        /context redo
+        /context redo 3
+    """
+    target = services.focus.target()
+    if number is None:
+        redone = await services.log.journal.redo(target)
+    else:
+        redone = await services.log.journal.redo_by_number(target, number)
+    told = f"Redone: {await named(services, redone)}"
+    if followed := await follow_fork(services, redone):
+        return Text(f"{told}{followed}")
+    binding = await _newer_boundary(services, redone)
+    return Text(f"{told}\n{binding}" if binding else told)
+
+
+@GROUP.command("ops")
+async def operations(services: Services) -> Text | Table:
+    """List the operations on the context, with their numbers for undo and redo.
+
+    Examples:
+        /context ops
+    """
+    entries = await services.log.journal.entries(services.focus.target())
+    if not entries:
+        return Text("There are no operations on this context yet.")
+    rows = [
+        (str(entry.operation.number), local(entry.operation.created_at), entry.description, _standing(entry))
+        for entry in entries
+    ]
+    return Table("", ("No.", "When", "What", ""), tuple(rows))
+
+
+@TOP.command("pin")
+async def pin_message(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Text | Table:
+    """Keep a message in context word for word, or list the pinned messages.
+
+    No window, no summary and no full request leaves it out. /new, an edit and a restored session end that, and /undo.
+
+    Examples:
+        /pin 12
+        /pin
+    """
+    target = services.focus.target()
+    if message is None:
+        return await _pinned(services)
+    pinned = await pin(services.log.journal, target, message)
+    return Text(f'Pinned: #{message} "{shortened(pinned.content)}". /unpin {message} ends that.')
+
+
+@TOP.command("unpin")
+async def unpin_message(services: Services, message: Annotated[int, MESSAGE]) -> Text:
+    """Let a pinned message leave the context as others do.
+
+    Examples:
+        /unpin 12
+    """
+    unpinned = await unpin(services.log.journal, services.focus.target(), message)
+    return Text(f'No longer pinned: #{message} "{shortened(unpinned.content)}".')
+
+
+async def _pinned(services: Services) -> Text | Table:
+    now, target = services.machine.clock.now(), services.focus.target()
+    rows = drawn_pins((await services.context.planner.snapshot(target, now)).view, target.persona.name)
+    return rows or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
+
+
+@GROUP.command("at")
+async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
+    """Show the context as it was at an earlier time.
+
+    It is computed from the log and the operations in effect then; the system prompt and the documents are today's.
+
+    Examples:
+        /context at 2h
+        /context at yesterday
+        /context at monday 9am
+    """
+    target = services.focus.target()
+    moment = time.before(services.machine.clock.now())
+    past = await services.context.planner.past(target, moment)
+    view, hours = past.view, past.frame.target.persona.settings.context_hours
+    amount = f"{counted(len(view.messages), 'message')}, ~{sum(map(tokens_of, view.messages)):,} tokens"
+    lines = [
+        f"The context at {local(moment)}, with a window of {hours}h: {amount}.",
+        "Earlier system prompts and documents are not kept; a request would have today's.",
+    ]
+    if past.target.thread_id != target.thread_id:
+        lines.insert(1, f"This thread was forked later; this is the context of thread #{past.target.thread_number}.")
+    if view.summary is not None:
+        folded = counted(view.folded_number, "message")
+        lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")
+    name = target.persona.name
+    rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in view.messages]
+    table = [Table("", ("Time", "From", "Message"), tuple(rows))] if rows else []
+    return Report((Text("\n".join(lines)), *table))
+
+
+async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
+    """Switch to the thread that an undo or a redo of a fork leads to, and say so; ``""`` for anything else.
+
+    In a thread that an undo has closed, a reply in progress is broken off, and messages that wait stay drafts.
+    """
+    if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
+        return ""
+    await services.focus.turn_to_last_thread()
+    target = services.focus.target()
+    if target.thread_id == reversed_.thread_id:
+        return f".\nThread #{target.thread_number} is open again, and you are in it."
+    await services.replies.stop(reversed_.thread_id or 0)
+    numbers = await numbers_of(services.context.planner.store, target.persona.slug)
+    closed = numbers.thread(reversed_.thread_id or 0)
+    return f".\nThread #{closed} is closed; you are in thread #{target.thread_number}."
+
+
+async def named(services: Services, done: Operation | Spoken) -> str:
+    """Name an operation or a turn that was undone or redone, with the number of threads if that is all of several."""
+    if not isinstance(done, Operation):
+        return turn(done, is_answered=await is_answered(services.conversation, done))
+    concerns_all = done.act.is_boundary and done.thread_id is None
+    return done.describe() + (await _in_all_threads(services) if concerns_all else "")
+
+
+async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:
+    """Name the newer boundary that hides one just restored; ``""`` if there is none."""
+    boundary = (
+        await services.context.planner.snapshot(services.focus.target(), services.machine.clock.now())
+    ).view.boundary
+    if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
+        return ""
+    return f"The context still starts at {start(boundary)}; /context undo {boundary.number} reverts that."
+
+
+def _standing(entry: Entry) -> str:
+    return "undone" if not entry.counts and entry.operation.subject is None else ""
+
+
+async def _in_all_threads(services: Services) -> str:
+    """Say how many threads an act on all of them concerns: `` in all 3 threads of Frodo``; empty if there is one."""
+    number = len(await services.threads.open_threads())
+    return f" in all {number} threads of {services.focus.target().persona.name}" if number > 1 else ""
+
+
+SUMMARY: CommandGroup[Services] = CommandGroup("context")
+
+_EDIT = "edit"
+_NO_SUMMARY = "There is no summary: all messages in context are sent word for word."
+_NOT_ENOUGH = "Not enough messages to compact: the last two turns always stay word for word."
+_NO_MODEL = "ELIZA cannot summarise. Choose another model with /model or /settings set summary_model NAME."
+_MOST_RUNS = 6
+
+
+def _edit_word(text: str, _now: datetime) -> str:
+    if text.casefold() != _EDIT:
+        raise CommandError(f"/context summary takes only the argument edit, not {quoted(text)}.")
+    return _EDIT
+
+
+def _offer_edit(_services: object, _text: str) -> Sequence[Candidate]:
+    return (Candidate(_EDIT, "open it in your editor"),)
+
+
+FOCUS = replace(TEXT, name="focus", help="what the summary should focus on")
+EDIT_WORD = Parameter(_EDIT, _edit_word, "open it in your editor", _offer_edit)
+
+
+@SUMMARY.command("compact", aliases=("compact",), stoppable=True)
+async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text:
+    """Summarise the older part of the conversation now; the last two turns stay word for word.
+
+    Nothing is deleted; /undo brings the messages back. This happens automatically when a conversation nears the limit
+    of its model.
+
+    Examples:
+        /context compact
+        /compact what we decided about the bridge
+    """
+    target = services.focus.target()
+    if not services.context.folding.is_possible(target):
+        raise CommandError(_NO_MODEL)
+    compacted = await services.context.folding.fold_all(target, " ".join(focus.split()))
+    summary = compacted.summary
+    if summary is None and compacted.messages:
+        raise CommandError("Nothing was summarised: the context was changed in the meantime. Try again.")
+    if summary is None:
+        raise CommandError(_NOT_ENOUGH)
+    tokens = f"~{summary.token_count or 0:,} tokens"
+    what = f"added to the summary, now {tokens}" if compacted.extends else f"summarised in {tokens}"
+    return Text(f"{counted(compacted.messages, 'message')} {what}. /undo reverts this.\n\n{summary.content}")
+
+
+@SUMMARY.command("summary")
+async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "") -> Reply:
+    """Show the summary of the older part of the conversation, or edit it in your editor.
+
+    The model is sent your version from then on; /undo restores the previous one.
+
+    Examples:
+        /context summary
+        /context summary edit
+    """
+    snapshot = await services.context.planner.snapshot(services.focus.target(), services.machine.clock.now())
+    view = snapshot.view
+    if view.summary is None:
+        return Text(_NO_SUMMARY)
+    if edit:
+        return await _edited(services, snapshot, view.summary)
+    return Text(f"{_described(view, view.summary)}\n\n{view.summary.content}")
+
+
+async def _edited(services: Services, snapshot: ContextSnapshot, summary: Summary) -> Reply:
+
+    async def store(text: str) -> Reply | Refused:
+        content = cleaned_input(text)[0].strip()
+        if await services.context.folding.reword(snapshot, content) is None:
+            return Refused("The context was changed in the meantime, so your edit was not applied.")
+        return Text("Summary replaced. /undo restores the previous one.")
+
+    edited = await services.editing.drafts.edit("summary.md", f"{summary.content}\n")
+    return await answered(services.editing.drafts, edited, store, "The summary")
+
+
+def _described(view: View, summary: Summary) -> str:
+    """Describe a summary: its messages, author, time and size."""
+    number = counted(len(usable(view.folded)), "message")
+    runs = [f"#{first}" if first == last else f"#{first} to #{last}" for first, last in summary.stands_for]
+    ids = ", ".join([*runs[:_MOST_RUNS], *(["…"] if len(runs) > _MOST_RUNS else [])])
+    author = summary.model or "you"
+    return (
+        f"Summary of {number} ({ids}), by {author}, {local(summary.created_at)}, ~{summary.token_count or 0:,} tokens. "
+        f"/context undo {summary.number} reverts it."
+    )

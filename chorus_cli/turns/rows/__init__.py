@@ -1,1 +1,0 @@
-"""Turns of rows."""
