@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.context.service.focus import Focus
 from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, cutoff
-from chorus_cli.log.rows import intents
-from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.notifier import Notifier, run_to_completion
@@ -101,12 +100,14 @@ class App:
                 self._turns = self._compose_turns()
             return self._turns
 
-    async def take_broken_off(self) -> tuple[orphans.BrokenOff, ...]:
+    async def take_broken_off(self) -> tuple[interrupted_replies.BrokenOff, ...]:
         """Return the replies that ended with a process that is gone, unless another Chorus has named their threads."""
         # Damage is told by the greeting, a full disk by the first message.
         with suppress(DatabaseDamagedError, DatabaseFullError):
             if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is not None:
-                return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))
+                return await self.store.write(
+                    interrupted_replies.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS)
+                )
         return ()
 
     def warm_client(self, model: str) -> None:
@@ -217,14 +218,14 @@ class App:
     def _load_the_rest(self, services: Services) -> None:
         # The same failure is told when something needs it.
         with suppress(ChorusError):
-            _preparation().load_the_rest(services)
+            _startup().load_the_rest(services)
 
     def _load(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            preparation = _preparation()
-            preparation.prepare(services := self.services())
+            startup = _startup()
+            startup.prepare(services := self.services())
             if not self.keeping.is_private:
-                preparation.clear_up(self.paths, services, self.keeping.is_alive)
+                startup.clear_up(self.paths, services, self.keeping.is_alive)
             # The loop may be closed by now.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self.connect)
@@ -242,11 +243,11 @@ def _read_only_notice(app: App) -> str:
     return told + cut_off if app.keeping.obstacle else ""
 
 
-def _preparation() -> ModuleType:
+def _startup() -> ModuleType:
     """Return the module of all that a start does only sometimes or behind the prompt."""
-    from chorus_cli import startup as preparation  # noqa: PLC0415 - a usual start does not need it
+    from chorus_cli import startup  # noqa: PLC0415 - a usual start does not need it
 
-    return preparation
+    return startup
 
 
 def _kept(places: Paths) -> AbstractContextManager[Keeping]:
@@ -254,7 +255,7 @@ def _kept(places: Paths) -> AbstractContextManager[Keeping]:
         return only_read(places)
     places.make()
     if is_restoring(places):
-        _preparation().finish_restore(places)
+        _startup().finish_restore(places)
     return kept(places)
 
 
@@ -279,15 +280,12 @@ async def opened(
                 standard_error().notice(told)
             # On a full disk all can be read; the next turn marks it.
             with suppress(DatabaseFullError):
-                await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
+                await app.store.write(interrupted_replies.mend, keeping.is_alive, app.clock.now())
             if not (keeping.is_private or keeping.obstacle) and drafts.unsent(places.drafts, keeping.is_alive):
                 with suppress(DatabaseFullError):
-                    await _preparation().take_over_drafts(app.store, places, keeping.is_alive)
-            if await app.store.read(intents.unfinished):
-                for sentence in await app.store.write(_preparation().settle_intents, places):
-                    standard_error().notice(sentence)
+                    await _startup().take_over_drafts(app.store, places, keeping.is_alive)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
-                for sentence in await _preparation().finish_purge(app.services()):
+                for sentence in await _startup().finish_purge(app.services()):
                     standard_error().notice(sentence)
             await app.focus.open(options.persona)
             await app.store.seal()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.attachments.files.downloads import download
 from chorus_cli.cards.service.cards import Cards
 from chorus_cli.catalogue import groups
-from chorus_cli.composition import places_of
 from chorus_cli.context.service.journal import Journal
 from chorus_cli.context.service.transcript import Exporting
 from chorus_cli.context.service.window import ContextWindow
@@ -44,8 +43,7 @@ from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.sessions.service.idle import IdleServices, IdleTimer, NoIdleTimer
 from chorus_cli.sessions.service.saving import SessionSaving
 from chorus_cli.sessions.service.sessions import Sessions
-from chorus_cli.stores.purge.carrying_out import PurgedHome
-from chorus_cli.stores.purge.files import StateFolders
+from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.service.backups import Backups
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.rescued import RescuedTexts
@@ -61,7 +59,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.composition import Turns
-    from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.ports import Editor
 
 
@@ -157,19 +154,11 @@ def _roster(turns: Turns) -> Roster:
     )
 
 
-def purged_home(paths: Paths, is_alive: Callable[[str], bool]) -> PurgedHome:
-    """Return the folders that a purge looks into; ``is_alive`` tells of a run whether its process goes on."""
-    state = StateFolders(paths.drafts, paths.rescue, is_alive)
-    return PurgedHome(paths.personas, paths.deleted_personas, paths.attachments, state)
-
-
 def _upkeep(turns: Turns) -> UpkeepServices:
     keeping, clock, paths = turns.opened.keeping, turns.machine.clock, turns.opened.paths
-    places = places_of(paths)
-    home = purged_home(paths, keeping.is_alive)
-    purging = Purging(keeping.store, clock, turns.search, _roster(turns), places, home)
+    purging = Purging(keeping.store, clock, turns.search, _roster(turns), Home(paths, keeping.is_alive))
     rescued = RescuedTexts(keeping.store, paths.rescue, clock, keeping.is_alive)
-    return UpkeepServices(Backups(places, clock), rescued, purging)
+    return UpkeepServices(Backups(paths, clock), rescued, purging)
 
 
 def _editing(turns: Turns, desk: Desk) -> EditingServices:

@@ -32,7 +32,6 @@ from chorus_cli.models.service.costs import Costs
 from chorus_cli.models.wire.client import WireClient
 from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.recall.service.search import Search
-from chorus_cli.stores.backup.places import Places
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
 from chorus_cli.turns.folding.folding import Folding, FoldSchedule
 from chorus_cli.turns.folding.summarizer import Summarizer
@@ -129,11 +128,6 @@ def this_machine(
         report_bug,
         UserShell(environment),
     )
-
-
-def places_of(paths: Paths) -> Places:
-    """Return what a backup holds, and where backups are."""
-    return Places(paths.database, paths.personas, paths.config_file, paths.attachments, paths.backups)
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:

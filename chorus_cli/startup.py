@@ -6,13 +6,10 @@ import gc
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from chorus_cli.composition import places_of
 from chorus_cli.core.errors import BackupError, ChorusError, EditorError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import State, Unsaid
-from chorus_cli.personas.rows import persona_rows, window_changes
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.storage import drafts, file_lock
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.services import Services
-    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.storage.store import Store
 
 
 def prepare(services: Services) -> None:
@@ -52,7 +49,7 @@ def finish_restore(paths: Paths) -> None:
         BackupError: a file cannot be moved.
     """
     try:
-        restoring.finish(places_of(paths))
+        restoring.finish(paths)
     except OSError as error:
         raise BackupError(
             f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
@@ -71,14 +68,6 @@ async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str],
             text = Unsaid(drafts.persona_of(path), drafts.read(path), State.WAITING)
             await store.write(outbox_rows.take_over, text, changed_at)
             drafts.delete(path)
-
-
-def settle_intents(connection: Connection, paths: Paths) -> list[str]:
-    """Settle the changes of files that killed processes have left, and return a sentence about each."""
-    return [
-        *persona_rows.settle(connection, paths.personas, leave_behind),
-        *window_changes.settle(connection, paths.personas),
-    ]
 
 
 async def finish_purge(services: Services) -> list[str]:

@@ -172,30 +172,63 @@ def test_a_log_is_restored_without_the_triggers_and_views_that_somebody_put_into
         copy,
         "DROP TRIGGER messages_open_thread",
         *(REWRITES, PLANTS, ENDLESS_TRIGGER, f"CREATE VIEW v AS {ENDLESS} n FROM more"),
+        "CREATE INDEX refusing ON messages(length(hex(zeroblob(1000000 + length(content)))))",
         *("CREATE INDEX mine ON messages(model)", "CREATE TABLE also_mine(line)"),
     )
     outcome = home.run("restore", "--yes", str(copy))
     assert outcome.code == 0, outcome
-    named = "the view v, the trigger endless, the trigger messages_open_thread and 1 more are not of Chorus"
+    named = "the view v, the trigger endless, the trigger messages_open_thread and 2 more are not of Chorus"
     assert f"In its log, {named}; it is restored without them." in outcome.errors
     assert home.run("ask", "as typed").code == 0
     assert home.said() == [*SAID, "as typed"]
     assert home.sql("SELECT * FROM context_items") == []
     assert home.sql("SELECT sql FROM sqlite_master WHERE name = 'messages_open_thread'") == [own]
-    names = "SELECT name FROM sqlite_master WHERE name IN ('mine', 'also_mine', 'v', 'endless', 'rewritten')"
+    names = (
+        "SELECT name FROM sqlite_master WHERE name IN ('mine', 'also_mine', 'v', 'endless', 'rewritten', 'refusing')"
+    )
     assert sorted(home.sql(names)) == ["also_mine", "mine"]
 
 
-def test_a_view_in_place_of_a_table_is_not_waited_for(home: Home, tmp_path: Path) -> None:
+def a_view(table: str, columns: str) -> tuple[str, ...]:
+    return f"DROP TABLE {table}", f"CREATE VIEW {table} AS {ENDLESS} {columns} FROM more"
+
+
+def another(column: str, definition: str) -> tuple[str, ...]:
+    changed = f"replace(sql, '{column} TEXT', '{column} TEXT {definition}')"
+    return "PRAGMA writable_schema = ON", f"UPDATE sqlite_master SET sql = {changed} WHERE name = 'messages'"  # noqa: S608 - names
+
+
+@pytest.mark.parametrize(
+    ("table", "statements"),
+    [
+        ("messages", a_view("messages", "n AS id, '' AS timestamp")),
+        ("meta", a_view("meta", "n AS key, n AS value")),
+        ("schema_migrations", a_view("schema_migrations", "n AS name")),
+        ("schema_migrations", ("DELETE FROM schema_migrations WHERE name = '0005_imports'",)),
+        ("messages", another("usage", "DEFAULT (hex(zeroblob(100000000)))")),
+        ("messages", another("reasoning", "AS (hex(zeroblob(100000000)))")),
+        ("messages", ("ALTER TABLE messages ADD COLUMN mood TEXT AS (hex(zeroblob(100000000)))",)),
+    ],
+)
+def test_a_log_whose_tables_are_not_those_of_chorus_is_refused(
+    home: Home, tmp_path: Path, table: str, statements: tuple[str, ...]
+) -> None:
     copy = tmp_path / "copy.db"
     shutil.copyfile(home.path / "chorus.db", copy)
-    columns = "n AS id, '' AS timestamp"
-    with_statements(
-        copy, "ALTER TABLE messages RENAME TO said", f"CREATE VIEW messages AS {ENDLESS} {columns} FROM more"
-    )
+    with_statements(copy, *statements)
     outcome = home.run("restore", "--yes", str(copy))
     assert (outcome.code, home.said()) == (1, SAID), outcome
-    assert "is damaged, or is no backup of Chorus" in outcome.errors
+    assert f"{copy} lacks the table {table} as made by Chorus. Choose another backup" in outcome.errors
+
+
+def test_a_log_with_columns_of_the_users_own_is_restored(home: Home, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(home.path / "chorus.db", copy)
+    columns = ("mood TEXT", '"my stars" INTEGER NOT NULL DEFAULT 3')
+    with_statements(copy, *(f"ALTER TABLE messages ADD COLUMN {column}" for column in columns))
+    assert home.run("restore", "--yes", str(copy)).code == 0
+    assert home.run("ask", "and more").code == 0
+    assert home.sql('SELECT "my stars" FROM messages WHERE id = 1') == [3]
 
 
 def test_a_restore_waits_for_consent_at_the_terminal(home: Home, tmp_path: Path) -> None:

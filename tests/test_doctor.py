@@ -217,6 +217,34 @@ def test_a_foreign_trigger_is_named_and_removed(home: Home) -> None:
     assert wrong(home) == {}
 
 
+ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT"
+
+
+def test_a_message_does_not_wait_for_an_endless_trigger(home: Home) -> None:
+    home.sql(f"CREATE TRIGGER endless BEFORE INSERT ON messages BEGIN {ENDLESS} COUNT(*) FROM more; END")
+    outcome = home.run("ask", "as typed")
+    assert (outcome.code, outcome.output) == (1, "")
+    assert "takes far more work than a log of its size needs" in outcome.errors
+    assert "the trigger endless is not of Chorus" in wrong(home)["code"]
+
+
+def test_an_endless_view_in_place_of_a_table_is_named_and_waited_for_by_nobody(home: Home) -> None:
+    home.sql("ALTER TABLE meta RENAME TO before")
+    home.sql(f"CREATE VIEW meta AS {ENDLESS} n AS key, n AS value FROM more")
+    found = wrong(home)
+    assert "the view meta is not of Chorus" in found["code"]
+    assert "lacks the table meta as made by Chorus" in found["log"]
+    assert home.run("ask", "as typed").code == 1
+    mended(home, "y", "y", "y")
+    assert wrong(home) == {}
+    assert home.said() == SAID
+
+
+def test_a_table_of_the_users_own_is_none_of_the_doctors_business(home: Home) -> None:
+    home.sql("""CREATE TABLE "it's mine" (line TEXT)""")
+    assert wrong(home) == {}
+
+
 def test_permissions_are_narrowed(home: Home) -> None:
     open_to_all(home)
     mended(home, "y")

@@ -197,12 +197,8 @@ def test_a_damaged_session_comes_from_the_backup_and_is_kept(home: Home) -> None
     assert findings(home, "wrong") == {}
 
 
-DAMAGED_CHANGE = (
-    "INSERT INTO intents(persona, kind, detail, before, after, created_at) VALUES ('frodo', 'window', '{', '', '', '')"
-)
 ROWS = {
     "a question and its thread": ("DELETE FROM messages WHERE role = 'user'", "DELETE FROM threads"),
-    "a change of a file that cannot be read": (DAMAGED_CHANGE,),
     "a value that cannot be read": ("UPDATE messages SET usage = 'x'",),
 }
 
@@ -222,8 +218,8 @@ def test_rows_that_are_gone_or_damaged_are_mended_by_a_salvage(home: Home, gone:
 
 @pytest.mark.parametrize(
     "statements",
-    [("DELETE FROM threads",), (DAMAGED_CHANGE,), ("UPDATE messages SET usage = 'x'",)],
-    ids=["a thread", "a change of a file", "a value"],
+    [("DELETE FROM threads",), ("UPDATE messages SET usage = 'x'",)],
+    ids=["a thread", "a value"],
 )
 def test_rows_that_need_no_backup_are_mended_without_one(home: Home, statements: Sequence[str]) -> None:
     before = home.sql("SELECT id, content, thread_id FROM messages ORDER BY id")
@@ -260,12 +256,6 @@ def test_a_link_that_another_program_made_is_not_called_a_backup(home: Home, tmp
     told, _ = answered(home, ["y", "y"])
     assert "Deleted 1 attachment (9 bytes)." in told
     assert "Deleted 1 temporary file or folder (4 bytes)." in told
-
-
-def test_a_change_of_a_file_that_cannot_be_read_keeps_nobody_from_the_log(home: Home) -> None:
-    home.sql(DAMAGED_CHANGE)
-    assert home.run("log").code == 0
-    assert home.run("ask", "hello again").code == 0
 
 
 def test_a_salvage_says_which_faults_would_remain_and_is_not_offered_for_them_again(home: Home) -> None:

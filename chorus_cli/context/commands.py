@@ -1,4 +1,4 @@
-"""``/context``: show the window and the next request, explain them, and change the window."""
+"""``/context`` and ``/thoughts``: the window, the next request and its chart, and what a model thought."""
 
 from __future__ import annotations
 

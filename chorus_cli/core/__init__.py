@@ -1,1 +1,1 @@
-"""Core."""
+"""Time, text, JSON, errors and limits: pure, for every room."""

@@ -1,4 +1,4 @@
-"""The arguments of commands: parameters declared once, read from a handler's signature, parsed from the line typed.
+"""The arguments of commands and their help: declared once, in a signature and its docstring.
 
     async def set_window(context: Services, time: Annotated[Span, TIME]) -> Reply: ...
 

@@ -1,4 +1,4 @@
-"""Texts that the user edits in an editor, as drafts until they are stored."""
+"""Texts in the user's editor: drafts until they are stored, and the reply when the editor has closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/copy`` and ``/export``: the last reply in the clipboard, the conversation in a file."""
+"""``/copy``, ``/export`` and ``/import``: the last reply, a conversation in a file, and conversations from files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences and lines about jobs, for the user and for the model."""
+"""Jobs in words: sentences and lines for the user and for the model, and output cut to size."""
 
 from __future__ import annotations
 

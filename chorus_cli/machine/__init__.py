@@ -1,1 +1,1 @@
-"""Machine."""
+"""This machine: clock, editor, clipboard, shell, event loop and folders."""

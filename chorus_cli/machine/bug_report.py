@@ -1,4 +1,4 @@
-"""The log file of bugs: tracebacks and warnings without secrets."""
+"""The log file of bugs: tracebacks, warnings and what libraries write to standard error, without secrets."""
 
 from __future__ import annotations
 

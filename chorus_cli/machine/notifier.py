@@ -1,4 +1,4 @@
-"""Sentences that services have for the user besides their results."""
+"""What work in the background says to the user, and work that a cancellation does not interrupt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where everything is kept on this machine."""
+"""Where everything is kept on this machine, and with which permissions."""
 
 from __future__ import annotations
 
@@ -43,6 +43,11 @@ class Paths(NamedTuple):
     def backups(self) -> Path:
         """Copies of the database and deleted personas."""
         return self.data / "backups"
+
+    @property
+    def kept_attachments(self) -> Path:
+        """The attachments of the daily backups, each once."""
+        return self.backups / "attachments"
 
     @property
     def deleted_personas(self) -> Path:
@@ -147,8 +152,8 @@ def paths(environment: Mapping[str, str], home: str | None) -> Paths:
 
 def shipped_personas() -> Path:
     """Return the folder of the shipped personas: in the package, or beside it in a source tree."""
-    package = Path(__file__).resolve().parents[2]
-    installed = package / "personas"
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "shipped_personas"
     return installed if installed.is_dir() else package.parent / "personas"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,12 +18,12 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.personas.rules.persona import Document
 from chorus_cli.storage.bounded_files import read_within
-from chorus_cli.storage.durable_files import RANDOM, write_atomically
-from chorus_cli.storage.file_lock import locked, unless_held
+from chorus_cli.storage.durable_files import RANDOM, sync_folder, write_atomically
+from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.permissions import access_advice, is_refused, is_there
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
 SETTINGS_FILE = "system.jsonc"
@@ -70,80 +70,60 @@ def names_taken(personas: Path) -> frozenset[str]:
     return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
 
 
-def create(personas: Path, slug: str, settings: str, files: Mapping[str, bytes] = _NO_FILES) -> None:
+def create(
+    personas: Path,
+    slug: str,
+    settings: str,
+    files: Mapping[str, bytes] = _NO_FILES,
+    record: Callable[[], object] = bool,
+) -> None:
     """Make the folder of a new persona, whole or not at all; ``files`` are more files in it, by their paths.
+
+    ``record`` is called when the folder is finished and lacks only its name.
 
     Raises:
         PersonaError: it is there already, or cannot be made.
     """
     folder = personas / slug
+    failure = f"The folder {folder} cannot be made"
     if len(settings.encode()) > limits.SETTINGS_FILE.most:
         raise PersonaError(
             f"The settings of {slug} would have more than {limits.SETTINGS_FILE.size}. Nothing was made."
         )
-    with _sentence(f"The folder {folder} cannot be made"):
+    if is_there(folder):
+        # A rename would silently replace an empty folder.
+        raise PersonaError(f"{failure}: File exists.")
+    with _sentence(failure):
         draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=personas))
-        try:
+    try:
+        with _sentence(failure):
             (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
-            write_atomically(draft / SETTINGS_FILE, settings)
-            for name, content in files.items():
+            for name, content in {SETTINGS_FILE: settings.encode(), **files}.items():
                 write_atomically(draft / name, content)
-            _move_in(draft, folder)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-
-
-def discard(personas: Path, slug: str) -> None:
-    """Delete the folder of a persona that was just made and could not be recorded."""
-    # Deleted under another name, it is never there in part. The disk may be too full for a new folder.
-    draft = personas / f"{_DRAFT}{slug}"
-    shutil.rmtree(draft, ignore_errors=True)
-    with suppress(OSError):
-        (personas / slug).rename(draft)
-    shutil.rmtree(draft, ignore_errors=True)
+        record()
+        with _sentence(failure):
+            draft.rename(folder)
+            sync_folder(personas)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 @contextmanager
 def sole_maker(personas: Path) -> Iterator[None]:
-    """Keep other processes from making personas.
+    """Keep other processes from making personas, and delete the folders that killed ones have left.
 
     Raises:
         PersonaError: the lock cannot be had.
     """
-    with _sentence(f"No persona can be made in {personas}"), locked(personas / _MAKING), _deleted_lock(personas):
-        yield
-
-
-@contextmanager
-def unless_made(personas: Path) -> Iterator[bool]:
-    """Keep other processes from making personas, and yield whether that is so: none is making one."""
-    with unless_held(personas / _MAKING) as is_free, _deleted_lock(personas) if is_free else nullcontext():
-        yield is_free
-
-
-@contextmanager
-def _deleted_lock(personas: Path) -> Iterator[None]:
-    """Delete the lock's file in the end, while it is held, because it stands among the personas."""
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            (personas / f"{_MAKING}.lock").unlink()
-
-
-def sweep_drafts(personas: Path) -> None:
-    """Delete the folders that killed makers of personas have left."""
-    for draft in personas.glob(f"{_DRAFT}*"):
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def contents(personas: Path, slug: str) -> dict[str, bytes]:
-    """Return the bytes of all files in a persona's folder by their paths in it; a file that cannot be read has none."""
-    found = dict.fromkeys((path for path in (personas / slug).rglob("*") if path.is_file()), b"")
-    for path in found:
-        with suppress(OSError):
-            found[path] = path.read_bytes()
-    return {str(path.relative_to(personas / slug)): content for path, content in found.items()}
+    with _sentence(f"No persona can be made in {personas}"), locked(personas / _MAKING):
+        try:
+            for draft in personas.glob(f"{_DRAFT}*"):
+                shutil.rmtree(draft, ignore_errors=True)
+            yield
+        finally:
+            # While it is held, because it stands among the personas.
+            with suppress(OSError):
+                (personas / f"{_MAKING}.lock").unlink()
 
 
 def archive(personas: Path, slug: str, now: datetime) -> None:
@@ -280,16 +260,6 @@ def _copy_private(source: str, target: str) -> str:
     shutil.copyfile(source, target)
     Path(target).chmod(0o600)
     return target
-
-
-def _move_in(draft: Path, folder: Path) -> None:
-    """Move a folder to a new path; a rename alone would silently replace an empty folder."""
-    folder.mkdir(mode=0o700)
-    try:
-        draft.rename(folder)
-    except OSError:
-        folder.rmdir()
-        raise
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""Recall."""
+"""Recall: what a search or a question brings back, from the log and from the memory."""

@@ -1,4 +1,4 @@
-"""Rows of sessions: the facts for a list, and how far into the log each session reaches."""
+"""Rows of sessions: the facts for a list, and restoring one."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ ABSENT: Final = _Marker.ABSENT
 """The value of a key that is not in the file: `change_key` removes the key, or returns that there was none."""
 
 ANYTHING: Final = _Marker.ANYTHING
-"""Given to `change_key` as the expected value: every value will do."""
+"""Given as the expected value: every value will do."""
 
 Absent: TypeAlias = Literal[_Marker.ABSENT]
 Anything: TypeAlias = Literal[_Marker.ANYTHING]
@@ -101,36 +101,17 @@ def copied(path: Path, copy: Path) -> None:
         raise SettingsError(f"{path} cannot be copied to {copy}: {_reason(error)}.") from error
 
 
-def replace_text(path: Path, expected: str, text: str) -> bool:
-    """Replace the whole text of a file if it still is ``expected``, and return whether it was.
-
-    The previous text is kept in ``<name>.bak``. The new text is not validated.
-
-    Raises:
-        JsoncError: the file is not UTF-8 any more.
-        SettingsError: the file cannot be read or written.
-    """
-    with held(path) as file:
-        unchanged = file.text == expected
-        if unchanged and text != expected:
-            file.replace(text)
-        return unchanged
-
-
-def change_key(
-    path: Path, key: str, value: JsonValue | Absent, *, expected: JsonValue | Absent | Anything = ANYTHING
-) -> JsonValue | Absent:
+def change_key(path: Path, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
     """Set one top-level key of a file, or remove it with `ABSENT`, and return its old value; all else stays.
 
-    The previous text is kept in ``<name>.bak``. With ``expected`` the key is changed only if it has that value.
+    The previous text is kept in ``<name>.bak``.
 
     Raises:
         JsoncError: the file is not valid JSONC; it is left as it is.
-        SettingsError: the key does not have the expected value, the file cannot be read or written, or ``value``
-            cannot be written as JSON.
+        SettingsError: the file cannot be read or written, or ``value`` cannot be written as JSON.
     """
     with held(path) as file:
-        before, text = file.with_key(key, value, expected=expected)
+        before, text = file.with_key(key, value)
         file.replace(text)
         return before
 
@@ -222,7 +203,7 @@ def _failed(path: Path, reason: str, file: HeldSettings | None) -> str:
     """Return the sentence about a change that failed: it could not even be taken back if the file has another text."""
     with suppress(OSError, JsoncError):
         if file and file.present() != file.text:
-            return f"{path} has its new text, but the journal has not: {reason}. The next start settles it."
+            return f"{path} has its new text, but the journal has not: {reason}. The next start notes it."
     return f"{path} cannot be changed: {reason}. It is left as it was."
 
 

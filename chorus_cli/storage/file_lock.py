@@ -7,7 +7,7 @@ import fcntl
 import os
 import re
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from chorus_cli.core.errors import HomeError, SettingsError
@@ -171,21 +171,6 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
         raise SettingsError(f"{path} is being changed by another Chorus, which does not finish. Try again in a moment.")
     with lock:
         yield
-
-
-@contextmanager
-def unless_held(path: Path) -> Iterator[bool]:
-    """Keep other processes from changing ``path``, and yield whether that is so: no other one is changing it.
-
-    A file whose folder is gone is changed by nobody.
-    """
-    try:
-        lock = try_lock(_beside(path))
-        is_free = lock is not None
-    except OSError as error:
-        lock, is_free = None, isinstance(error, FileNotFoundError)
-    with lock or nullcontext():
-        yield is_free
 
 
 def _beside(path: Path) -> Path:

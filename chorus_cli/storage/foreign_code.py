@@ -1,7 +1,11 @@
-"""Triggers and views in a log that no step of Chorus made: SQLite would run them with every change of the log."""
+"""What somebody has put into the schema of a log: triggers, views and indexes that compute something, and other tables.
+
+SQLite would run the triggers with every change of the log, and what indexes and tables compute with every new row.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from functools import cache
@@ -14,11 +18,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NAME_CHARACTERS = 60
-_CODE = "SELECT type, name, sql FROM sqlite_master WHERE type = '{}' ORDER BY name"
+_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name"
+_INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY name"
+_VIEWS = "SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name"
+# The full-text indexes have a check of their own, and are made again.
+_TABLES = (
+    "SELECT name, sql FROM sqlite_master WHERE type = 'table' "
+    "AND name NOT GLOB 'message_words*' AND name NOT GLOB 'context_item_words*' ORDER BY name"
+)
+_ADDED_COLUMNS = re.compile(
+    r"""(,\s*(\w+|"[^"]+")(\s+(TEXT|INTEGER|REAL|BLOB|ANY))?((\s+NOT\s+NULL)?\s+DEFAULT\s+('[^']*'|[\w.+-]+))?)+""",
+    re.IGNORECASE,
+)
+"""Columns that were added with plain SQL, of which none computes anything or refuses a row."""
+
+_HARMLESS_INDEX = re.compile(r"""CREATE INDEX [^()]+\([\w\s,"]+\)\s*""")
+"""An index that refuses no row and computes nothing, whoever made it."""
 
 
 def found(connection: sqlite3.Connection) -> Sequence[str]:
-    """Return phrases that name the foreign triggers and views of a log; its views are not read.
+    """Return phrases that name the foreign triggers, views and indexes of a log; its views are not read.
 
     Raises:
         DatabaseDamagedError: it is no log of Chorus.
@@ -28,7 +47,9 @@ def found(connection: sqlite3.Connection) -> Sequence[str]:
 
 
 def remove(connection: sqlite3.Connection) -> Sequence[str]:
-    """Drop the foreign triggers and views of a log, make its own again that are not there, and name the foreign ones.
+    """Drop what is foreign in a log, make its own triggers again that are not there, and name what was foreign.
+
+    The triggers of a log without its tables are not made again.
 
     Raises:
         DatabaseDamagedError: it is no log of Chorus.
@@ -40,9 +61,26 @@ def remove(connection: sqlite3.Connection) -> Sequence[str]:
     foreign, lacking = _differences(connection)
     for kind, name in foreign:
         _drop(connection, kind, name)
-    for statement in lacking:
-        connection.execute(statement)
+    if not changed_tables(connection):
+        for statement in lacking:
+            connection.execute(statement)
     return _named(*views, *foreign)
+
+
+def changed_tables(connection: sqlite3.Connection) -> Sequence[str]:
+    """Return phrases that name the tables of a log that are not there as Chorus makes them; added columns may be there.
+
+    Raises:
+        DatabaseDamagedError: it is no log of Chorus.
+    """
+    if migrations.is_newer(connection):
+        return []
+    steps = _steps(connection)
+    there = dict(connection.execute(_TABLES).fetchall())
+    changed = {name for name, sql in _own(_TABLES, steps).items() if not _is_as_made(there.get(name, ""), sql)}
+    if sorted(migrations.applied(connection)) != [name for name, _ in migrations.STEPS[:steps]]:
+        changed.add("schema_migrations")
+    return _named(*(("table", name) for name in sorted(changed)))
 
 
 def _named(*code: tuple[str, str]) -> list[str]:
@@ -55,22 +93,44 @@ def _drop(connection: sqlite3.Connection, kind: str, name: str) -> None:
 
 
 def _views(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    return [(kind, name) for kind, name, _ in connection.execute(_CODE.format("view"))]
+    return [("view", name) for (name,) in connection.execute(_VIEWS)]
 
 
 def _differences(connection: sqlite3.Connection) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the foreign triggers, and the statements of those that Chorus made and that are not there as such."""
+    """Return the foreign triggers and indexes, and the statements of Chorus's triggers that are not there as such."""
     if migrations.is_newer(connection):
         return [], []
-    own = _own(len(migrations.applied(connection)))
-    there = {name: sql for _, name, sql in connection.execute(_CODE.format("trigger"))}
+    own = _own(_TRIGGERS, _steps(connection))
+    there = dict(connection.execute(_TRIGGERS).fetchall())
     foreign = [("trigger", name) for name, sql in there.items() if own.get(name) != sql]
+    indexes = _own(_INDEXES, _steps(connection))
+    for name, sql in connection.execute(_INDEXES):
+        if indexes.get(name) != sql and not _HARMLESS_INDEX.fullmatch(sql):
+            foreign.append(("index", name))
     return foreign, [sql for name, sql in own.items() if there.get(name) != sql]
 
 
+def _steps(connection: sqlite3.Connection) -> int:
+    """Return the number of steps that a log has, also if somebody has changed the list of them."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return max(1, int(version), len(migrations.applied(connection)))
+
+
+def _is_as_made(found: str, own: str) -> bool:
+    """Return whether a statement is that of Chorus, maybe with columns that were added to it."""
+    if found == own:
+        return True
+    added = len(found) - len(own)
+    return added > 0 and any(
+        found.endswith(own[place:]) and _ADDED_COLUMNS.fullmatch(found, place, place + added)
+        for place in range(len(own))
+        if found.startswith(own[:place])
+    )
+
+
 @cache
-def _own(number_of_steps: int) -> Mapping[str, str]:
-    """Return the triggers of a log after the first steps: their statements by their names."""
+def _own(query: str, number_of_steps: int) -> Mapping[str, str]:
+    """Return the statements of a log's triggers, indexes or tables after the first steps, by their names."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrations.migrate(connection, migrations.STEPS[:number_of_steps])
-        return {name: sql for _, name, sql in connection.execute(_CODE.format("trigger"))}
+        return dict(connection.execute(query).fetchall())

@@ -28,6 +28,11 @@ def threads_before_key(persona: str) -> str:
     return f"threads_before:{persona}"
 
 
+def window_key(persona: str) -> str:
+    """Return the key of the window of ``persona`` that its journal has noted last, as JSON."""
+    return f"window:{persona}"
+
+
 def calibration_key(model: str) -> str:
     """Return the key of the calibration of token counts for ``model``."""
     return f"calibration:{model}"

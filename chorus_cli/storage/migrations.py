@@ -26,6 +26,7 @@ from chorus_cli.storage.schema_additions import (
     CHANGED_ROWS,
     IMPORTS,
     INTENTS,
+    NO_INTENTS,
     NUMBERS,
     ORIGIN_OF,
     OTHER_REQUESTS,
@@ -57,7 +58,8 @@ STEPS: tuple[Step, ...] = (
     ("0009_intents", INTENTS),
     ("0010_other_requests", OTHER_REQUESTS),
     ("0011_thoughts", THOUGHTS),
-    ("0012_outbox", OUTBOX),
+    ("0012_no_intents", NO_INTENTS),
+    ("0013_outbox", OUTBOX),
 )
 
 

@@ -215,3 +215,31 @@ THOUGHTS: tuple[str, ...] = (
 ``reasoning`` is the readable text of the thoughts, ``thought_parts`` JSON of the provider's own parts with the protocol
 that they belong to.
 """
+
+_LEFT = "FROM intents WHERE kind = 'persona'"
+_LEFT_PERSONA = f"persona IN (SELECT persona {_LEFT})"
+
+NO_INTENTS: tuple[str, ...] = (
+    # What the journal knew before the change: the next opening notes what the file says.
+    """
+    INSERT OR IGNORE INTO meta SELECT 'window:' || persona, json_quote(json_extract(detail, '$.change[0]'))
+    FROM intents WHERE kind <> 'persona'
+    AND CASE WHEN json_valid(detail) THEN json_type(detail, '$.change[0]') END IS NOT NULL ORDER BY id""",
+    # Its folder may be there: without the boundary it would have the messages of an earlier persona.
+    f"""
+    INSERT INTO operations(persona, kind, after_message_id, detail)
+    SELECT DISTINCT persona, 'clear', (SELECT COALESCE(MAX(id), 0) FROM messages), '{{"begins": true}}' {_LEFT}""",
+    f"""
+    UPDATE context_items SET content_hash = NULL, forgotten_by = COALESCE(
+        forgotten_by, (SELECT MAX(id) FROM operations WHERE operations.persona = context_items.persona)
+    ) WHERE {_LEFT_PERSONA}""",
+    f"DELETE FROM sessions WHERE {_LEFT_PERSONA}",
+    f"DELETE FROM meta WHERE key IN (SELECT 'idle_session:' || persona {_LEFT})",
+    f"""
+    UPDATE threads SET closed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE closed_at IS NULL AND {_LEFT_PERSONA}""",
+    f"""
+    INSERT OR REPLACE INTO meta SELECT 'threads_before:' || persona,
+        (SELECT COALESCE(MAX(id), 0) FROM threads WHERE threads.persona = intents.persona) {_LEFT}""",
+    "DROP TABLE intents",
+)
+"""The end of ``intents``, with those that killed processes have left settled: the journal follows the files."""

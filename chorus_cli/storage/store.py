@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.storage import migrations, read_only
+from chorus_cli.storage import migrations, read_only, untrusted
 from chorus_cli.storage.errors import storage_error, unconfirmed, unknown
 from chorus_cli.storage.finished_rows import FinishedRows
 from chorus_cli.storage.patience import Patience
@@ -41,7 +41,6 @@ _PRAGMAS = (
     "PRAGMA synchronous = EXTRA",
     "PRAGMA fullfsync = ON",
     "PRAGMA foreign_keys = ON",
-    "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
     "PRAGMA mmap_size = 0",
     "PRAGMA secure_delete = ON",
@@ -49,7 +48,7 @@ _PRAGMAS = (
 _NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 
 
-class Connection(sqlite3.Connection):
+class Connection(untrusted.Connection):
     """A connection whose transaction may change something outside the database too, such as a file.
 
     ``finished_rows`` are the messages that it has read and that do not change any more. ``has_begun`` says whether a
@@ -226,6 +225,8 @@ def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
     try:
         for pragma in (*_PRAGMAS, _NO_TEMPORARY_FILES) if path == IN_MEMORY else _PRAGMAS:
             connection.execute(pragma).fetchall()
+        # A trigger or a view that somebody put into the log may have no end.
+        untrusted.confine(connection)
         if isinstance(path, Path) and path != IN_MEMORY:
             other = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
             connection.witness = Witness(path, other)

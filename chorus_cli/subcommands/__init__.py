@@ -1,1 +1,1 @@
-"""Subcommands."""
+"""The outer command line: one module for each subcommand."""

@@ -6,7 +6,6 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from chorus_cli.composition import places_of
 from chorus_cli.core.errors import BackupError, CommandError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
@@ -39,7 +38,7 @@ async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     home = paths(environment, vars(chosen).get("home"))
     if not home.database.exists():
         raise BackupError(f"There is no log in {home.data} yet, so there is nothing to back up.")
-    made = await Backups(places_of(home), SystemClock()).make(chosen.file or "")
+    made = await Backups(home, SystemClock()).make(chosen.file or "")
     if chosen.json:
         print_json(made.as_json())
     else:
@@ -52,7 +51,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     restoring.require_readable(chosen.file)
     home = paths(environment, vars(chosen).get("home"))
     home.make()
-    clock, places = SystemClock(), places_of(home)
+    clock, places = SystemClock(), home
     with alone(home):
         finish_restore(home)
         with restoring.staged(places, chosen.file, clock.now()) as found:

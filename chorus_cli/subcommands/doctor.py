@@ -8,7 +8,6 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from chorus_cli import __version__
-from chorus_cli.composition import places_of
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import paths
@@ -20,7 +19,7 @@ from chorus_cli.stores.service.log_checks import check_log
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.subcommands.reachability import check_model
-from chorus_cli.subcommands.repairs import MENDS, folders_of
+from chorus_cli.subcommands.repairs import MENDS
 from chorus_cli.terminal.consent import agreed, can_ask
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
@@ -51,14 +50,13 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 def _examined(home: Paths) -> list[Finding]:
-    places, folders = places_of(home), folders_of(home)
     personas = Personas(home.personas, home.config_file)
     now = SystemClock().now()
     return [
         _versions(),
-        *check_log(places, home.run),
-        *unless_refused("leftovers", check_leftovers(places, folders, now)),
-        *check_home(places, folders, personas, now),
+        *check_log(home, home.run),
+        *unless_refused("leftovers", check_leftovers(home, now)),
+        *check_home(home, personas, now),
     ]
 
 

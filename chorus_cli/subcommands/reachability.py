@@ -67,7 +67,7 @@ def _through_litellm(answers: str) -> Finding:
 def _last_persona(home: Paths) -> str | None:
     if is_there(home.database):
         # A log that cannot be read has a finding of its own.
-        with suppress(ChorusError), copying.opened(home.database) as connection:
+        with suppress(ChorusError), copying.opened_untrusted(home.database) as connection:
             return meta_rows.value(connection, meta_rows.LAST_PERSONA)
     return None
 

@@ -9,26 +9,23 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.command_composition import purged_home
-from chorus_cli.composition import places_of
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.personas.service.roster import Roster
 from chorus_cli.recall.service.search import Search
 from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.startup import finish_restore, settle_intents
+from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.purge import carrying_out
+from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Mend
 from chorus_cli.stores.salvage import checksums, copying, examination
-from chorus_cli.stores.salvage import restored_texts as true_texts
 from chorus_cli.stores.service import home_checks, leftovers, stored_files
-from chorus_cli.stores.service.home_checks import Folders
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.consent import agreed
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.backup.places import Places
     from chorus_cli.stores.salvage.copying import OpenDatabase
     from chorus_cli.stores.salvage.salvage import Counts, Lost
     from chorus_cli.stores.service.stored_files import LostFile
@@ -50,13 +46,8 @@ _EMPTY = (
 )
 
 
-def folders_of(home: Paths) -> Folders:
-    """Return the folders that belong to the user alone."""
-    return Folders(home.data, home.config, home.state, home.rescue, home.drafts, home.run)
-
-
 async def _narrow(home: Paths) -> bool:
-    found = home_checks.exposed(folders_of(home))
+    found = home_checks.exposed(home)
     home_checks.narrow(found)
     standard_output().paragraph(
         f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now."
@@ -81,7 +72,7 @@ async def _remove_code(home: Paths) -> bool:
 
 
 @contextmanager
-def _alone(home: Paths) -> Iterator[Places]:
+def _alone(home: Paths) -> Iterator[Paths]:
     """Keep the data to this process, and yield its places.
 
     Raises:
@@ -89,8 +80,8 @@ def _alone(home: Paths) -> Iterator[Places]:
         CommandError: another Chorus runs.
     """
     with alone(home):
-        restoring.require_none_pending(places_of(home))
-        yield places_of(home)
+        restoring.require_none_pending(home)
+        yield home
 
 
 async def _bring_texts(home: Paths) -> bool:
@@ -101,7 +92,7 @@ async def _bring_texts(home: Paths) -> bool:
         without = examination.purged(connection)
         backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
         connection.execute("BEGIN IMMEDIATE")
-        remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
+        remaining = checksums.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
         brought = f"{counted(len(changed) - len(remaining), 'text')} brought from {backup}."
         standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
@@ -111,7 +102,7 @@ async def _bring_texts(home: Paths) -> bool:
         texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
-            true_texts.accept(connection, remaining)
+            checksums.accept(connection, remaining)
             connection.execute("COMMIT")
         left = "as before; chorus doctor will tell of the difference again"
         standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")
@@ -182,14 +173,14 @@ async def _finish_restore(home: Paths) -> bool:
 
 async def _finish_purge(home: Paths) -> bool:
     """Carry a purge on to its end, and return whether no other Chorus is at it."""
-    places, clock, store = places_of(home), SystemClock(), Store(home.database, home.backups)
-    restoring.require_none_pending(places)
+    clock, store = SystemClock(), Store(home.database, home.backups)
+    restoring.require_none_pending(home)
     told: list[str] = []
     await store.open()
     try:
         roster = Roster(store, clock, Personas(home.personas, home.config_file), home.deleted_personas, leave_behind)
-        purged = purged_home(home, lambda run: file_lock.may_be_locked(home.run / run))
-        await Purging(store, clock, Search(store, clock), roster, places, purged).finish(told.append)
+        purged = Home(home, lambda run: file_lock.may_be_locked(home.run / run))
+        await Purging(store, clock, Search(store, clock), roster, purged).finish(told.append)
         is_over = not await store.read(carrying_out.is_pending)
     finally:
         await store.close()
@@ -204,19 +195,18 @@ async def _finish_purge(home: Paths) -> bool:
 
 
 async def _settle(home: Paths) -> bool:
-    """Settle replies, calls and changes of files that were cut off, as the next start does."""
+    """Settle replies and calls that were cut off, as the next start does."""
     store = Store(home.database, home.backups)
     await store.open()
     try:
         mended = await store.write(
-            orphans.mend, lambda run: file_lock.may_be_locked(home.run / run), SystemClock().now()
+            interrupted_replies.mend, lambda run: file_lock.may_be_locked(home.run / run), SystemClock().now()
         )
-        told = await store.write(settle_intents, home)
     finally:
         await store.close()
     interrupted = counted(len(mended.interrupted), "reply or call is", "replies and calls are")
-    for sentence in (*([f"{interrupted} marked as interrupted."] if mended.interrupted else []), *told):
-        standard_output().paragraph(sentence)
+    if mended.interrupted:
+        standard_output().paragraph(f"{interrupted} marked as interrupted.")
     return True
 
 
@@ -228,7 +218,7 @@ async def _bring_attachments(home: Paths) -> bool:
     return _brought(home, stored_files.lost_attachments)
 
 
-def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[LostFile]]) -> bool:
+def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]) -> bool:
     """Bring lost files from backups and return whether each was brought."""
     with _alone(home) as places, copying.opened(home.database) as connection:
         lost, sources = [*lost_files(connection, places)], Counter[Path]()
@@ -258,7 +248,7 @@ async def _delete_unnamed(home: Paths) -> bool:
 
 
 async def _delete_leftovers(home: Paths) -> bool:
-    found = leftovers.temporary_files(places_of(home), folders_of(home), SystemClock().now())
+    found = leftovers.temporary_files(home, SystemClock().now())
     _deleted(found, "temporary file or folder", "temporary files and folders")
     return True
 
@@ -277,7 +267,7 @@ def _deleted(paths: Sequence[Path], thing: str, things: str = "", still: str = "
     standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}{still}).")
 
 
-def _kept_by_backups(paths: Sequence[Path], places: Places) -> str:
+def _kept_by_backups(paths: Sequence[Path], places: Paths) -> str:
     """Say how much of attachments backups keep, as a clause, empty if it is nothing."""
     kept = [path for path in paths if (places.kept_attachments / path.relative_to(places.attachments)).is_file()]
     if not kept:

@@ -1,1 +1,1 @@
-"""Tools."""
+"""Tools that a model may call: they see only the rows of the caller's persona."""

@@ -1,4 +1,4 @@
-"""The toolbox: the tools that a model is offered, and the answers to its calls."""
+"""The tools that a model is offered, and the answers to its calls."""
 
 from __future__ import annotations
 

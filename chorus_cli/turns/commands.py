@@ -1,4 +1,4 @@
-"""``/context clear``, ``ops``, ``undo``, ``redo`` and ``at``: acts on the context, and their journal."""
+"""``/context clear``, ``ops``, ``undo``, ``redo``, ``at``, ``compact`` and ``summary``: acts on the context."""
 
 from __future__ import annotations
 

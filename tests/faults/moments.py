@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chorus_cli.sessions.rules import format as session_summary
+from chorus_cli.sessions.rules import format as session_format
 from tests.calling_provider import call_chunk, piece
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk
@@ -139,7 +139,7 @@ def _pieces(body: dict[str, Any]) -> Iterator[bytes]:
     messages = body["messages"]
     said = str(messages[-1]["content"])
     system = str(messages[0]["content"])
-    if wants_summary(system) or system.startswith(session_summary.TASK) or "late" in said:
+    if wants_summary(system) or system.startswith(session_format.TASK) or "late" in said:
         yield from (chunk(f"word{number} ") for number in _slowly())
     elif messages[-1]["role"] != "tool" and "milk" in said:
         call = piece(json.dumps({"type": "TASK", "content": "buy milk"}), id_="c1", name="remember")

@@ -9,12 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.composition import places_of
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.stores.rules.findings import Finding, State
 from chorus_cli.stores.service import leftovers
-from chorus_cli.stores.service.home_checks import Folders, check_home
+from chorus_cli.stores.service.home_checks import check_home
 from chorus_cli.stores.service.log_checks import check_log
 from tests.faults.state import HomeState, state_of
 
@@ -31,7 +30,7 @@ _UNCHANGED = re.compile(
     r"left as it (?:was|is)|[Nn]othing was (?:changed|saved|sent|stored|kept|made|imported)"
     r"|is unchanged|was not stored|could not do that|cannot be (?:changed|written)|There is no room left"
 )
-_GOES_ON = ("The next start goes on with it", "The next start settles it", "The next start of Chorus carries it on")
+_GOES_ON = ("The next start goes on with it", "The next start notes it", "The next start of Chorus carries it on")
 _IS_DONE = ("the disk does not confirm it", "Imported 2 new messages")
 
 
@@ -95,7 +94,7 @@ def _at_the_next_start(place: Place, program: FaultyProgram) -> Iterator[str]:
 def _left_behind(home: Paths) -> Iterator[str]:
     """Delete temporary files as the doctor would a day later; none of them may remain, and nothing else may go."""
     before, tomorrow = state_of(home.data), datetime.now(UTC) + timedelta(days=1)
-    leftovers.delete(leftovers.temporary_files(places_of(home), _folders(home), tomorrow))
+    leftovers.delete(leftovers.temporary_files(home, tomorrow))
     if state_of(home.data) != before:
         yield "a file of the user is taken for a temporary one"
     for path in home.data.rglob(".*"):
@@ -103,16 +102,11 @@ def _left_behind(home: Paths) -> Iterator[str]:
             yield f"left behind: {path}"
 
 
-def _folders(home: Paths) -> Folders:
-    return Folders(home.data, home.config, home.state, home.rescue, home.drafts, home.run)
-
-
 def _examined(home: Paths) -> Iterator[Finding]:
     """Yield the findings of the doctor, without its start."""
-    places, folders = places_of(home), _folders(home)
-    yield from check_log(places, home.run)
-    yield from leftovers.check_leftovers(places, folders, datetime.now(UTC))
-    yield from check_home(places, folders, Personas(home.personas, home.config_file), datetime.now(UTC))
+    yield from check_log(home, home.run)
+    yield from leftovers.check_leftovers(home, datetime.now(UTC))
+    yield from check_home(home, Personas(home.personas, home.config_file), datetime.now(UTC))
 
 
 def _is_done(action: Action, place: Place, ending: Ending) -> bool:

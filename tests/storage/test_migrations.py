@@ -46,7 +46,6 @@ COLUMNS = {
     ),
     "imported_conversations": "id, persona, source, conversation, thread_id, operation_id",
     "imported_messages": "conversation_id, message, message_id, parent",
-    "intents": "id, persona, kind, detail, before, after, created_at",
     "installation": "origin",
     "other_requests": "id, persona, thread_id, purpose, model, usage, timestamp",
     "changed_rows": "count",

@@ -102,8 +102,8 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
 
     with home.chat(EDITOR=editor(tmp_path, waiting, waiting)) as chat:
         chat.await_text(notice)
-        told = "".join(chat.screen_text().split())
-        assert f"{hung_up.name}for7days;deletethefile" in told
+        names_it = f"{hung_up.name}for7days;deletethefile"
+        chat.until(lambda: names_it in "".join(chat.screen_text().split()), names_it)
         chat.say("/context edit")
         chat.await_text("now editing")
         os.kill(chat.pid, signal.SIGKILL)
@@ -112,7 +112,7 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
     assert b"A two" in killed.read_bytes()
     with home.chat() as chat:
         chat.await_text("2 edits that were not used are kept in")
-        assert killed.name in "".join(chat.screen_text().splitlines())
+        chat.until(lambda: killed.name in "".join(chat.screen_text().splitlines()), killed.name)
     assert home.seen() == [*FIVE]
 
 

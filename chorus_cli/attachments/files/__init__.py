@@ -1,1 +1,1 @@
-"""Attachments of files."""
+"""Attachments: the files."""

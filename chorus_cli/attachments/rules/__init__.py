@@ -1,1 +1,1 @@
-"""Attachments of rules."""
+"""Attachments: the rules: values and pure functions."""

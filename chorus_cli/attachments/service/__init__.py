@@ -1,1 +1,1 @@
-"""Attachments of service."""
+"""Attachments: the use cases."""

@@ -1,1 +1,1 @@
-"""Cards of rules."""
+"""Cards: the rules: values and pure functions."""

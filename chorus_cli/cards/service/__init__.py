@@ -1,1 +1,1 @@
-"""Cards of service."""
+"""Cards: the use cases."""

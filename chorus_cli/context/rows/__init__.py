@@ -1,1 +1,1 @@
-"""Context of rows."""
+"""Context: the rows."""

@@ -1,4 +1,4 @@
-"""Forks: threads that begin with the context of another one, each opened by one operation.
+"""Rows that a context begins with: those of a fork from another thread, and those that an edit can bring in.
 
 The messages stay rows of the other thread. Undoing the operation closes the thread, redoing it opens it again.
 """

@@ -10,15 +10,13 @@ from chorus_cli.context.rules.memory import MOST_HOT, chosen_hot, contents, ids_
 from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame, RequestStart
 from chorus_cli.context.rules.view import put_in, view
 from chorus_cli.core.time.timeline import cutoff
-from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rows import message_times as spoken
+from chorus_cli.log.rows import message_rows, message_times, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.prompt import sent_items
-from chorus_cli.models.rules import budget as calibration
-from chorus_cli.models.rules.budget import Calibration, budget
+from chorus_cli.models.rules.budget import Calibration, budget, read_calibration
 from chorus_cli.models.rules.request import Span
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
@@ -58,12 +56,12 @@ def read_snapshot(
     seen = _view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary_id == (seen.summary.operation_id if seen.summary else None) else None
-    last_spoken = spoken.last_spoken_at(connection, target.thread_id)
+    last_spoken = message_times.last_spoken_at(connection, target.thread_id)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
         # A fork has messages of its origin.
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
     stored = meta_rows.value(connection, meta_rows.calibration_key(target.choice.model))
-    learned = calibration.read(stored) if stored else Calibration()
+    learned = read_calibration(stored) if stored else Calibration()
     refused_since = meta_rows.value(connection, meta_rows.plain_history_key(target.thread_id, target.choice.model))
     is_plain = refused_since == str(seen.boundary_id or 0)
     chosen = target.persona.settings

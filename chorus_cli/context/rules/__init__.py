@@ -1,1 +1,1 @@
-"""Context of rules."""
+"""Context: the rules: values and pure functions."""

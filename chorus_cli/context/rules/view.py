@@ -1,4 +1,4 @@
-"""The view: the messages of one thread that are in context now, and the reason for each that is not.
+"""The view: the messages of a thread in context now, the reason for each other one, and the summary that holds.
 
 The log is permanent; the context is computed from it and the journal. Five sets make it up:
 

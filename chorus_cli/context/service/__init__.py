@@ -1,1 +1,1 @@
-"""Context of service."""
+"""Context: the use cases."""

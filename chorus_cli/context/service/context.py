@@ -1,4 +1,4 @@
-"""The context of a thread as it is now: its snapshot, and the plan of its next request."""
+"""The context of a thread as it is now: its snapshot, the plan of its next request, and the prefix that it keeps."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class Context:
     async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the target's model that has no conversation before it."""
         learned = await self.store.read(meta_rows.value, meta_rows.calibration_key(target.choice.model))
-        return (await self.frame(target)).budget(budget.read(learned))
+        return (await self.frame(target)).budget(budget.read_calibration(learned))
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
         """Count the messages and the summary that were put in without a count, and store the counts."""
@@ -333,7 +333,7 @@ def _chosen_limit(target: Target) -> Limit | None:
 
 
 def _learn(connection: Connection, key: str, estimated_tokens: int, reported_tokens: int) -> None:
-    before = budget.read(meta_rows.value(connection, key))
-    after = budget.learned(before, estimated_tokens, reported_tokens)
-    if budget.differ(before, after):
-        meta_rows.store(connection, key, budget.written(after))
+    before = budget.read_calibration(meta_rows.value(connection, key))
+    after = budget.learned_calibration(before, estimated_tokens, reported_tokens)
+    if budget.calibrations_differ(before, after):
+        meta_rows.store(connection, key, budget.written_calibration(after))

@@ -1,4 +1,4 @@
-"""The persona, the thread and the model in use."""
+"""The persona, the thread and the model in use, and what is said on arriving there."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows.thread_views import last_exchange_of, newest_thoughts_of, read_on_arrival, window_fill
-from chorus_cli.core.errors import DatabaseDamagedError, StorageError
+from chorus_cli.core.errors import DatabaseDamagedError, DatabaseFullError, StorageError
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, age, cutoff, window_reaching
-from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import thread_rows
+from chorus_cli.log.rows import interrupted_replies, thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
+from chorus_cli.personas.rows.window_changes import note_edit
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
 from chorus_cli.personas.rules.target import Target
 from chorus_cli.storage import meta_rows
@@ -46,7 +46,9 @@ async def notices(store: Store, target: Target, now: datetime) -> tuple[str, ...
     fill = await store.read(
         window_fill, target.persona.slug, target.thread_id, cutoff(now, hours), cutoff(now, MAXIMUM_CONTEXT_HOURS)
     )
-    question = await store.read(orphans.interrupted_question, target.persona.slug, target.thread_id, cutoff(now, hours))
+    question = await store.read(
+        interrupted_replies.interrupted_question, target.persona.slug, target.thread_id, cutoff(now, hours)
+    )
     found = (window_notice(fill, hours, now), "" if question is None else _interrupted(question))
     return (*target.persona.warnings, *filter(None, found))
 
@@ -153,11 +155,11 @@ class Focus:
         else:
             last = await self._store.read(meta_rows.value, meta_rows.LAST_PERSONA)
             slug = last if last in self._personas.slugs() else self._personas.first()
-        await self._enter(slug)
+        await self._arrive(slug)
 
     async def turn_to(self, slug: str) -> None:
         """Switch to the persona ``slug``, in its thread last used, also for the next run."""
-        await self._enter(slug)
+        await self._arrive(slug)
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     async def turn_to_thread(self, thread_id: int) -> None:
@@ -270,6 +272,13 @@ class Focus:
             self._asking_ollama = asyncio.ensure_future(asyncio.to_thread(self._naming.ask_ollama))
         self._detected = detected_model(await asyncio.shield(self._asking_ollama))
         return self._detected
+
+    async def _arrive(self, slug: str) -> None:
+        """Enter a persona, and let its journal note what its file says, which on a full disk waits."""
+        path, now = self._personas.settings_path(slug), self._clock.now()
+        with suppress(DatabaseFullError):
+            await self._store.write(for_this_run, note_edit, path, slug, now)
+        await self._enter(slug)
 
     async def _enter(self, slug: str) -> None:
         thread = await self._store.read(thread_rows.last_used, slug)

@@ -1,4 +1,4 @@
-"""Acts on the context, and undo and redo of operations and turns."""
+"""Acts on the context, pins among them, and undo and redo of operations and turns."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import fork_rows
 from chorus_cli.core.errors import JournalError, SettingsError
-from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
-from chorus_cli.log.rows import message_times as spoken
+from chorus_cli.log.rows import message_rows, message_times, operation_rows, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
 from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin
@@ -190,7 +189,9 @@ class Journal:
         """Return whether a message followed, in any thread, since an undo that concerns them all."""
         if undone.thread_id is not None:
             return False
-        return await self.context.store.read(spoken.is_spoken_after, target.persona.slug, undone.after_message_id)
+        return await self.context.store.read(
+            message_times.is_spoken_after, target.persona.slug, undone.after_message_id
+        )
 
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.first_of_turn, turn_id)

@@ -14,7 +14,7 @@ from chorus_cli.context.rules.plan import summary_tokens, usable
 from chorus_cli.context.rules.rounds import reply_of
 from chorus_cli.context.rules.view import Reason
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows import message_times as spoken
+from chorus_cli.log.rows import message_times
 from chorus_cli.log.rules.attachments import as_json
 from chorus_cli.log.rules.messages import is_written
 from chorus_cli.memory.rows import item_rows
@@ -138,7 +138,9 @@ def _read_with_moments(
 ) -> tuple[ContextSnapshot, tuple[datetime, ...]]:
     """Read the snapshot, and when something was said in its window."""
     snapshot, target = context.read(connection, frame, now), frame.target
-    return snapshot, tuple(spoken.moments(connection, target.persona.slug, target.thread_id, snapshot.view.cutoff))
+    return snapshot, tuple(
+        message_times.moments(connection, target.persona.slug, target.thread_id, snapshot.view.cutoff)
+    )
 
 
 def _omissions(

@@ -1,1 +1,1 @@
-"""Core of json."""
+"""JSON: values from elsewhere, and edits that keep comments."""

@@ -1,4 +1,4 @@
-"""JSON with comments: change one value leaving every other byte.
+"""JSON with comments: read, and changed one value at a time, leaving every other byte.
 
 Editing replaces, inserts or deletes spans of the text, so that everything else
 stays as it was: comments, blank lines, order, byte order mark and line ends.

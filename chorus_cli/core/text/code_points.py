@@ -1,4 +1,4 @@
-r"""Which code points a terminal may be shown, as sources of regular expressions.
+r"""Code points that a terminal may be shown, as sources of regular expressions, and input without surrogates.
 
 Names in capitals without ``_PATTERN`` are the inside of a character class, so that they can be joined; they are raw
 strings with ``\u`` escapes, because many of these characters would be invisible, or worse, in an editor.

@@ -1,4 +1,4 @@
-"""Texts cut to size: the middle left out of a long one, or a short quotation for a sentence."""
+"""Texts cut to size, quoted in a sentence, or fenced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phrases that sentences are made of: numbers of things, and texts cut to one line."""
+"""Phrases that sentences are made of: numbers of things, references, and texts cut to one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps keys out of errors, notices, logs and the environment of other programs.
+"""Keys: their shapes, and how they are kept out of errors, notices, logs and the environment of other programs.
 
 A provider's error may quote the key it was sent, and a key may stand in an address. Keys are found by their exact
 values, where this process was given them, by the shapes of well-known keys, and by the words before them.

@@ -1,4 +1,4 @@
-"""Periods of time: drawn in one line with messages and boundary, and written in words."""
+"""Windows and periods of time: in elapsed hours, as a line with messages and boundary, and in words."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Editing of commands."""
+"""Editing: the commands."""

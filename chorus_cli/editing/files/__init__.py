@@ -1,1 +1,1 @@
-"""Editing of files."""
+"""Editing: the files."""

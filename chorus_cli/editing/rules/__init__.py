@@ -1,1 +1,1 @@
-"""Editing of rules."""
+"""Editing: the rules: values and pure functions."""

@@ -1,1 +1,1 @@
-"""Editing of service."""
+"""Editing: the use cases."""

@@ -13,7 +13,7 @@ from chorus_cli.editing.rules.counts import EditCounts, edit_counts
 from chorus_cli.editing.rules.lines import CONTEXT_LINE
 from chorus_cli.editing.rules.matching import Added, Kept, laid_out, matched
 from chorus_cli.editing.rules.scope import edit_scope, with_hidden
-from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.acts import Edit
 from chorus_cli.log.rules.messages import MessageContent, Status
 from chorus_cli.log.rules.operations import NewOperation
@@ -71,7 +71,7 @@ class ContextEditing:
             JournalError: a retry is in progress, so it is open which reply will be in context.
         """
         now = self.clock.now()
-        await self.context.store.write(orphans.mend, self.is_alive, now)
+        await self.context.store.write(interrupted_replies.mend, self.is_alive, now)
         frame = await self.context.frame(target)
         snapshot, rows = await self.context.store.read(self._read, frame, now, shown_since)
         view = snapshot.view

@@ -1,1 +1,1 @@
-"""Imports of files."""
+"""Imports: the files."""

@@ -1,4 +1,4 @@
-"""Exports as JSON arrays of conversations: in a zip archive, an unpacked folder, or one file."""
+"""Exports as JSON: arrays of conversations, in a zip archive, a folder or a file, and lines of objects."""
 
 from __future__ import annotations
 

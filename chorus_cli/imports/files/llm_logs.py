@@ -208,7 +208,7 @@ def _opened(opening: Opening) -> Source | None:
     address = f"file:{quote(str(opening.path.absolute()))}?mode=ro"
     with _readable(opening.path):
         # The thread that reads need not be the one that opened it; only one does at a time.
-        connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=untrusted.Connection)
         connection.text_factory = _decoded
         source = _source(connection, opening.path)
     if source is None:

@@ -1,4 +1,4 @@
-"""Reading of files to be imported, in batches small enough for one transaction, with their attachments stored."""
+"""Files to be imported: which format each has, and their conversations in batches, with attachments stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of a format's reader: a file to be recognised, and the source of its conversations."""
+"""The interface of a format's reader, and the files of an archive or a folder."""
 
 from __future__ import annotations
 

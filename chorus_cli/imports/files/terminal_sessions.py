@@ -1,4 +1,4 @@
-"""Sessions of other programs for the terminal, each in a file of its own."""
+"""Sessions of programs for the terminal, and chats of SillyTavern, each in a file of its own."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Imports of rows."""
+"""Imports: the rows."""

@@ -1,4 +1,4 @@
-"""The rows of an import: a thread for each conversation, its messages, and the operation that put them in.
+"""The rows of an import: its operations, a thread for each conversation, and the messages.
 
 A conversation is known by its persona, its program and its id there, a message by its id in the conversation: what is
 known is left as it is, and only what is new is added. All rows of a conversation are stored in one transaction.

@@ -1,4 +1,4 @@
-"""Conversations of other programs that are in the log already: their threads, and their messages by their keys."""
+"""Conversations of other programs that are in the log already, and their branches that a newer export has moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads of a log as conversations, to be exported or imported into another log.
+"""Whole threads of a log as conversations, of this one for an export, of another one for an import.
 
 A message that came in by an import keeps the key that it had there; any other is known by its installation and its
 place in that one's log.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.attachments.files import attachments
 from chorus_cli.core.errors import AttachmentError, DatabaseDamagedError, ImportFormatError, StorageError
 from chorus_cli.core.json import values
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
@@ -232,6 +233,10 @@ class _OtherLog(Source):
             connection = self.resources.enter_context(closing(_copied(self._path)))
             untrusted.confine(connection)
             foreign_code.remove(connection)
+            if changed := foreign_code.changed_tables(connection):
+                raise ImportFormatError(
+                    f"{self._path} cannot be read: it lacks {enumerated(changed)} as made by Chorus."
+                )
             migrations.migrate(connection)
             yield from every_conversation(connection)
         except (sqlite3.Error, StorageError) as error:

@@ -1,1 +1,1 @@
-"""Imports of rules."""
+"""Imports: the rules: values and pure functions."""

@@ -1,4 +1,4 @@
-"""A conversation of another program, as its format's reader makes it and the log takes it in."""
+"""A conversation of another program, its branches and calls of tools, as a format's reader makes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own JSONL: a line for the conversation, then one for each of its messages."""
+"""Our own exports: JSONL, a line for the conversation and one for each message, and Markdown."""
 
 from __future__ import annotations
 

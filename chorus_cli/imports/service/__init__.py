@@ -1,1 +1,1 @@
-"""Imports of service."""
+"""Imports: the use cases."""

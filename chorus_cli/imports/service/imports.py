@@ -1,4 +1,4 @@
-"""Imports: files of other programs are read on a thread of their own, and stored conversation by conversation."""
+"""Imports: files are read on a thread of their own, stored conversation by conversation, and reported."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Log of rows."""
+"""Log: the rows."""

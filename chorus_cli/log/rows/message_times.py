@@ -1,4 +1,4 @@
-"""Whether and when something was said: most of what an operation put in was not."""
+"""Whether a message counts, and whether and when it was said: most of what an operation put in was not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The full-text index of the log, filled outside the write path: a message is stored without touching it.
+"""The full-text index of the log, filled outside the write path, and rebuilt when its pages cannot be read.
 
 ``meta`` stores, in the same transaction as the words, the last indexed message and the ids of older replies that were
 still being written then. So no row is in the index twice and none is missing, whenever a process is killed. A row is
@@ -109,7 +109,7 @@ def replace(connection: sqlite3.Connection, index: WordIndex) -> None:
 def _fault(connection: sqlite3.Connection, condition: str) -> str:
     """Return the first fault that SQLite finds in some tables, empty if there is none."""
     tables: Sequence[tuple[str]] = connection.execute(
-        f"SELECT name FROM sqlite_master WHERE type = 'table' AND {condition}"
+        f"SELECT printf('\"%w\"', name) FROM sqlite_master WHERE type = 'table' AND {condition}"
     ).fetchall()
     for (table,) in tables:
         try:
@@ -229,7 +229,7 @@ def check(connection: sqlite3.Connection) -> None:
     """Check the consistency of the whole index; SQLite takes a write lock for that.
 
     Raises:
-        IndexDamagedError: it contradicts itself, or has not the words that it counted in the messages.
+        IndexDamagedError: it contradicts itself, lacks a message, or has not the words that it counted in them.
     """
     with damage_told():
         connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
@@ -238,7 +238,13 @@ def check(connection: sqlite3.Connection) -> None:
         (words,) = connection.execute("SELECT COALESCE(SUM(cnt), 0) FROM temp.words").fetchone()
         connection.execute("DROP TABLE temp.words")
         sizes = connection.execute("SELECT sz FROM message_words_docsize").fetchall()
-    if words != sum(_size(stored) for (stored,) in sizes):
+        state = _state(connection) or _State(0)
+        (lacks,) = connection.execute(
+            "SELECT EXISTS(SELECT id FROM messages WHERE id <= ? AND id NOT IN (SELECT value FROM json_each(?)) "
+            "EXCEPT SELECT id FROM message_words_docsize)",
+            (state.through, json.dumps(state.waiting)),
+        ).fetchone()
+    if lacks or words != sum(_size(stored) for (stored,) in sizes):
         raise IndexDamagedError
 
 

@@ -1,4 +1,4 @@
-"""Threads: the conversations of a persona, which always has at least one."""
+"""Threads and lists of them: the conversations of a persona, which always has at least one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ThreadError, UnknownThreadError
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import message_rows, operation_rows, search_index
-from chorus_cli.log.rows import message_times as live_rows
+from chorus_cli.log.rows import message_rows, message_times, operation_rows, search_index
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import ACTS, Fork, Restore
 from chorus_cli.log.rules.threads import Thread
@@ -334,7 +333,7 @@ def _threads(connection: sqlite3.Connection, persona: str, condition: str = "") 
         "ORDER BY id",
         {"persona": persona},
     ).fetchall()
-    left_out = live_rows.left_out_by_imports(connection, persona) if found else {}
+    left_out = message_times.left_out_by_imports(connection, persona) if found else {}
     threads = (_thread(*row) for row in found)
     return [each._replace(messages=each.messages - left_out.get(each.id, 0)) for each in threads]
 

@@ -1,1 +1,1 @@
-"""Log of rules."""
+"""Log: the rules: values and pure functions."""

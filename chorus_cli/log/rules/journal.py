@@ -1,4 +1,4 @@
-"""The rules of the journal: which operations count, where the context begins, what can be undone and redone.
+"""The rules of the journal: which operations count, where the context begins, how rows of the log are marked.
 
 An operation is a row and so is taking it back, so nothing is ever one-way: of the undos and redos of an operation or a
 turn the newest decides.
@@ -267,7 +267,7 @@ def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue)
     """Return the value of ``context_hours`` in the persona's file at a moment, as the first change since then found it.
 
     ``now`` is the value in force at present. A value that the setting does not take may have stood there. A change made
-    by hand in the file is no operation and counts from the next one on.
+    by hand in the file counts from the next opening on.
     """
     by_id = {operation.id: operation for operation in operations}
     for operation in sorted(operations, key=lambda each: each.id):

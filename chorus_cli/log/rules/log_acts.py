@@ -1,4 +1,4 @@
-"""Acts on the memory of a persona: changes of its items, and flash saves."""
+"""Acts on the log and the memory: imports, purges, inclusions of messages, changes of items, flash saves."""
 
 from __future__ import annotations
 
@@ -288,6 +288,7 @@ class PurgedIds(NamedTuple):
     inputs: frozenset[int] = frozenset()
     titles: frozenset[int] = frozenset()
     preambles: frozenset[int] = frozenset()
+    unsaid: frozenset[int] = frozenset()
 
     @classmethod
     def from_json(cls, detail: Mapping[str, Any]) -> PurgedIds:

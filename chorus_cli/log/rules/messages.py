@@ -1,4 +1,4 @@
-"""A message of the log, and the turns that messages form."""
+"""A message of the log, the turns that messages form, and ranges of their ids."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Memory of commands."""
+"""Memory: the commands."""

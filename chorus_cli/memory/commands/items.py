@@ -1,4 +1,4 @@
-"""``/memory``: the items of a persona's memory, listed, added, corrected, pinned and forgotten."""
+"""``/memory`` and ``/remember``: items listed, added, corrected, pinned, forgotten, archived and brought back."""
 
 from __future__ import annotations
 

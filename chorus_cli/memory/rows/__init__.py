@@ -1,1 +1,1 @@
-"""Memory of rows."""
+"""Memory: the rows."""

@@ -1,4 +1,4 @@
-"""Changes of memory items, each stored with its operation in one transaction."""
+"""Changes of memory items and flash saves, each stored with its operation in one transaction."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) ->
         ),
     )
     item_id = int(cursor.lastrowid or 0)
-    item_rows.store(connection, item_id, new.content)
+    item_rows.index_words(connection, item_id, new.content)
     return item_id
 
 
@@ -263,7 +263,7 @@ def _reword(connection: sqlite3.Connection, item: Item) -> None:
         "UPDATE context_items SET content = ?, content_hash = ?, token_count = NULL WHERE id = ?",
         (item.content, hashed, item.id),
     )
-    item_rows.store(connection, item.id, item.content)
+    item_rows.index_words(connection, item.id, item.content)
 
 
 KEPT = 10

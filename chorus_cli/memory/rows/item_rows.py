@@ -1,4 +1,4 @@
-"""Rows of memory items: reading them, and renewing their scores and tiers.
+"""Rows of memory items and the full-text index of their words; scores and tiers are renewed here.
 
 Only visible items are read: one that an operation hides, ``forgotten_by``, is in no list, prompt or count. The best
 come first: pinned ones, then by score, then the last accessed.
@@ -30,7 +30,7 @@ _FOUND = (
 )
 
 
-def store(connection: sqlite3.Connection, item_id: int, content: str) -> None:
+def index_words(connection: sqlite3.Connection, item_id: int, content: str) -> None:
     """Index an item, in place of its former words.
 
     Raises:
@@ -56,7 +56,7 @@ def matching_ids(connection: sqlite3.Connection, persona: str, expression: str, 
     return [id_ for (id_,) in found]
 
 
-def beginning_with(connection: sqlite3.Connection, persona: str, word: str) -> list[int]:
+def ids_beginning_with(connection: sqlite3.Connection, persona: str, word: str) -> list[int]:
     """Return the ids of the items of any tier whose first word this is, in their order.
 
     Raises:
@@ -70,7 +70,9 @@ def beginning_with(connection: sqlite3.Connection, persona: str, word: str) -> l
     return [id_ for (id_,) in found]
 
 
-def frequencies(connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int) -> Mapping[str, int]:
+def word_frequencies(
+    connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int
+) -> Mapping[str, int]:
     """Return the number of a persona's items that have each term, counted up to ``most``.
 
     Raises:
@@ -80,7 +82,7 @@ def frequencies(connection: sqlite3.Connection, persona: str, terms: Iterable[st
         return {term: _frequency(connection, persona, term, most) for term in terms}
 
 
-def check(connection: sqlite3.Connection) -> None:
+def check_words(connection: sqlite3.Connection) -> None:
     """Check that the index is sound and has every item; SQLite takes a write lock for that.
 
     Raises:
@@ -96,7 +98,7 @@ def check(connection: sqlite3.Connection) -> None:
         raise IndexDamagedError
 
 
-def remove(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
+def remove_words(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Remove items from the index, with all that it keeps of deleted ones.
 
     Raises:
@@ -107,7 +109,7 @@ def remove(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
         connection.execute("INSERT INTO context_item_words(context_item_words) VALUES ('rebuild')")
 
 
-def make_again(connection: sqlite3.Connection) -> None:
+def renew_words(connection: sqlite3.Connection) -> None:
     """Make the index again in new pages, from the items; the old pages stay behind unused."""
     replace(connection, ITEMS)
     with closing(connection.execute("SELECT id, content FROM context_items")) as items:
@@ -353,7 +355,7 @@ def adopt(connection: sqlite3.Connection, persona: str) -> None:
     for id_, content in found:
         for mark in (f"copy {id_}", content_hash(content)):
             connection.execute("UPDATE OR IGNORE context_items SET content_hash = ? WHERE id = ?", (mark, id_))
-        store(connection, id_, content)
+        index_words(connection, id_, content)
 
 
 def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:

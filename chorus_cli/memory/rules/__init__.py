@@ -1,1 +1,1 @@
-"""Memory of rules."""
+"""Memory: the rules: values and pure functions."""

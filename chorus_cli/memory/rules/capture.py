@@ -1,4 +1,4 @@
-"""Finding memory items in messages and in the output of commands, without asking a model.
+"""Memory items found in messages, in sections of documents and in output, without asking a model.
 
 Three things are worth keeping and safe to tell: fenced code, errors, and results of tests. All else is talk.
 """

@@ -1,4 +1,4 @@
-"""Memory items: their types and tiers, and the checks of values that a user or a model gives.
+"""Memory items: types, tiers and scores, and the checks of values that a user or a model gives.
 
 The sentences of refusal are those of the design that the memory follows, word for word.
 """

@@ -1,4 +1,4 @@
-"""Which memory items a user's message refers to: by number, or by words that are rare among the items.
+"""Which memory items a message refers to: by number, by rare words, or by the keys of an item.
 
 Words are folded as SQLite's tokenizer ``unicode61 remove_diacritics 2`` folds them, so that their frequencies can be
 looked up among the terms of the full-text index. Characters of scripts without blanks are terms of their own there

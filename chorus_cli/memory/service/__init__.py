@@ -1,1 +1,1 @@
-"""Memory of service."""
+"""Memory: the use cases."""

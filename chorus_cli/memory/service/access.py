@@ -1,4 +1,4 @@
-"""Access to the memory in the database, with a full-text index that is made again when it is damaged."""
+"""Access to the memory in the database: finding items, and an index that is made again when it is damaged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def keyed_items(connection: Connection, persona: str) -> list[tuple[Item, Keys]]
     Raises:
         IndexDamagedError: the index of the items' words cannot be read.
     """
-    ids = item_rows.beginning_with(connection, persona, FIRST_WORD)
+    ids = item_rows.ids_beginning_with(connection, persona, FIRST_WORD)
     found = item_rows.of_ids(connection, persona, ids) if ids else []
     return [(item, keys) for item in found if (keys := keys_of(item.content)) is not None]
 
@@ -83,7 +83,7 @@ def referred_to(connection: Connection, persona: str, text: str, limit: int) -> 
     ids, words = references(text), meaningful_words(text)
     number = item_rows.number(connection, persona) if words else 0
     # A word that more items have than this is not rare.
-    frequency = item_rows.frequencies(connection, persona, index_terms(words), number // 10 + 5) if number else {}
+    frequency = item_rows.word_frequencies(connection, persona, index_terms(words), number // 10 + 5) if number else {}
     rare = rare_words(words, frequency, number)
     by_words = item_rows.matching(connection, persona, match_query(rare), limit) if rare else []
     named = [item for item in item_rows.of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
@@ -172,7 +172,7 @@ class MemoryAccess:
         try:
             # It cannot be checked while another program writes.
             with suppress(StorageError):
-                await self.store.write(item_rows.check)
+                await self.store.write(item_rows.check_words)
         except IndexDamagedError:
             await self._make_again()
 
@@ -233,7 +233,7 @@ class MemoryAccess:
 
     async def _make_again(self) -> None:
         await self.store.read(search_index.require_sound_log)
-        await self.store.write(item_rows.make_again)
+        await self.store.write(item_rows.renew_words)
         # If it fails, the old pages only waste space.
         with suppress(StorageError):
             await self.store.compact()

@@ -1,1 +1,1 @@
-"""Models of eliza."""
+"""Models: the ELIZA."""

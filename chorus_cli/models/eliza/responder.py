@@ -1,4 +1,4 @@
-"""ELIZA, the program that answers with your own words.
+"""ELIZA, the program that answers with your own words, and what it says about Chorus.
 
 After Joseph Weizenbaum, "ELIZA - a computer program for the study of natural language communication between man and
 machine", Communications of the ACM 9:1 (1966), pp. 36-45, written from that description: keywords are collected by rank

@@ -1,4 +1,4 @@
-r"""The notation in which ELIZA's script is written, read into values.
+r"""ELIZA's script: its notation, read into values, and the pronouns that change sides.
 
 A word in the first column opens a keyword (several words share what follows); ``> word`` is its replacement in the
 text, a number is its rank. Below it, indented by two, stand its decomposition rules; below each of those, indented by

@@ -1,1 +1,1 @@
-"""Models of litellm."""
+"""Models: the models through litellm."""

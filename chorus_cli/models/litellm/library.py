@@ -5,102 +5,20 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib.util
-import json
 import logging
 import os
 import sys
 import threading
 from concurrent.futures import Future
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-import httpx
-
-from chorus_cli.core import limits
-from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
-from chorus_cli.models.providers.failures import cut, decoded
 from chorus_cli.models.providers.model_map import installation_folder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, MutableMapping
-
-# With each piece litellm copies all that has come of a line, so that a longer one takes minutes.
-_LONGEST_LINE_BYTES = limits.EVENT.most // 4
-
-
-def bound(transport: type[httpx.AsyncBaseTransport]) -> None:
-    """Have every answer that comes by a class of transports bounded as those over the wire are.
-
-    litellm builds its transports where they are used, and takes none.
-    """
-    answer = transport.handle_async_request
-
-    async def bounded(self: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
-        request.headers["Accept-Encoding"] = AS_IT_IS
-        response = await answer(self, request)
-        if isinstance(response.stream, httpx.AsyncByteStream):
-            encoding = response.headers.pop("Content-Encoding", "")
-            response.stream = _Body(response.stream, encoding, is_error=response.is_error)
-        return response
-
-    transport.handle_async_request = bounded  # type: ignore[method-assign]
-
-
-class _Body(httpx.AsyncByteStream):
-    """The body of an answer without its compression, of an error only what is looked at."""
-
-    def __init__(self, packed: httpx.AsyncByteStream, encoding: str, *, is_error: bool) -> None:
-        self._packed = packed
-        self._encoding = encoding
-        self._is_error = is_error
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async with aclosing(unpacked(aiter(self._packed), self._encoding)) as pieces:
-            if self._is_error:
-                yield await _error(pieces)
-                return
-            try:
-                async for piece in _with_bounded_lines(pieces):
-                    yield piece
-            except UnpackingError as error:
-                raise httpx.DecodingError(str(error)) from None
-
-    async def aclose(self) -> None:
-        await self._packed.aclose()
-
-
-async def _error(pieces: AsyncIterator[bytes]) -> bytes:
-    """Return an error in a length over which litellm, which looks for keys in it, does not take seconds."""
-    content = bytearray()
-    try:
-        async for piece in pieces:
-            content += piece
-            if len(content) > limits.ERROR_BODY.most:
-                break
-    except UnpackingError as error:
-        return f"its answer is {error}".encode()
-    if len(content) <= limits.ERROR_WORDS.most:
-        return bytes(content)
-    body = cut(decoded(bytes(content)))
-    return (body if isinstance(body, str) else json.dumps(body)).encode(errors="replace")
-
-
-async def _with_bounded_lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the pieces of a reply.
-
-    Raises:
-        UnpackingError: a line is too long.
-    """
-    length = 0
-    async for piece in pieces:
-        end = piece.rfind(b"\n")
-        length = len(piece) - end - 1 if end >= 0 else length + len(piece)
-        if length > _LONGEST_LINE_BYTES:
-            raise UnpackingError(f"an event of more than {_LONGEST_LINE_BYTES:,} bytes")
-        yield piece
-
+    from collections.abc import Iterator, MutableMapping
 
 _OFFLINE = {
     # Without these litellm fetches its price map and its header list when it is imported.
@@ -223,6 +141,8 @@ def _leave_standard_output() -> None:
 def _bound_answers() -> None:
     """Bound the answers that litellm reads; a later version may have moved its transport, and then they are not."""
     with suppress(ImportError, AttributeError):
+        from chorus_cli.models.litellm.answers import bound  # noqa: PLC0415 - it imports httpx
+
         bound(importlib.import_module(_TRANSPORTS).LiteLLMAiohttpTransport)
 
 

@@ -1,1 +1,1 @@
-"""Models of local."""
+"""Models: the models in files."""

@@ -1,4 +1,4 @@
-"""The model client for models in files: it starts their servers and asks them over the wire."""
+"""The model client for models in files, and llama.cpp's server that it starts for each."""
 
 from __future__ import annotations
 

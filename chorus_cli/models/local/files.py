@@ -1,4 +1,4 @@
-"""Models in files: `local/` and the path of a GGUF file, or `local/smollm2`, which a package brings along."""
+"""Models in files, and their GGUF headers: `local/` and a path, or `local/smollm2`, which a package brings along."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Models of providers."""
+"""Models: the providers and their rules."""

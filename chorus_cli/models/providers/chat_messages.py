@@ -1,4 +1,4 @@
-"""Writes a prompt in the shape of the OpenAI API, which litellm translates for every provider.
+"""A prompt in the shape of the OpenAI API, with attachments and tools, which litellm translates for every provider.
 
 The providers of Claude cache the beginning of a prompt for some minutes, at a tenth of its price, but only up to
 explicit markers. The others recognise a repeated beginning by themselves.

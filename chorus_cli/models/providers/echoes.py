@@ -1,4 +1,4 @@
-"""Which thoughts each provider wants back, by its documentation, and the filler for a reply that has none."""
+"""Which thoughts each provider wants back, by its documentation, and its own parts of a reply word for word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures of requests to models: as their clients find them, and the sentences that tell them to the user."""
+"""Failures of requests: read from the bodies of errors, and told to the user in sentences."""
 
 from __future__ import annotations
 

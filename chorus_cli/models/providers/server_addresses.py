@@ -1,4 +1,4 @@
-"""Addresses and keys of model servers: Ollama's, and those of the table of providers."""
+"""Addresses and keys of model servers, and Ollama's list of its models."""
 
 from __future__ import annotations
 

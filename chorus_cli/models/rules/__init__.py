@@ -1,1 +1,1 @@
-"""Models of rules."""
+"""Models: the rules: values and pure functions."""

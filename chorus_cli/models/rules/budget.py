@@ -1,4 +1,4 @@
-"""Tokens: the cost of a message, the limit of a model, and the budget of a request."""
+"""Tokens: the cost of a message, the limit of a model, the budget of a request, and the learned correction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Calibration:
     error: float | None = None
 
 
-def learned(before: Calibration, estimated_tokens: int, reported_tokens: int) -> Calibration:
+def learned_calibration(before: Calibration, estimated_tokens: int, reported_tokens: int) -> Calibration:
     """Take a report into account: the first as it is, each later one by an exponential moving average.
 
     Small requests say little, and a provider that reports less than half of the estimate leaves out what it had cached.
@@ -46,19 +46,19 @@ def learned(before: Calibration, estimated_tokens: int, reported_tokens: int) ->
     return Calibration(factor, before.factor * estimated_tokens / reported_tokens - 1)
 
 
-def differ(one: Calibration, other: Calibration) -> bool:
+def calibrations_differ(one: Calibration, other: Calibration) -> bool:
     """Return whether two calibrations differ by more than a rounding."""
     if abs(one.factor - other.factor) > _ROUNDING or (one.error is None) != (other.error is None):
         return True
     return abs((one.error or 0) - (other.error or 0)) > _ROUNDING
 
 
-def written(calibration: Calibration) -> str:
+def written_calibration(calibration: Calibration) -> str:
     """Write a calibration as JSON."""
     return json.dumps({"factor": round(calibration.factor, 4), "error": calibration.error})
 
 
-def read(text: str | None) -> Calibration:
+def read_calibration(text: str | None) -> Calibration:
     """Read a calibration back; a text that cannot be read is one before the first report."""
     try:
         found = json.loads(text or "")

@@ -1,4 +1,4 @@
-"""The declaration of a tool: its name, its description and its typed parameters, as a JSON schema for the model."""
+"""Tools as a model sees them: the JSON schema of each declaration, and the arguments that it sends, checked."""
 
 from __future__ import annotations
 

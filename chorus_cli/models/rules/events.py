@@ -1,4 +1,4 @@
-"""Events of a turn, from the request to the end of the reply."""
+"""The interface of model clients, the events of a turn, and the outcome of a reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to a model."""
+"""Requests to a model, the thoughts in them, and a history as plain text."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Models of service."""
+"""Models: the use cases."""

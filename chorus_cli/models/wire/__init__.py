@@ -1,1 +1,1 @@
-"""Models of wire."""
+"""Models: the models asked directly over HTTP."""

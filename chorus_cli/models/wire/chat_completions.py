@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, which most providers and local servers speak."""
+"""OpenAI's chat completions, which most providers and local servers speak, and the fields of thoughts in them."""
 
 from __future__ import annotations
 

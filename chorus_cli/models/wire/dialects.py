@@ -1,4 +1,4 @@
-"""How providers and models differ in the parameters of a chat completion."""
+"""How providers and models differ in the parameters of a chat completion, and which a server refuses by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies that arrive over the wire: the JSON of their events, and their parts as events of a model."""
+"""Replies that arrive over the wire: their JSON, their parts as events, and reasoning between tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests as they are written for the wire: their JSON, and the ids of calls in them.
+"""Requests as they are written for the wire: each message encoded once, and the ids of calls.
 
 litellm puts the signatures of Gemini's calls into their ids, and so did the wire once: such ids are in the log.
 """

@@ -1,1 +1,1 @@
-"""Personas of commands."""
+"""Personas: the commands."""

@@ -1,4 +1,4 @@
-"""``/settings``: show and change a persona's settings."""
+"""``/settings`` and ``/set``: a persona's settings, for good or until the end of this run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Personas of rows."""
+"""Personas: the rows."""

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from chorus_cli.core.errors import PersonaError
-from chorus_cli.log.rows import intents, operation_rows, thread_rows
-from chorus_cli.log.rows.intents import Intent
+from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
-from chorus_cli.log.rules.acts import Clear
-from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.personas import files as persona_files
+from chorus_cli.personas.rows import window_changes
+from chorus_cli.storage.store import committed
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.log.rules.operations import Operation
+    from chorus_cli.log.rules.operations import NewOperation, Operation
     from chorus_cli.storage.store import Connection
 
 
@@ -82,8 +81,9 @@ def create(
 ) -> None:
     """Make a persona's folder, and store ``boundary`` if there was an earlier persona of that slug, to hide its memory.
 
-    All or nothing, with the rows that ``fill`` stores: without the boundary, the messages of the earlier persona would
-    be in context.
+    The rows, with those that ``fill`` stores, are committed before the finished folder has its name: without the
+    boundary, the messages of the earlier persona would be in context. Rows that a kill leaves without a folder are
+    behind the boundary of the next persona of that slug.
 
     Raises:
         PersonaError: the folder is there already, or cannot be made.
@@ -92,45 +92,10 @@ def create(
     def work(connection: Connection) -> None:
         _part(connection, boundary, leave_behind)
         fill(connection)
-        persona_files.create(personas, new.slug, new.settings, new.files)
-        connection.unless_committed(lambda: persona_files.discard(personas, new.slug))
+        window_changes.begin(connection, new.slug, new.settings)
 
     with persona_files.sole_maker(personas):
-        if persona_files.exists(personas, new.slug):
-            # Then the intent would be one to take another persona back.
-            raise PersonaError(f"The folder {personas / new.slug} cannot be made: File exists.")
-        after = _hash({persona_files.SETTINGS_FILE: new.settings.encode(), **new.files})
-        intent = Intent(new.slug, intents.PERSONA, {}, _hash({}), after, boundary.created_at)
-        intents.carry_out(connection, intent, lambda: _hash(persona_files.contents(personas, new.slug)), work)
-
-
-def settle(connection: Connection, personas: Path, leave_behind: LeaveBehind) -> Iterator[str]:
-    """Take back the personas that were left half-made; yield a sentence about each.
-
-    A folder that was changed since stays, as that of a new persona.
-    """
-    left = [intent for intent in intents.unfinished(connection) if intent.kind == intents.PERSONA]
-    if not left:
-        return
-    with persona_files.unless_made(personas) as is_free:
-        for intent in left if is_free else ():
-            yield _settle(connection, personas, intent, leave_behind)
-        if is_free:
-            persona_files.sweep_drafts(personas)
-
-
-def _settle(connection: Connection, personas: Path, intent: Intent, leave_behind: LeaveBehind) -> str:
-    slug, present = intent.persona, _hash(persona_files.contents(personas, intent.persona))
-    intents.end(connection, intent.id)
-    told = f"The making of the persona {slug} was cut off"
-    if not persona_files.exists(personas, slug):
-        return f"{told}: there is no such persona."
-    # An empty folder is made before the finished one is renamed to it.
-    if present in {intent.before, intent.after}:
-        persona_files.discard(personas, slug)
-        return f"{told} and is taken back. Make it again."
-    _part(connection, NewOperation(slug, Clear(begins=True), intent.created_at), leave_behind)
-    return f"{told}: its folder was changed since and stays, without the memory and the greeting of a card."
+        persona_files.create(personas, new.slug, new.settings, new.files, partial(committed, connection, work))
 
 
 def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBehind) -> None:
@@ -145,8 +110,3 @@ def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBeh
     if known[0]:
         leave_behind(connection, slug, operation_rows.introduce(connection, boundary))
     thread_rows.leave_behind(connection, slug, boundary.created_at)
-
-
-def _hash(files: Mapping[str, bytes]) -> str:
-    """Return the hash of a folder by its files."""
-    return intents.hash_of("".join(f"{intents.hash_of(files[name])} {name}\n" for name in sorted(files)))

@@ -1,28 +1,28 @@
-"""Changes of a window in the persona's file and in the journal: both or neither.
+"""The window of a persona in its file and in the journal, which follows the file.
 
-The file's lock is held from the intent to the row, so that an intent whose file can be locked was left by a kill.
+The file is replaced within the transaction that stores the operation. An edit by hand, and a change that a kill has
+left in the file alone, are noted when Chorus next turns to the persona, or before the next change of the window.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import JournalError, JsoncError, SettingsError
+from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
-from chorus_cli.log.rows import intents, operation_rows
-from chorus_cli.log.rows.intents import Intent
-from chorus_cli.log.rules.acts import ACTS, Reversal, Window
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules.acts import Reversal, Window
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.personas import files as persona_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.files import ABSENT
 from chorus_cli.settings.rules.table import setting_of
-from chorus_cli.storage import file_lock
+from chorus_cli.storage import meta_rows
 from chorus_cli.storage.store import Connection, committed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from datetime import datetime
     from pathlib import Path
 
@@ -40,9 +40,9 @@ def change_window(
 
     Raises:
         JsoncError: the file is not valid JSONC.
-        SettingsError: it cannot be changed, or a kill had left an earlier change of it to be settled, which is done.
+        SettingsError: it cannot be changed.
     """
-    with _settled(connection, path, persona) as file:
+    with settings_file.held(path) as file:
         return _change_window(connection, file, hours, persona, now)
 
 
@@ -58,7 +58,7 @@ def shift_window(
 
     Return the old value in the file, and the window that was chosen. The errors are those of `change_window`.
     """
-    with _settled(connection, path, persona) as file:
+    with settings_file.held(path) as file:
         layer, _ = settings_file.read_layer(path)
         current = layer.values.get(KEY)
         choice = choose(current if isinstance(current, int) and setting_of(KEY).accepts(current) else default)
@@ -72,9 +72,9 @@ def put_window_back(connection: Connection, path: Path, change: Window, operatio
         SettingsError: the file has another value than ``change.before`` by now, or as for `change_window`.
         JournalError: another program has done the same meanwhile.
     """
-    with _settled(connection, path, operation.persona) as file:
+    with settings_file.held(path) as file:
         _, text = file.with_key(KEY, _in_file(change.after), expected=_in_file(change.before))
-        _both(connection, file, text, change, operation)
+        _write(connection, file, text, change, operation)
 
 
 def replace_settings(connection: Connection, path: Path, expected: str, text: str, persona: str, now: datetime) -> bool:
@@ -83,22 +83,26 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
     The operation is stored if the new text has another window. An invalid text has none, so mending a file may be a
     change of the window too. The errors are those of `change_window`.
     """
-    with _settled(connection, path, persona) as file:
+    with settings_file.held(path) as file:
         if file.text != expected:
             return False
         change = Window(_window_in(expected), _window_in(text))
-        _both(connection, file, text, change, NewOperation(persona, change, now))
+        _write(connection, file, text, change, NewOperation(persona, change, now))
     return True
 
 
-def settle(connection: Connection, personas: Path) -> Iterator[str]:
-    """Settle the changes that were cut off, in the transaction at hand; yield a sentence about each."""
-    for intent in intents.unfinished(connection):
-        if intent.kind in intents.WINDOW_KINDS:
-            path = persona_files.settings_path(personas, intent.persona)
-            with file_lock.unless_held(path) as is_left:
-                if is_left:
-                    yield _settle(connection, intent, path)
+def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -> None:
+    """Store an operation if the file has another window than the one that the journal knows.
+
+    A window that it has not seen before is where it begins. A file that cannot be read waits until it is mended.
+    """
+    with suppress(JsoncError, SettingsError):
+        _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
+
+
+def begin(connection: Connection, persona: str, text: str) -> None:
+    """Let the journal of a new persona begin with the window in the text of its settings."""
+    _know(connection, persona, _window_in(text))
 
 
 def _change_window(
@@ -106,29 +110,50 @@ def _change_window(
 ) -> JsonValue | Absent:
     before, text = file.with_key(KEY, ABSENT if hours is None else hours)
     change = Window(None if before is ABSENT else before, hours)
-    _both(connection, file, text, change, NewOperation(persona, change, now))
+    _write(connection, file, text, change, NewOperation(persona, change, now))
     return before
 
 
-def _both(connection: Connection, file: HeldSettings, text: str, change: Window, new: NewOperation) -> None:
-    """Write the file and store the operation, unless the window stays as it is: then the file alone is written."""
-    if jsonc.same(change.before, change.after):
-        file.replace(text)
-        return
+def _write(connection: Connection, file: HeldSettings, text: str, change: Window, new: NewOperation) -> None:
+    """Replace the file, and store the operation unless the window stays as it is."""
 
     def work(connection: Connection) -> None:
+        _note(connection, new.persona, change.before, new.created_at)
         _record(connection, new)
+        _know(connection, new.persona, change.after)
         connection.unless_committed(lambda: file.put_back(text))
         file.replace(text)
 
-    detail: dict[str, JsonValue] = {
-        "act": new.act.detail(),
-        "thread": new.thread_id,
-        "change": [change.before, change.after],
-    }
-    before, after = intents.hash_of(file.text), intents.hash_of(text)
-    intent = Intent(new.persona, new.act.kind, detail, before, after, new.created_at)
-    intents.carry_out(connection, intent, lambda: intents.hash_of(file.present()), work)
+    if jsonc.same(change.before, change.after):
+        file.replace(text)
+    else:
+        committed(connection, work)
+
+
+def _note(connection: Connection, persona: str, present: JsonValue, now: datetime) -> None:
+    """Store an operation if the journal knows another window than the ``present`` one; if it knows none, it begins.
+
+    What is no window waits until it is mended: it may be anything, even a key.
+    """
+    if not _is_window(present):
+        return
+    try:
+        known = json.loads(meta_rows.value(connection, meta_rows.window_key(persona)) or "")
+    except ValueError:
+        _know(connection, persona, present)
+        return
+    if not jsonc.same(known, present):
+        operation_rows.introduce(connection, NewOperation(persona, Window(known, present), now))
+        _know(connection, persona, present)
+
+
+def _know(connection: Connection, persona: str, window: JsonValue) -> None:
+    if _is_window(window):
+        meta_rows.store(connection, meta_rows.window_key(persona), json.dumps(window))
+
+
+def _is_window(value: JsonValue) -> bool:
+    return value is None or setting_of(KEY).accepts(value)
 
 
 def _record(connection: Connection, new: NewOperation) -> None:
@@ -136,45 +161,6 @@ def _record(connection: Connection, new: NewOperation) -> None:
         operation_rows.introduce_reversal(connection, new)
     else:
         operation_rows.introduce(connection, new)
-
-
-@contextmanager
-def _settled(connection: Connection, path: Path, persona: str) -> Iterator[HeldSettings]:
-    """Hold a persona's settings, without a change that a killed process has left.
-
-    Raises:
-        SettingsError: there was one. It is settled, but the next change may have been meant otherwise.
-    """
-    with settings_file.held(path) as file:
-        left = [each for each in intents.unfinished(connection, persona) if each.kind in intents.WINDOW_KINDS]
-        if left:
-            told = committed(connection, lambda c: [_settle(c, intent, path) for intent in left])
-            raise SettingsError(" ".join([*told, "Give your command again if you still want it."]))
-        yield file
-
-
-def _settle(connection: Connection, intent: Intent, path: Path) -> str:
-    """Store the operation of an intent if the file has its value, delete the intent, and return a sentence."""
-    detail: Any = intent.detail
-    change = Window(*detail["change"])
-    try:
-        text = settings_file.read_text(path)
-        present, value = intents.hash_of(text), jsonc.parse_object(text).values.get(KEY)
-        is_done = present == intent.after or jsonc.same(value, change.after)
-    except (JsoncError, SettingsError):
-        present, is_done = "", False
-    if is_done and present != intent.before:
-        act = ACTS[intent.kind].from_detail(detail["act"], ())
-        # Another undo of the same has made this one superfluous.
-        with suppress(JournalError):
-            _record(connection, NewOperation(intent.persona, act, intent.created_at, detail["thread"]))
-    intents.end(connection, intent.id)
-    told = f"A change of {intent.persona} ({change.describe()}) was cut off"
-    if present == intent.before:
-        return f"{told}: nothing of it was done."
-    if present == intent.after:
-        return f"{told}: the file has it, and so has the journal now."
-    return f"{told}: {path} was edited since and counts; the journal {'has' if is_done else 'leaves out'} the change."
 
 
 def _window_in(text: str) -> JsonValue:

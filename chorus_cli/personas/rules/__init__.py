@@ -1,1 +1,1 @@
-"""Personas of rules."""
+"""Personas: the rules: values and pure functions."""

@@ -1,1 +1,1 @@
-"""Personas of service."""
+"""Personas: the use cases."""

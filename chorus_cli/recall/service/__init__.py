@@ -1,1 +1,1 @@
-"""Recall of service."""
+"""Recall: the use cases."""

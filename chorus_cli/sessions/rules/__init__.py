@@ -1,1 +1,1 @@
-"""Sessions of rules."""
+"""Sessions: the rules: values and pure functions."""

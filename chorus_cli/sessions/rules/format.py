@@ -1,4 +1,4 @@
-"""Saved sessions, and the text of their files.
+"""Saved sessions: their names, the text of their files, and their summaries.
 
 The file is readable JSON: first the facts that a list of sessions shows, then the threads, then all messages in the
 order of their thread's context. The log does not rely on the ids in it; see ``core/sessions/matching``.

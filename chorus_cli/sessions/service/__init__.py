@@ -1,1 +1,1 @@
-"""Sessions of service."""
+"""Sessions: the use cases."""

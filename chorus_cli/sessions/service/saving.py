@@ -1,4 +1,4 @@
-"""Saving the context as a session: by command, or by the idle timer."""
+"""Saving the context as a session: by command or by the idle timer, with a summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rows import IDLE, MANUAL, Coverage, Saving
-from chorus_cli.sessions.rules import format as session_summary
+from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import SavedThread, Session, slug, stem
 from chorus_cli.turns.rules import entries_of
 
@@ -170,7 +170,7 @@ class _Summary:
     problem: str = ""
 
 
-_STOPPED = _Summary(session_summary.STOPPED, "The summary was stopped; the session is saved without one.")
+_STOPPED = _Summary(session_format.STOPPED, "The summary was stopped; the session is saved without one.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ class SessionSaving:
         gone = [message for message in old.messages if message.timestamp <= copy.since_in(message.thread_id)]
         messages, aged = _merged(gone, copy)
         new = tuple(map(content_of, copy.said_after(summarized_through)))
-        so_far = old.summary if session_summary.can_be_extended(old.summary) else ""
+        so_far = old.summary if session_format.can_be_extended(old.summary) else ""
         summary = await self._summary(target, so_far, new if so_far else messages, messages, spent)
         known = {each.thread.id for each in copy.threads}
         session = replace(
@@ -290,13 +290,13 @@ class SessionSaving:
     ) -> _Summary:
         """Extend a summary by messages; if that fails, return the old one with the error."""
         if not self.summarizer.can_summarize(target):
-            return _Summary(session_summary.extract(whole))
+            return _Summary(session_format.extract(whole))
         entries = entries_of(_each_once(said), target.persona.name)
         try:
-            written = await self.summarizer.extended(target, session_summary.TASK, so_far, entries, spent)
+            written = await self.summarizer.extended(target, session_format.TASK, so_far, entries, spent)
         except ModelError as error:
-            return _Summary(so_far or session_summary.FAILED, str(error))
-        return _Summary(session_summary.short(written))
+            return _Summary(so_far or session_format.FAILED, str(error))
+        return _Summary(session_format.short(written))
 
     async def _file_of(self, row: SessionRow) -> Session | None:
         """Return the session in a file, ``None`` if it is gone or damaged: then it is not extended."""

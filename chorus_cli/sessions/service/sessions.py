@@ -11,7 +11,6 @@ from chorus_cli.core.errors import SessionError, StorageError
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions import rows as session_restoring
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rules.format import meant
 
@@ -96,7 +95,7 @@ class Sessions:
         """
         session = await self.load(target.persona.slug, typed)
         now = self.clock.now()
-        restored = await self.store.write(session_restoring.restore, target.persona.slug, session, now)
+        restored = await self.store.write(session_rows.restore, target.persona.slug, session, now)
         self.focus.go_on_in(restored.thread)
         return session, restored
 

@@ -1,1 +1,1 @@
-"""Settings of rules."""
+"""Settings: the rules: values and pure functions."""

@@ -1,1 +1,1 @@
-"""Stores of backup."""
+"""Backups, and what a restore puts in their place."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from datetime import datetime
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
 
 DATABASE, CONFIG, PERSONAS, ATTACHMENTS, MANIFEST = (
     "chorus.db",
@@ -82,7 +82,7 @@ class Request(NamedTuple):
     is_stopped: Callable[[], bool] = lambda: False
 
 
-def write(places: Places, request: Request) -> Manifest:
+def write(places: Paths, request: Request) -> Manifest:
     """Write a backup to a new file, whole or not at all, and return its contents.
 
     Raises:
@@ -180,7 +180,7 @@ def pack_again(folder: Path, target: Path) -> None:
         os.fsync(file.fileno())
 
 
-def set_aside(places: Places, stamp: str) -> Path:
+def set_aside(places: Paths, stamp: str) -> Path:
     """Copy the log and its journal byte by byte into the folder of the backups and return the copy.
 
     Raises:
@@ -228,7 +228,7 @@ def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
         raise BackupError(f"{path} cannot be unpacked: {error.strerror or error}. Nothing was changed.") from error
 
 
-def _packed(places: Places, request: Request, copy: Path, draft: Path) -> Manifest:
+def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifest:
     """Check the copy of the log and pack it with the files beside it."""
     manifest = _manifest(places, request, copy)
     with draft.open("r+b") as file:
@@ -242,7 +242,7 @@ def _packed(places: Places, request: Request, copy: Path, draft: Path) -> Manife
     return manifest
 
 
-def _manifest(places: Places, request: Request, copy: Path) -> Manifest:
+def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
     if closed := refused_folders(places.personas, places.attachments):
         raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
     with copying.opened(copy) as connection:
@@ -261,7 +261,7 @@ def _manifest(places: Places, request: Request, copy: Path) -> Manifest:
     return Manifest(made_at, *found, tuple(personas), sessions, attachments, request.holds_attachments)
 
 
-def _contents(places: Places, copy: Path, *, holds_attachments: bool) -> Iterator[tuple[Path, str]]:
+def _contents(places: Paths, copy: Path, *, holds_attachments: bool) -> Iterator[tuple[Path, str]]:
     yield copy, DATABASE
     if places.config_file.is_file():
         yield places.config_file, CONFIG
@@ -271,7 +271,7 @@ def _contents(places: Places, copy: Path, *, holds_attachments: bool) -> Iterato
             yield path, f"{ATTACHMENTS}/{path.relative_to(places.attachments).as_posix()}"
 
 
-def _persona_files(places: Places) -> Iterator[tuple[Path, str]]:
+def _persona_files(places: Paths) -> Iterator[tuple[Path, str]]:
     """Yield the files of the personas with their names in the archive; temporary files and locks stay out."""
     for path in sorted(places.personas.rglob("*")):
         is_passing = path.name.endswith((durable_files.SUFFIX, ".lock")) and path.name != ".lock"

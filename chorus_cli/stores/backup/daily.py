@@ -22,8 +22,8 @@ from chorus_cli.stores.salvage import checksums, copying
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.backup.archive import Manifest, Request
-    from chorus_cli.stores.backup.places import Places
 
 LOCK = ".lock"
 """The file in the folder of the backups that is locked while one of a day is made."""
@@ -43,12 +43,12 @@ class Listed(NamedTuple):
     day: date | None
 
 
-def path_of(places: Places, day: date) -> Path:
+def path_of(places: Paths, day: date) -> Path:
     """Return the path of the daily backup of a day."""
     return places.backups / f"daily-{day.isoformat()}.zip"
 
 
-def make(places: Places, request: Request) -> Manifest | None:
+def make(places: Paths, request: Request) -> Manifest | None:
     """Make a daily backup and delete old ones; ``None`` if it is there, or another Chorus is making it.
 
     Raises:
@@ -66,7 +66,7 @@ def make(places: Places, request: Request) -> Manifest | None:
         raise BackupError(f"No backup can be made in {places.backups}: {error.strerror or error}.") from error
 
 
-def _made(places: Places, request: Request) -> Manifest:
+def _made(places: Paths, request: Request) -> Manifest:
     sweep_stale(places.backups)
     _keep_attachments(places)
     manifest = archive.write(places, request)
@@ -74,7 +74,7 @@ def _made(places: Places, request: Request) -> Manifest:
     return manifest
 
 
-def changed_in_sample(places: Places, day: date) -> tuple[int, ...]:
+def changed_in_sample(places: Paths, day: date) -> tuple[int, ...]:
     """Return the ids of messages that are not as they were written, in the sample of a day.
 
     Raises:
@@ -84,7 +84,7 @@ def changed_in_sample(places: Places, day: date) -> tuple[int, ...]:
         return checksums.sample(connection, day.toordinal()).changed
 
 
-def listed(places: Places) -> tuple[Listed, ...]:
+def listed(places: Paths) -> tuple[Listed, ...]:
     """Return the files in the folder of the backups, oldest first."""
     found = []
     for path in places.backups.glob("[!.]*"):
@@ -103,7 +103,7 @@ def _day(name: str) -> date | None:
     return None
 
 
-def _keep_attachments(places: Places) -> None:
+def _keep_attachments(places: Paths) -> None:
     """Keep the attachments that no earlier backup has; their names are those of their bytes, which never change."""
     for path in archive.attachment_files(places.attachments):
         kept = places.kept_attachments / path.relative_to(places.attachments)
@@ -120,7 +120,7 @@ def _keep_attachments(places: Places) -> None:
             draft.replace(kept)
 
 
-def _prune(places: Places) -> None:
+def _prune(places: Paths) -> None:
     """Delete the daily backups that are not to be kept, and the attachments that none of the others names."""
     by_day = {each.day: each.path for each in listed(places) if each.day is not None}
     remaining = retention.kept(day for day in by_day if day is not None)

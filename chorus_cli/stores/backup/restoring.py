@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, HomeError
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage import file_lock, foreign_code, untrusted
+from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.durable_files import RANDOM, sync_folder, write_atomically
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
 
 STAGED = ".restoring"
@@ -43,7 +44,7 @@ class Staged(NamedTuple):
 
     ``changed`` are the ids of messages that are not as they were written; ``missing`` are attachments that are neither
     in the backup nor here. ``is_log_alone`` says that there is a database and nothing else. ``removed`` are phrases
-    for triggers and views in the log of the backup that are not of Chorus; the unpacked log is without them.
+    for triggers, views and indexes in the log of the backup that are not of Chorus; the unpacked log is without them.
     """
 
     folder: Path
@@ -64,7 +65,7 @@ def require_readable(typed: str | Path) -> None:
 
 
 @contextmanager
-def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]:
+def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
     """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
 
     Raises:
@@ -84,7 +85,7 @@ def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def draft_folder(places: Places) -> Path:
+def draft_folder(places: Paths) -> Path:
     """Make the folder to unpack in, and delete those of killed processes: no other Chorus runs."""
     try:
         for leftover in places.database.parent.glob(f"{STAGED}-*"):
@@ -95,7 +96,7 @@ def draft_folder(places: Places) -> Path:
         raise BackupError(f"Nothing can be restored to {places.database.parent}: {error.strerror}.") from error
 
 
-def put_in_place(places: Places, folder: Path) -> None:
+def put_in_place(places: Paths, folder: Path) -> None:
     """Replace the log, the personas and the defaults by those in a folder; nobody else may have them open.
 
     Raises:
@@ -117,12 +118,12 @@ def put_in_place(places: Places, folder: Path) -> None:
         raise BackupError(f"The backup cannot be put in place in {home}: {reason}. Nothing was changed.") from error
 
 
-def is_pending(places: Places) -> bool:
+def is_pending(places: Paths) -> bool:
     """Return whether a restore was decided and is not complete: files of two states lie side by side."""
     return (places.database.parent / STAGED).is_dir()
 
 
-def require_none_pending(places: Places) -> None:
+def require_none_pending(places: Paths) -> None:
     """Refuse to go on beside a restore that is not complete.
 
     Raises:
@@ -135,7 +136,7 @@ def require_none_pending(places: Places) -> None:
         )
 
 
-def finish(places: Places) -> bool:
+def finish(places: Paths) -> bool:
     """Carry out a restore that was decided, if there is one; return whether there was.
 
     Raises:
@@ -202,7 +203,6 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
     try:
         manifest = _unpacked(path, folder)
         with copying.opened(folder / DATABASE) as connection:
-            untrusted.confine(connection)
             removed = tuple(foreign_code.remove(connection))
             changed = _checked(path, connection)
             found = copying.facts(connection)
@@ -229,16 +229,20 @@ def _unpacked(path: Path, folder: Path) -> Manifest | None:
 
 def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
     """Check the log of a backup and return the ids of messages that are not as they were written."""
-    copying.facts(connection)
     if is_newer(connection):
         raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
+    if changed := foreign_code.changed_tables(connection):
+        raise BackupError(
+            f"The log in {path} lacks {enumerated(changed)} as made by Chorus. "
+            "Choose another backup; nothing was changed."
+        )
     found = soundness.faults(connection)
     if found and soundness.concerns_log(connection):
         raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
     return checksums.checked(connection).changed
 
 
-def _attachments_brought(places: Places, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
+def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
     """Bring the attachments that lie beside a daily backup; return those that are neither there nor here."""
     missing = []
     for name in manifest.attachments:

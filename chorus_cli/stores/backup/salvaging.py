@@ -20,14 +20,14 @@ from chorus_cli.stores.salvage import copying, examination, salvage, soundness
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
     from chorus_cli.stores.salvage.examination import Purged
     from chorus_cli.stores.salvage.salvage import Counts
 
 
 @contextmanager
-def salvaged(places: Places) -> Iterator[tuple[Path, Counts]]:
+def salvaged(places: Paths) -> Iterator[tuple[Path, Counts]]:
     """Salvage the log into a new one in a folder of its own, which is deleted in the end unless it is put in place.
 
     Raises:
@@ -40,7 +40,7 @@ def salvaged(places: Places) -> Iterator[tuple[Path, Counts]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _salvaged(places: Places, folder: Path) -> Counts:
+def _salvaged(places: Paths, folder: Path) -> Counts:
     try:
         with tempfile.TemporaryDirectory(dir=folder) as name:
             damaged, backup = _rolled_back(places.database, Path(name) / "damaged.db"), Path(name) / "backup.db"
@@ -55,7 +55,7 @@ def _salvaged(places: Places, folder: Path) -> Counts:
         ) from error
 
 
-def newest_sound_log(places: Places, target: Path, without: Purged) -> Path | None:
+def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | None:
     """Unpack the log of the newest sound backup to ``target`` and return the backup, ``None`` if there is none.
 
     Backups that hold rows ``without`` which they are wanted are passed over: their texts would come back.
@@ -79,7 +79,7 @@ def newest_sound_log(places: Places, target: Path, without: Purged) -> Path | No
     return None
 
 
-def backup_with_missing(places: Places, connection: OpenDatabase) -> Path | None:
+def backup_with_missing(places: Paths, connection: OpenDatabase) -> Path | None:
     """Return the backup that a salvage takes rows from, if it has some that messages refer to and that are gone."""
     wanted = examination.missing(connection)
     wanted.pop("threads", None)

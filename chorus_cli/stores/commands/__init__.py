@@ -1,1 +1,1 @@
-"""Stores of commands."""
+"""Stores: the commands."""

@@ -1,1 +1,1 @@
-"""Stores of purge."""
+"""A purge: what it finds, overwrites and rewrites."""

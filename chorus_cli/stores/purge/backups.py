@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
-from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
+from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.durable_files import sync_folder
 from chorus_cli.storage.errors import storage_error
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.working_folders import delete_abandoned, working_folder
-from chorus_cli.stores.purge import files, overwriting, sessions
-from chorus_cli.stores.purge.concerned import Concerned, concerned
-from chorus_cli.stores.purge.selection import AMONG, selected_by_words
+from chorus_cli.stores.listing import AMONG, ROWS
+from chorus_cli.stores.purge import carrying_out, files
+from chorus_cli.stores.purge.files import Home
+from chorus_cli.stores.purge.selection import selected_by_words
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.stores.salvage import copying, examination
 
@@ -29,13 +30,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from chorus_cli.stores.backup.places import Places
-
-_IDENTITIES = {
-    "messages": ("messages", "id, persona, role, timestamp"),
-    "items": ("context_items", "id, persona, item_type, created_at"),
-    "summaries": ("summaries", "id, persona, thread_id, created_at"),
-}
+    from chorus_cli.stores.listing import RowStore
+    from chorus_cli.stores.purge.carrying_out import Changes
 
 
 class PurgedRows(NamedTuple):
@@ -70,10 +66,10 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
 
 def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     """Return the rows of a purge that backups may have."""
-    return PurgedRows(*(_rows(connection, name, getattr(ids, name)) for name in PurgedRows._fields))
+    return PurgedRows(*(_rows(connection, store, getattr(ids, store.name)) for store in _SOUGHT))
 
 
-def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
+def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
     """Look into all backups in the folder of backups, oldest first, without those that killed purges have unpacked."""
     delete_abandoned(places.backups)
     found, unreadable = [], []
@@ -88,17 +84,18 @@ def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERI
     return Holding(tuple(found), tuple(unreadable))
 
 
-def _has_rows(places: Places, path: Path, rows: PurgedRows) -> bool:
+def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
     with _log_of(places, path) as log, copying.opened_untrusted(log) as connection:
         return any(_held(connection, rows))
 
 
-def _has(places: Places, path: Path, criteria: WantedPurge) -> bool:
+def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
     """Return whether a purge of a backup with criteria would change something, by a copy of it."""
     with _folder_for_copies(places) as folder:
         _unpack(path, folder)
         with _migrated(folder) as connection:
-            return _traced(connection, places, folder, Sought(criteria=criteria)).is_any
+            wanted = _changes(connection, places, folder, Sought(criteria=criteria))
+            return any((*wanted.found.ids, wanted.sessions, wanted.lost_sessions, _dropped(folder, wanted)))
 
 
 def purged_since(log: Path, backup: Path) -> int:
@@ -112,7 +109,7 @@ def purged_since(log: Path, backup: Path) -> int:
     return 0
 
 
-def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> str:
+def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
 
     Return a sentence if the disk does not confirm it all, else an empty one.
@@ -162,20 +159,17 @@ def _unpack(path: Path, folder: Path) -> None:
         shutil.copyfile(path, folder / archive.DATABASE)
 
 
-def _purge(places: Places, folder: Path, sought: Sought, now: datetime) -> frozenset[str]:
+def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozenset[str]:
     """Purge the log and the sessions in a folder, and return the attachments that nothing names any more."""
     with _migrated(folder) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        traced = _traced(connection, places, folder, sought)
-        for change in traced.sessions:
-            sessions.store(connection, change)
-            files.change(sessions.file_change(folder / archive.PERSONAS, change))
-        sessions.forget(connection, traced.lost_sessions)
-        overwriting.overwrite(connection, traced.found.ids, now)
-        outbox_rows.drop(connection, traced.unsent)
+        wanted = _changes(connection, places, folder, sought)
+        carrying_out.change_rows(connection, wanted, now)
         connection.execute("COMMIT")
         connection.execute("VACUUM")
-    return traced.attachments
+    for each in wanted.files(_home(places, folder)):
+        files.change(each)
+    return _dropped(folder, wanted)
 
 
 @contextmanager
@@ -194,48 +188,26 @@ def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
             raise storage_error(error, path) from error
 
 
-class _Traced(NamedTuple):
-    """All that a purge changes in a backup that was unpacked."""
-
-    found: Concerned
-    sessions: tuple[sessions.SessionChange, ...]
-    lost_sessions: tuple[tuple[str, str], ...]
-    attachments: frozenset[str]
-    unsent: frozenset[int]
-
-    @property
-    def is_any(self) -> bool:
-        return any((*self.found.ids, self.sessions, self.lost_sessions, self.attachments, self.unsent))
+def _home(places: Paths, folder: Path) -> Home:
+    """Return a backup that was unpacked as a home; the attachments of a daily one lie beside it."""
+    return Home(Paths(folder, folder, folder), lambda _run: False, (places.kept_attachments,))
 
 
-def _traced(connection: sqlite3.Connection, places: Places, folder: Path, sought: Sought) -> _Traced:
+def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought: Sought) -> Changes:
+    home = _home(places, folder)
     held, items, summaries = _held(connection, sought.rows)
-    stored = (folder / archive.ATTACHMENTS, places.kept_attachments, places.attachments)
-    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, stored))
+    attached = (*home.attachments, places.attachments)
+    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, attached))
     # A reply in progress is nobody's any more in a backup.
     connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
-    found = concerned(connection, wanted, PurgedIds(items=items, summaries=summaries))
-    texts = sessions.saved_texts(connection, found)
-    personas = folder / archive.PERSONAS
-    return _Traced(
-        found,
-        tuple(sessions.changes(personas, texts)),
-        tuple(sessions.lost(connection, personas, texts)),
-        _attachments(connection, places, folder, found),
-        frozenset(outbox_rows.those(connection, found.takes)),
-    )
+    return carrying_out.changes(connection, home, wanted, PurgedIds(items=items, summaries=summaries))
 
 
-def _attachments(connection: sqlite3.Connection, places: Places, folder: Path, found: Concerned) -> frozenset[str]:
-    """Return the attachments of a backup that are to go; those of a daily backup lie beside it."""
+def _dropped(folder: Path, wanted: Changes) -> frozenset[str]:
+    """Return the attachments of a backup that are to go; those that were never sent are its own if it names them."""
     path = folder / archive.MANIFEST
     names = json.loads(path.read_text(encoding="utf-8"))["attachments"] if path.exists() else []
-    unsent = {
-        digest
-        for stored in (folder / archive.ATTACHMENTS, places.kept_attachments)
-        for digest in files.unsent_attachments(connection, stored, found)
-    }
-    return frozenset(files.lonely_attachments(connection, found)) | (unsent & {Path(name).name for name in names})
+    return frozenset(wanted.lonely) | (wanted.unsent.keys() & {Path(name).name for name in names})
 
 
 def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
@@ -249,7 +221,7 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
             each.unlink()
 
 
-def _drop_kept_attachments(places: Places, rewritten: Path, dropped: frozenset[str]) -> None:
+def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> None:
     """Delete the attachments beside the daily backups that neither one of them nor the log has any more.
 
     Raises:
@@ -278,14 +250,14 @@ def _delete(attachment: Path, rewritten: Path) -> None:
         ) from error
 
 
-def _folder_for_copies(places: Places) -> AbstractContextManager[Path]:
+def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:
     """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
     is_writable = os.access(places.backups, os.W_OK)
     return working_folder(places.backups if is_writable else None)
 
 
 @contextmanager
-def _log_of(places: Places, path: Path) -> Iterator[Path]:
+def _log_of(places: Paths, path: Path) -> Iterator[Path]:
     if path.suffix == ".db":
         yield path
         return
@@ -297,14 +269,18 @@ def _log_of(places: Places, path: Path) -> Iterator[Path]:
 def _held(connection: sqlite3.Connection, rows: PurgedRows) -> tuple[frozenset[int], ...]:
     """Return the ids of the rows that a log has, by their tables."""
     found = []
-    for name, wanted in zip(PurgedRows._fields, rows, strict=True):
-        _, columns = _IDENTITIES[name]
-        there = examination.filled_rows(connection, name, columns, [int(str(row[0])) for row in wanted])
+    for store, wanted in zip(_SOUGHT, rows, strict=True):
+        there = examination.filled_rows(connection, store, store.identity, [int(str(row[0])) for row in wanted])
         found.append(frozenset(int(str(row[0])) for row in wanted.intersection(there)))
     return tuple(found)
 
 
-def _rows(connection: sqlite3.Connection, name: str, ids: frozenset[int]) -> frozenset[tuple[object, ...]]:
-    table, columns = _IDENTITIES[name]
-    found = connection.execute(f"SELECT {columns} FROM {table} WHERE id {AMONG}", {"ids": json.dumps([*ids])})
+def _rows(connection: sqlite3.Connection, store: RowStore, ids: frozenset[int]) -> frozenset[tuple[object, ...]]:
+    found = connection.execute(
+        f"SELECT {store.identity} FROM {store.table} WHERE id {AMONG}", {"ids": json.dumps([*ids])}
+    )
     return frozenset(found.fetchall())
+
+
+_SOUGHT = tuple(store for store in ROWS if store.identity)
+"""The stores of ``PurgedRows``, in the same order."""

@@ -16,121 +16,128 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chorus_cli.attachments.files import attachments as attachment_files
 from chorus_cli.attachments.rows import named_attachments
 from chorus_cli.core.errors import PurgeError
-from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rules.lines import HUMAN
 from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas.files import DOCUMENTS_FOLDER
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import meta_rows, permissions
-from chorus_cli.stores.purge import files, overwriting, repetitions, sessions
-from chorus_cli.stores.purge.concerned import Concerned, concerned
+from chorus_cli.stores.listing import AMONG
+from chorus_cli.stores.purge import files, overwriting, sessions
+from chorus_cli.stores.purge.concerned import Concerned, concerned, repeating
 from chorus_cli.stores.purge.files import FileChange
-from chorus_cli.stores.rules.purge_reports import MOST_SHOWN, Extent, Repetition, ShownMessage
+from chorus_cli.stores.rules.purge_reports import MOST_SHOWN, Extent, ShownMessage
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-    from chorus_cli.stores.purge.files import StateFolders
+    from chorus_cli.stores.purge.files import Home
     from chorus_cli.stores.purge.sessions import SessionChange
-    from chorus_cli.stores.rules.traces import Watch
 
-_UNSENT = "message not sent"
 _ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
 
 
-class PurgedHome(NamedTuple):
-    """The folders of the personas, of deleted ones, of attachments, and of drafts."""
+class Changes(NamedTuple):
+    """All that a purge changes in a home, or in a backup that was unpacked.
 
-    personas: Path
-    deleted: Path
-    attachments: Path
-    state: StateFolders
+    ``sessions`` are those of personas, ``deleted_sessions`` those of deleted ones; ``lost_sessions`` are rows without
+    files. ``lonely`` are the sizes of attachments that only purged messages name, ``unsent`` those of attachments that
+    none names, by their SHA-256.
+    """
+
+    found: Concerned
+    sessions: tuple[SessionChange, ...]
+    deleted_sessions: tuple[SessionChange, ...]
+    lost_sessions: tuple[tuple[str, str], ...]
+    texts: tuple[FileChange, ...]
+    lonely: Mapping[str, int]
+    unsent: Mapping[str, int]
+
+    def files(self, home: Home) -> list[FileChange]:
+        """Return the changes of files but for attachments."""
+        kept = (sessions.file_change(home.paths.personas, each) for each in self.sessions)
+        deleted = (sessions.file_change(home.paths.deleted_personas, each) for each in self.deleted_sessions)
+        return [*kept, *deleted, *self.texts]
 
 
-def extent(connection: sqlite3.Connection, home: PurgedHome, found: Concerned, watch: Watch) -> Extent:
-    """Return all that a purge would concern; nothing is changed.
+def changes(connection: sqlite3.Connection, home: Home, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Changes:
+    """Return all that a purge would change; nothing is changed.
 
     Raises:
-        PurgeError: a file or folder cannot be read.
+        PurgeError: a session cannot be read now, or one of the messages is being written.
     """
-    _require_access(home)
-    rows = message_rows.rows(connection, found.ids.messages)
+    found = concerned(connection, wanted, also)
+    texts = sessions.saved_texts(connection, found)
+    return Changes(
+        found,
+        tuple(sessions.changes(home.paths.personas, texts)),
+        tuple(sessions.changes(home.paths.deleted_personas, texts)),
+        tuple(sessions.lost(connection, home.paths.personas, texts)),
+        tuple(files.texts_in_files(home, found)),
+        files.lonely_attachments(connection, found),
+        files.unsent_attachments(connection, home, found),
+    )
+
+
+def change_rows(connection: sqlite3.Connection, wanted: Changes, now: datetime) -> None:
+    """Overwrite the rows of a purge."""
+    sessions.forget(connection, wanted.lost_sessions)
+    for change in wanted.sessions:
+        sessions.store(connection, change)
+    overwriting.overwrite(connection, wanted.found.ids, now)
+
+
+def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Extent:
+    """Return the extent of a purge, for the user to agree to."""
+    ids = wanted.found.ids
+    rows = message_rows.rows(connection, ids.messages)
     shown = (row for row in rows if row.content)
     items = connection.execute(
-        "SELECT id, content FROM context_items WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-        (json.dumps([*found.ids.items]),),
+        f"SELECT id, content FROM context_items WHERE id {AMONG} ORDER BY id", {"ids": json.dumps([*ids.items])}
     ).fetchall()
-    attached = _attachments(connection, home, found)
-    texts = sessions.saved_texts(connection, found)
-    changes = {folder: [*sessions.changes(folder, texts)] for folder in (home.personas, home.deleted)}
+    attached = {**wanted.lonely, **wanted.unsent}
     return Extent(
-        messages=len(rows),
+        ids,
         shown=tuple(
             ShownMessage(row.id, row.persona, row.timestamp, row.content, HUMAN if row.role is Role.USER else "")
             for row, _ in zip(shown, range(MOST_SHOWN), strict=False)
         ),
         first=min((row.timestamp for row in rows), default=None),
         last=max((row.timestamp for row in rows), default=None),
-        repeated=tuple(repetitions.repeated(connection, found, watch)),
-        elsewhere=tuple(_elsewhere(connection, home, found, changes, watch)),
-        titles=len(found.ids.titles),
-        summaries=len(found.ids.summaries),
-        preambles=len(found.ids.preambles),
+        repeated=tuple(repeating(connection, wanted.found)),
+        documents=tuple(files.documents(home, wanted.found)),
         items=tuple(items),
-        inputs=len(found.ids.inputs),
-        sessions=tuple(f"{each.persona}/{each.session_id}" for each in chain(*changes.values())),
+        sessions=tuple(f"{each.persona}/{each.session_id}" for each in chain(wanted.sessions, wanted.deleted_sessions)),
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
-        drafts=(
-            *(each.path.name for each in files.texts_in_files(home.state, found)),
-            *(f"{_UNSENT} #{id_}" for id_ in outbox_rows.those(connection, found.takes)),
-        ),
-        unsearched_pdfs=files.unsearched_pdfs(connection, home.attachments, found),
+        drafts=tuple(each.path.name for each in wanted.texts),
+        unsearched_pdfs=files.unsearched_pdfs(connection, home, wanted.found),
     )
 
 
-def _elsewhere(
-    connection: sqlite3.Connection,
-    home: PurgedHome,
-    found: Concerned,
-    changes: Mapping[Path, Sequence[SessionChange]],
-    watch: Watch,
-) -> Iterator[Repetition]:
-    yield from repetitions.elsewhere(connection, found, watch)
-    for folder in changes:
-        yield from repetitions.in_documents(folder, found)
-    if found.traces.are_of_short_texts:
-        for folder, changed in changes.items():
-            yield from repetitions.in_sessions(folder, found, changed)
-        yield from files.repetitions(connection, home.state, home.attachments, found)
-        for id_, text in outbox_rows.those(connection, lambda *row: not found.takes(*row)).items():
-            if found.traces.have_run_in(text.content):
-                yield Repetition(_UNSENT, f"#{id_}", text.persona, text.content)
-
-
 def decide(
-    connection: sqlite3.Connection, home: PurgedHome, wanted: WantedPurge, now: datetime, *, with_backups: bool = False
+    connection: sqlite3.Connection, home: Home, wanted: WantedPurge, now: datetime, *, with_backups: bool = False
 ) -> None:
     """Overwrite the rows of a purge, and store the changes of files that follow, and whether backups are rewritten too.
 
     Raises:
         PurgeError: a file cannot be read, or one of the messages is being written.
     """
-    _require_access(home)
-    found = concerned(connection, wanted)
-    attached = _attachments(connection, home, found)
-    changes = [*_change_sessions(connection, home, found), *files.texts_in_files(home.state, found)]
-    overwriting.overwrite(connection, found.ids, now)
-    outbox_rows.drop(connection, outbox_rows.those(connection, found.takes))
+    require_access(home)
+    decided = changes(connection, home, wanted)
+    change_rows(connection, decided, now)
     # The words of a search are not stored, unless they are to be found in backups.
     criteria = wanted.criteria() if with_backups else NO_CRITERIA
     # A home may be moved before this is carried on.
-    paths = [(*(os.path.relpath(path, home.personas) for path in each[:2]), each.text) for each in changes]
-    left = {"wanted": criteria.as_json(), "with_backups": with_backups, "files": paths, "attachments": [*attached]}
+    paths = [
+        (*(os.path.relpath(path, home.paths.personas) for path in each[:2]), each.text) for each in decided.files(home)
+    ]
+    attached = [*decided.lonely, *decided.unsent]
+    left = {"wanted": criteria.as_json(), "with_backups": with_backups, "files": paths, "attachments": attached}
     _store(connection, _FILES, left)
 
 
@@ -139,7 +146,7 @@ def is_pending(connection: sqlite3.Connection) -> bool:
     return meta_rows.value(connection, meta_rows.PURGE) is not None
 
 
-def take_up(connection: sqlite3.Connection, home: PurgedHome, now: datetime) -> None:
+def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
     """Decide a purge anew of which an older Chorus has stored that it was decided, and overwritten nothing yet.
 
     Raises:
@@ -151,7 +158,7 @@ def take_up(connection: sqlite3.Connection, home: PurgedHome, now: datetime) -> 
         decide(connection, home, wanted, now, with_backups=bool(stored.get("with_backups")))
 
 
-def change_files(connection: sqlite3.Connection, home: PurgedHome) -> None:
+def change_files(connection: sqlite3.Connection, home: Home) -> None:
     """Change the files of the purge that was decided; nothing is done if that is done already.
 
     Raises:
@@ -161,13 +168,13 @@ def change_files(connection: sqlite3.Connection, home: PurgedHome) -> None:
     if stored.get("stage") != _FILES:
         return
     for *paths, text in stored["files"]:
-        path, after = (Path(os.path.normpath(home.personas / each)) for each in paths)
+        path, after = (Path(os.path.normpath(home.paths.personas / each)) for each in paths)
         try:
             files.change(FileChange(path, after, text))
         except OSError as error:
             raise PurgeError(f"{path} cannot be changed: {error.strerror or error}.") from error
     # Another chat may have sent one of them again meanwhile.
-    attachment_files.delete(home.attachments, {*stored["attachments"]} - named_attachments(connection))
+    attachment_files.delete(home.paths.attachments, {*stored["attachments"]} - named_attachments(connection))
     _store(connection, _SPACE, {name: stored[name] for name in ("wanted", "with_backups")})
 
 
@@ -200,7 +207,12 @@ def complete(connection: sqlite3.Connection) -> None:
     meta_rows.taken(connection, meta_rows.PURGE)
 
 
-def _require_access(home: PurgedHome) -> None:
+def require_access(home: Home) -> None:
+    """Refuse to purge a home with texts that cannot be read.
+
+    Raises:
+        PurgeError: there is a file or folder of that kind.
+    """
     closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, _searched(home))))]
     if closed:
         names, them = permissions.closed_paths(closed), "it" if len(closed) == 1 else "them"
@@ -208,32 +220,13 @@ def _require_access(home: PurgedHome) -> None:
         raise PurgeError(f"{told} {permissions.access_advice(*closed)}")
 
 
-def _searched(home: PurgedHome) -> Iterator[Path]:
+def _searched(home: Home) -> Iterator[Path]:
     """Yield the folders and files that a purge reads, each folder before its files."""
-    for personas in (home.personas, home.deleted):
+    for personas in (home.paths.personas, home.paths.deleted_personas):
         yield personas
         yield from personas.glob("*")
         for name in (SESSIONS_FOLDER, DOCUMENTS_FOLDER):
             yield from (*personas.glob(f"*/{name}"), *personas.glob(f"*/{name}/*"))
-    for folder in (home.attachments, home.state.drafts, home.state.rescue):
+    for folder in (*home.attachments, home.paths.drafts, home.paths.rescue):
         yield folder
         yield from folder.rglob("*")
-
-
-def _attachments(connection: sqlite3.Connection, home: PurgedHome, found: Concerned) -> dict[str, int]:
-    lonely = files.lonely_attachments(connection, found)
-    return lonely | files.unsent_attachments(connection, home.attachments, found)
-
-
-def _change_sessions(connection: sqlite3.Connection, home: PurgedHome, found: Concerned) -> list[FileChange]:
-    """Change the rows of sessions, and return the changes of their files."""
-    texts = sessions.saved_texts(connection, found)
-    sessions.forget(connection, sessions.lost(connection, home.personas, texts))
-    kept, deleted = ([*sessions.changes(folder, texts)] for folder in (home.personas, home.deleted))
-    for change in kept:
-        sessions.store(connection, change)
-    return [
-        sessions.file_change(folder, change)
-        for folder, changes in ((home.personas, kept), (home.deleted, deleted))
-        for change in changes
-    ]

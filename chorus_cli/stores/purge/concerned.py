@@ -1,26 +1,29 @@
-"""The rows that a purge concerns: messages with their copies, and all rows that repeat them or were made of them."""
+"""The rows that a purge finds: messages with their copies, and all rows that repeat them or were made of them."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rules.acts import ACTS, Fold, Fork
 from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
-from chorus_cli.stores.purge.selection import AMONG, in_lines, in_words, matching, words_in_parts
-from chorus_cli.stores.rules.traces import UNWATCHED, Traces, is_part, words_in_line
+from chorus_cli.log.rules.search_query import set_apart
+from chorus_cli.stores.listing import AMONG
+from chorus_cli.stores.purge.selection import in_calls, matching, words_in_parts
+from chorus_cli.stores.rules.fingerprints import Fingerprints, is_part, plain, words_in_line
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Iterator
 
     from chorus_cli.stores.rules.purging import WantedPurge
-    from chorus_cli.stores.rules.traces import Watch
 
 _TITLE_CHARACTERS = 40
 """The beginning of a first message that other programs may have been told as the title of its thread."""
@@ -40,29 +43,26 @@ class _SummaryRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Concerned:
-    """The rows of a purge by their ids, and the traces by which files that repeat them are recognised."""
+    """The rows of a purge by their ids, and the fingerprints by which files that repeat them are recognised."""
 
     ids: PurgedIds
     wanted: WantedPurge
-    traces: Traces
+    texts: Fingerprints
 
     def repeats(self, text: str, persona: str) -> bool:
         """Return whether a text of a persona repeats purged texts, or has the words of the search."""
-        return self.traces.are_in(text) or self.has_words(text, persona)
+        return self.texts.are_in(text) or self.has_words(text, persona)
 
-    def takes(self, text: str, persona: str, moment: str = "") -> bool:
-        """Return whether a text of a persona goes: it repeats purged texts, or its persona or time goes."""
-        is_meant = persona in self.wanted.personas or _is_in_span(self.wanted, persona, moment)
-        return is_meant or self.repeats(text, persona)
+    def takes(self, text: str, persona: str) -> bool:
+        """Return whether a text of a persona goes: it repeats purged texts, or all of the persona goes."""
+        return persona in self.wanted.personas or self.repeats(text, persona)
 
     def has_words(self, text: str, persona: str) -> bool:
         """Return whether a text has the words of the search, and that is not limited to another persona."""
         return _is_of(self.wanted, persona) and bool(matching({1: text}, self.wanted.words))
 
 
-def concerned(
-    connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS, watch: Watch = UNWATCHED
-) -> Concerned:
+def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
     """Return all rows that a purge concerns; those of ``also`` are known already.
 
     Raises:
@@ -70,21 +70,44 @@ def concerned(
     """
     ids = _with_copies(connection, wanted.messages | also.messages)
     _refuse_unfinished(connection, ids)
-    traces = Traces(watch.over(_texts(connection, ids)))
-    quoting = _quoting(connection, wanted, ids, traces)
-    traces.add(watch.over(_texts(connection, quoting)))
+    texts = Fingerprints(_texts(connection, ids))
+    found = Concerned(PurgedIds(ids), wanted, texts)
+    quoting = _quoting(connection, found)
+    texts.add(_texts(connection, quoting))
     ids |= quoting
-    items = {**_items(connection, wanted, ids, traces), **_contents(connection, also.items)}
-    traces.add(items.values())
-    texts = PurgedIds(
+    found = Concerned(PurgedIds(ids), wanted, texts)
+    items = also.items | _items(connection, found)
+    texts.add(_contents(connection, items))
+    rows = PurgedIds(
         messages=ids,
-        items=frozenset(items),
-        summaries=also.summaries | _summaries(connection, wanted, ids, traces),
-        inputs=also.inputs | _inputs(connection, wanted, traces),
-        titles=also.titles | _titles(connection, wanted, ids, traces),
-        preambles=also.preambles | _preambles(connection, wanted, ids, traces, watch),
+        items=items,
+        summaries=also.summaries | _summaries(connection, found),
+        inputs=also.inputs | _taken(connection, found, _INPUTS),
+        unsaid=also.unsaid | _taken(connection, found, _UNSAID),
+        titles=also.titles | _titles(connection, found),
+        preambles=also.preambles | _preambles(connection, found),
     )
-    return Concerned(texts, wanted, traces)
+    return Concerned(rows, wanted, texts)
+
+
+_INPUTS = "id, persona, content, created_at FROM input_history"
+_UNSAID = "id, persona, content, created_at FROM outbox"
+
+
+def _taken(connection: sqlite3.Connection, found: Concerned, rows: str) -> frozenset[int]:
+    """Return the rows, of an id, persona, text and time each, that go: for their text, their persona or their time."""
+    read = connection.execute(f"SELECT {rows}").fetchall()
+    matches = matching(
+        {id_: text for id_, persona, text, _ in read if _is_of(found.wanted, persona)}, found.wanted.words
+    )
+    return frozenset(
+        id_
+        for id_, persona, text, moment in read
+        if id_ in matches
+        or persona in found.wanted.personas
+        or (moment and _is_in_span(found.wanted, persona, moment))
+        or found.texts.are_in(text)
+    )
 
 
 def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> frozenset[int]:
@@ -136,61 +159,47 @@ def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]
         {"ids": json.dumps([*ids])},
     )
     for content, reasoning, parts, calls in cursor:
-        yield from (content, reasoning, *words_in_parts(parts), in_words(calls) if calls else "")
+        yield from (content, reasoning, *words_in_parts(parts), *in_calls(calls))
 
 
-def _quoting(
-    connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces
-) -> frozenset[int]:
-    """Return the calls and results of tools that quote purged texts, as those of the search in the log do."""
-    found = connection.execute(
-        "SELECT id, persona, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END FROM messages "
+def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
+    """Return the calls and results of tools for purged questions and replies, and those that repeat purged texts."""
+    ids = found.ids.messages
+    read = connection.execute(
+        "SELECT id, persona, role, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END, "
+        f"turn_id {AMONG} OR COALESCE(reply_id {AMONG}, FALSE) FROM messages "
         f"WHERE role IN ('tool_use', 'tool_result') AND {THERE} AND id > :first AND id NOT {AMONG}",
         {"ids": json.dumps([*ids]), "first": min(ids, default=0)},
     ).fetchall()
-    texts = {id_: in_lines(text) for id_, _, text in found if text}
-    said = {id_: texts[id_] for id_, persona, text in found if text and _is_of(wanted, persona)}
-    return frozenset(matching(said, wanted.words).union(id_ for id_, text in texts.items() if traces.are_in(text)))
+    texts = {id_: "\n".join(in_calls(text) if role == "tool_use" else [text]) for id_, _, role, text, _ in read if text}
+    said = {id_: texts[id_] for id_, persona, _, text, _ in read if text and _is_of(found.wanted, persona)}
+    made = {id_ for id_, *_, is_made in read if is_made}
+    repeating = {id_ for id_, text in texts.items() if found.texts.are_in(text)}
+    return frozenset(matching(said, found.wanted.words) | made | repeating)
 
 
-def _items(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces) -> dict[int, str]:
-    """Return the contents of the memory items that come from purged texts, or repeat them, by their ids."""
-    found = connection.execute(
-        "SELECT id, persona, content, source_message_id, created_at FROM context_items WHERE purged_by IS NULL"
+def _items(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
+    """Return the memory items that come from purged texts, or repeat them."""
+    made = connection.execute(
+        f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}",
+        {"ids": json.dumps([*found.ids.messages])},
     ).fetchall()
-    matches = matching({row[0]: row[2] for row in found if _is_of(wanted, row[1])}, wanted.words)
-    return {
-        id_: content
-        for id_, persona, content, source, created_at in found
-        if id_ in matches
-        or source in ids
-        or persona in wanted.personas
-        or _is_in_span(wanted, persona, created_at)
-        or traces.are_in(content)
-    }
+    there = "id, persona, content, created_at FROM context_items WHERE purged_by IS NULL"
+    return frozenset(id_ for (id_,) in made) | _taken(connection, found, there)
 
 
-def _contents(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
-    found = connection.execute(
-        f"SELECT id, content FROM context_items WHERE id {AMONG} AND purged_by IS NULL", {"ids": json.dumps([*ids])}
-    )
-    return dict(found.fetchall())
+def _contents(connection: sqlite3.Connection, items: frozenset[int]) -> Iterator[str]:
+    for (content,) in connection.execute(
+        f"SELECT content FROM context_items WHERE id {AMONG}", {"ids": json.dumps([*items])}
+    ):
+        yield content
 
 
-def _summaries(
-    connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces
-) -> frozenset[int]:
+def _summaries(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
     """Return the summaries of purged texts, those that later ones were made of, and their copies in forks."""
     rows = _summary_rows(connection)
-    matches = matching({row.id: row.content for row in rows if _is_of(wanted, row.persona)}, wanted.words)
-    gone = {
-        row
-        for row in rows
-        if row.id in matches
-        or row.persona in wanted.personas
-        or not ids.isdisjoint(row.covered)
-        or traces.are_in(row.content)
-    }
+    taken = _taken(connection, found, "id, persona, content, NULL FROM summaries WHERE content <> ''")
+    gone = {row for row in rows if row.id in taken or not found.ids.messages.isdisjoint(row.covered)}
     before = -1
     while before != len(gone):
         before = len(gone)
@@ -221,67 +230,68 @@ def _summary_rows(connection: sqlite3.Connection) -> list[_SummaryRow]:
     return rows
 
 
-def _inputs(connection: sqlite3.Connection, wanted: WantedPurge, traces: Traces) -> frozenset[int]:
-    found = connection.execute("SELECT id, persona, content, created_at FROM input_history").fetchall()
-    matches = matching({row[0]: row[2] for row in found if _is_of(wanted, row[1])}, wanted.words)
-    return frozenset(
-        id_
-        for id_, persona, content, created_at in found
-        if id_ in matches
-        or persona in wanted.personas
-        or _is_in_span(wanted, persona, created_at)
-        or traces.are_in(content)
-    )
-
-
-def _titles(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces) -> frozenset[int]:
+def _titles(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
     """Return the threads whose titles repeat purged texts, or are words of them, and those that have nothing left."""
-    found = connection.execute("SELECT id, persona, title FROM threads WHERE title <> ''").fetchall()
-    titles = {id_: title for id_, _, title in found}
-    matches = matching({id_: title for id_, persona, title in found if _is_of(wanted, persona)}, wanted.words)
-    said = connection.execute(
-        f"SELECT DISTINCT thread_id, content FROM messages WHERE id {AMONG}", {"ids": json.dumps([*ids])}
-    ).fetchall()
+    among = {"ids": json.dumps([*found.ids.messages])}
+    titles = dict(connection.execute("SELECT id, title FROM threads WHERE title <> ''").fetchall())
+    said = connection.execute(f"SELECT DISTINCT thread_id, content FROM messages WHERE id {AMONG}", among).fetchall()
     made_of = {id_ for id_, content in said if id_ in titles and is_part(titles[id_], words_in_line([content]))}
     left = connection.execute(
-        f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND {_SAYS} AND id NOT {AMONG}",
-        {"ids": json.dumps([*ids])},
+        f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND {_SAYS} AND id NOT {AMONG}", among
     ).fetchall()
     emptied = {id_ for id_, _ in said} - {id_ for (id_,) in left}
-    named = {id_ for id_, persona, title in found if persona in wanted.personas or traces.are_in(title)}
-    return frozenset(matches | made_of | named | ((wanted.threads | emptied) & titles.keys()))
+    taken = _taken(connection, found, "id, persona, title, NULL FROM threads WHERE title <> ''")
+    return frozenset(taken | made_of | ((found.wanted.threads | emptied) & titles.keys()))
 
 
-def _preambles(
-    connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces, watch: Watch
-) -> frozenset[int]:
+def _preambles(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
     """Return other messages whose preambles repeat purged texts; one may name a thread by its first words."""
-    found = connection.execute(
-        f"SELECT id, persona, preamble FROM messages WHERE preamble <> '' AND {THERE} AND id NOT {AMONG}",
-        {"ids": json.dumps([*ids])},
-    ).fetchall()
-    preambles = {id_: text for id_, _, text in found}
-    said = {id_: text for id_, persona, text in found if _is_of(wanted, persona)}
-    repeating = {id_ for id_, text in watch.over(preambles.items()) if traces.are_in(text)}
-    names = _names(connection, ids)
-    repeating |= {id_ for id_, persona, text in found if persona in names and _is_named_in(text, names[persona])}
-    return frozenset(repeating | matching(said, wanted.words))
-
-
-def _names(connection: sqlite3.Connection, ids: frozenset[int]) -> dict[str, Traces]:
-    """Return the beginnings of messages by which preambles may name threads, by persona."""
+    among = {"ids": json.dumps([*found.ids.messages])}
+    rows = f"id, persona, preamble, NULL FROM messages WHERE preamble <> '' AND {THERE}"
     firsts = connection.execute(
-        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
+        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'", among
+    )
+    names = {(persona, _name(shortened(content, _TITLE_CHARACTERS))) for persona, content in firsts}
+    naming = {
+        id_
+        for id_, persona, preamble, _ in connection.execute(f"SELECT {rows}")
+        if not names.isdisjoint((persona, _name(title)) for title in titles_in(preamble))
+    }
+    return _taken(connection, found, rows).union(naming) - found.ids.messages
+
+
+def _name(title: str) -> str:
+    return plain(title.rstrip("…"))
+
+
+def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:
+    """Return other messages that repeat purged texts, in what was said or thought; they stay.
+
+    The index of the search is asked for a few texts; for more, or without it, all other messages are read.
+    """
+    condition, ids = f"{THERE} AND id NOT {AMONG}", {*found.ids.messages}
+    if search_index.progress(connection).is_whole and found.texts.beginnings:
+        with suppress(sqlite3.DatabaseError):
+            condition, ids = f"{THERE} AND id {AMONG}", _hits(connection, found.texts.beginnings) - ids
+    cursor = connection.execute(
+        "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, '') FROM messages "
+        f"WHERE {condition} ORDER BY id",
         {"ids": json.dumps([*ids])},
     )
-    names: dict[str, Traces] = {}
-    for persona, content in firsts:
-        names.setdefault(persona, Traces()).add([shortened(content, _TITLE_CHARACTERS).rstrip("…")])
-    return names
+    return [id_ for id_, *said, parts in cursor if any(map(found.texts.are_in, (*said, *words_in_parts(parts))))]
 
 
-def _is_named_in(preamble: str, names: Traces) -> bool:
-    return any(names.are_in(title.rstrip("…")) for title in titles_in(preamble))
+def _hits(connection: sqlite3.Connection, beginnings: Iterable[str]) -> set[int]:
+    """Return the messages in which one of the beginnings may be, and those with thoughts, which no index has."""
+    thinking = connection.execute("SELECT id FROM messages WHERE reasoning <> '' OR thought_parts <> ''")
+    found = {id_ for (id_,) in thinking}
+    for each in beginnings:
+        phrase = f'"{set_apart(each)}"'
+        found |= {
+            id_
+            for (id_,) in connection.execute("SELECT rowid FROM message_words WHERE message_words MATCH ?", (phrase,))
+        }
+    return found
 
 
 def _is_of(wanted: WantedPurge, persona: str) -> bool:

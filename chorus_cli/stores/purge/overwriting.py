@@ -16,21 +16,14 @@ from chorus_cli.log.rules.log_acts import MemoryAct, Purge, PurgedIds
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import meta_rows
-from chorus_cli.stores.purge.selection import AMONG
+from chorus_cli.stores import listing
+from chorus_cli.stores.listing import AMONG
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
-_TABLES = {
-    "messages": "messages",
-    "items": "context_items",
-    "summaries": "summaries",
-    "inputs": "input_history",
-    "titles": "threads",
-    "preambles": "messages",
-}
 _TIERS = ("hot_items", "warm_items", "cold_items")
 
 
@@ -44,12 +37,10 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
     if operations:
         meta_rows.store(connection, meta_rows.NEWEST_PURGE, str(max(operations.values())))
     for persona, ids in by_persona.items():
-        _overwrite_messages(connection, ids.messages, operations[persona])
-        _overwrite_items(connection, persona, ids.items, operations[persona])
-        _overwrite_preambles(connection, ids.preambles)
-    _change(connection, "UPDATE summaries SET content = '', token_count = 0, model = NULL WHERE id", purged.summaries)
-    _change(connection, "DELETE FROM input_history WHERE id", purged.inputs)
-    _change(connection, "UPDATE threads SET title = '' WHERE id", purged.titles)
+        for store in listing.ROWS:
+            store.erase(connection, getattr(ids, store.name), operations[persona])
+        _check(connection, ids.messages)
+        _cut_out(connection, persona, ids.items)
     _empty_indexes(connection, purged.items)
 
 
@@ -60,52 +51,44 @@ def _empty_indexes(connection: sqlite3.Connection, items: frozenset[int]) -> Non
     except IndexDamagedError:
         search_index.begin_in_new_pages(connection)
     try:
-        item_rows.remove(connection, items)
+        item_rows.remove_words(connection, items)
     except IndexDamagedError:
-        item_rows.make_again(connection)
+        item_rows.renew_words(connection)
 
 
 def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[str, PurgedIds]:
     found: dict[str, PurgedIds] = {}
-    for name, ids in purged._asdict().items():
+    for store in listing.ROWS:
         rows = connection.execute(
-            f"SELECT persona, json_group_array(id) FROM {_TABLES[name]} WHERE id {AMONG} GROUP BY persona",
-            {"ids": json.dumps([*ids])},
+            f"SELECT persona, json_group_array(id) FROM {store.table} WHERE id {AMONG} GROUP BY persona",
+            {"ids": json.dumps([*getattr(purged, store.name)])},
         ).fetchall()
         for persona, text in rows:
-            own = PurgedIds(**{name: frozenset(json.loads(text))})
+            own = PurgedIds(**{store.name: frozenset(json.loads(text))})
             found[persona] = found.get(persona, PurgedIds()).united(own)
     return found
 
 
-def _overwrite_messages(connection: sqlite3.Connection, ids: frozenset[int], operation_id: int) -> None:
+def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
+    """Give rows of messages the checksums of empty ones."""
     rows = connection.execute(
         f"SELECT id, role, thread_id, persona, timestamp FROM messages WHERE id {AMONG}", {"ids": json.dumps([*ids])}
     ).fetchall()
     connection.executemany(
-        "UPDATE messages SET content = '', preamble = '', tool_calls = NULL, tool_call_id = NULL, reasoning = NULL, "
-        "thought_parts = NULL, thought_seconds = NULL, thought_tokens = NULL, "
-        "attachments = NULL, token_count = 0, status = 'complete', run = NULL, checksum = ?, purged_by = ? "
-        "WHERE id = ?",
+        "UPDATE messages SET checksum = ? WHERE id = ?",
         [
-            (message_rows.checksum(role, thread_id, persona, timestamp, ""), operation_id, id_)
+            (message_rows.checksum(role, thread_id, persona, timestamp, ""), id_)
             for id_, role, thread_id, persona, timestamp in rows
         ],
     )
 
 
-def _overwrite_items(connection: sqlite3.Connection, persona: str, ids: frozenset[int], operation_id: int) -> None:
-    """Overwrite memory items, in checkpoints, the journal, preambles and results of tools too."""
-    if not ids:
-        return
-    connection.execute(
-        "UPDATE context_items SET content = '', content_hash = NULL, token_count = 0, purged_by = :operation, "
-        f"forgotten_by = COALESCE(forgotten_by, :operation) WHERE id {AMONG}",
-        {"operation": operation_id, "ids": json.dumps([*ids])},
-    )
-    _cut_out_of_checkpoints(connection, persona, ids)
-    _cut_out_of_journal(connection, persona, ids)
-    _cut_out_of_messages(connection, persona, ids)
+def _cut_out(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
+    """Cut memory items out of checkpoints, the journal, preambles, and calls and results of tools."""
+    if ids:
+        _cut_out_of_checkpoints(connection, persona, ids)
+        _cut_out_of_journal(connection, persona, ids)
+        _cut_out_of_messages(connection, persona, ids)
 
 
 def _cut_out_of_checkpoints(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
@@ -169,11 +152,3 @@ def _cut_out_of_messages(connection: sqlite3.Connection, persona: str, ids: froz
                 "WHERE id = ?",
                 (after.content, after.preamble, after.tool_calls, checked, after.id),
             )
-
-
-def _overwrite_preambles(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
-    _change(connection, "UPDATE messages SET preamble = '', token_count = NULL WHERE id", ids)
-
-
-def _change(connection: sqlite3.Connection, statement: str, ids: Iterable[int]) -> None:
-    connection.execute(f"{statement} {AMONG}", {"ids": json.dumps([*ids])})

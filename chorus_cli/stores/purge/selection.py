@@ -17,7 +17,6 @@ from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rows.search_index import IndexDamagedError, damage_told
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.search_query import search_query, set_apart
-from chorus_cli.stores.purge.attached import text_of
 from chorus_cli.stores.rules.purging import WantedPurge
 
 if TYPE_CHECKING:
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.stores.rules.purging import AskedPurge
 
-AMONG = "IN (SELECT value FROM json_each(:ids))"
-"""The condition for an id among ``ids``, which are a list of JSON."""
-
 _BATCH_ROWS = 2_000
+_MOST_BYTES = 100_000_000
 _OF_PERSONA = "(:persona = '' OR persona = :persona)"
 
 
@@ -62,6 +59,14 @@ def selected(
     return WantedPurge(_ids(connection, "persona = :persona", persona=persona), personas=frozenset({persona}))
 
 
+def text_of(path: Path) -> str:
+    """Return the text of a file; empty if it cannot be read or has over 100 MB."""
+    with suppress(OSError):
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _MOST_BYTES:
+            return path.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
 def selected_by_words(
     connection: sqlite3.Connection, wanted: WantedPurge, attached: Sequence[Path] = ()
 ) -> frozenset[int]:
@@ -91,24 +96,18 @@ def matching(texts: Mapping[int, str], words: str) -> set[int]:
         return {key for (key,) in memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (query.expression,))}
 
 
-def in_words(tool_calls: str) -> str:
-    """Return the words of calls of tools, without the escapes of JSON."""
-    try:
-        calls = json.loads(tool_calls)
-        return " ".join(f"{call['function']['name']} {call['function']['arguments']}" for call in calls).replace(
-            "\\n", " "
-        )
-    except (ValueError, TypeError, KeyError):
-        return tool_calls
-
-
-def in_lines(tool_calls: str) -> str:
-    """Return the words of calls of tools, and after them every text among the arguments in lines of its own."""
+def in_calls(tool_calls: str) -> list[str]:
+    """Return the words of calls of tools: name and arguments of each, and every text among the arguments."""
     texts: list[str] = []
-    with suppress(ValueError, TypeError, KeyError, RecursionError):
-        for call in json.loads(tool_calls):
-            texts += _texts_in(json.loads(call["function"]["arguments"]))
-    return "\n".join([in_words(tool_calls), *texts])
+    try:
+        for call in json.loads(tool_calls or "[]"):
+            name, arguments = call["function"]["name"], call["function"]["arguments"]
+            texts.append(f"{name} {arguments}".replace("\\n", " "))
+            with suppress(ValueError, RecursionError):
+                texts += _texts_in(json.loads(arguments))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        texts.append(tool_calls)
+    return texts
 
 
 def in_parts(thought_parts: str) -> list[str]:
@@ -183,9 +182,7 @@ def _text_in(folders: Iterable[Path], digest: str) -> str:
 
 def _texts(batch: Iterable[Sequence[str]]) -> dict[int, str]:
     return {
-        int(id_): "\n".join(
-            filter(None, (content, reasoning, *in_parts(parts), in_words(calls) if calls else "", attached))
-        )
+        int(id_): "\n".join(filter(None, (content, reasoning, *in_parts(parts), *in_calls(calls), attached)))
         for id_, content, reasoning, parts, calls, attached in batch
     }
 

@@ -18,8 +18,8 @@ from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import candidates
 from chorus_cli.stores.purge.files import FileChange
-from chorus_cli.stores.purge.selection import in_lines
-from chorus_cli.stores.rules.traces import is_part, words_in_line
+from chorus_cli.stores.purge.selection import in_calls, text_of
+from chorus_cli.stores.rules.fingerprints import is_part, words_in_line
 
 if TYPE_CHECKING:
     import sqlite3
@@ -71,7 +71,7 @@ class SavedTexts:
         if (message.role, timestamps.to_text(message.timestamp), message.content) in self.messages:
             return True
         if message.role in _TOOLS:
-            return self.found.repeats(f"{message.content}\n{in_lines(message.tool_calls or '')}", persona)
+            return self.found.repeats("\n".join([message.content, *in_calls(message.tool_calls or "")]), persona)
         return self.found.has_words(message.content, persona)
 
     def _message(self, message: MessageContent, persona: str) -> MessageContent:
@@ -137,7 +137,7 @@ def changes(personas: Path, texts: SavedTexts) -> Iterator[SessionChange]:
             except SessionError as error:
                 if isinstance(error.__cause__, OSError) and error.__cause__.errno in _FAULTS:
                     raise PurgeError(f"{error} Nothing was purged.") from error
-                if texts.found.repeats(_raw(session_files.path_of(personas, persona, session_id)), persona):
+                if texts.found.repeats(text_of(session_files.path_of(personas, persona, session_id)), persona):
                     yield SessionChange(persona, session_id, None)
                 continue
             after = texts.purged(before)
@@ -197,10 +197,3 @@ def forget(connection: sqlite3.Connection, rows: Iterable[tuple[str, str]]) -> N
 
 def _name_in_words(session_id: str) -> str:
     return session_id.partition("_")[2].replace("-", " ")
-
-
-def _raw(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -1,1 +1,1 @@
-"""Stores of rules."""
+"""Stores: the rules: values and pure functions."""

@@ -33,7 +33,7 @@ class Mend(StrEnum):
 
     PERMISSIONS = "permissions", "Take the permissions of other users away?"
     INDEX = "index", "Make the index again from the log?"
-    CODE = "code", "Remove all triggers and views that are not of Chorus?"
+    CODE = "code", "Remove what is not of Chorus? No message is lost by that."
     CHECKSUMS = "checksums", "Bring the text of each changed message from the newest backup that has it?"
     SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
     RESTORE = "restore", "Carry the restore on now?"

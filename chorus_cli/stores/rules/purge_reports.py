@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.log.rules.log_acts import PurgedIds
 
 MOST_SHOWN = 5
-MOST_PLACES = 20
-"""The most places that have words of purged texts and are shown; a program is told of all."""
-
-DOCUMENT = "document"
-"""The place of a repetition in a file of a persona that no purge changes."""
+MOST_DOCUMENTS = 20
+"""The most documents that repeat purged texts and are shown; a program is told of all."""
 
 
 class ShownMessage(NamedTuple):
@@ -37,18 +35,16 @@ class ShownMessage(NamedTuple):
         return f"  #{self.id} {_local(self.timestamp)} {self.speaker}: {shortened(self.content)}"
 
 
-class Repetition(NamedTuple):
-    """A place that has words of purged texts and stays, such as ``memory item`` ``#3``; ``persona`` may be empty."""
+class Document(NamedTuple):
+    """A document of a persona that repeats purged texts, which no purge changes."""
 
-    place: str
-    name: str
+    path: str
     persona: str
     text: str
 
     def line(self) -> str:
         """Return its line in the list."""
-        whose = f" of {self.persona}" if self.persona else ""
-        return f"  {self.place} {self.name}{whose}: {shortened(self.text)}"
+        return f"  document {self.path} of {self.persona}: {shortened(self.text)}"
 
 
 class BackupsFate(Enum):
@@ -75,23 +71,18 @@ class Extent:
     """All that a purge overwrites or deletes.
 
     ``shown`` are the first messages, ``first`` and ``last`` the times of the oldest and the newest one. ``repeated``
-    are other messages that have one of the texts, ``elsewhere`` other places that have the words of a short one; they
-    stay. ``items`` are the memory items with their numbers, ``drafts`` and ``sessions`` files by their names,
-    ``backups`` those that hold some of it. ``unsearched_pdfs`` is the number of PDFs that may have the words of a
-    search and stay.
+    are other messages that have one of the texts; they and the ``documents`` stay. ``items`` are the memory items with
+    their numbers, ``drafts`` and ``sessions`` files by their names, ``backups`` those that hold some of it.
+    ``unsearched_pdfs`` is the number of PDFs that may have the words of a search and stay.
     """
 
-    messages: int
+    ids: PurgedIds
     shown: tuple[ShownMessage, ...] = ()
     first: datetime | None = None
     last: datetime | None = None
     repeated: tuple[int, ...] = ()
-    elsewhere: tuple[Repetition, ...] = ()
-    titles: int = 0
-    summaries: int = 0
-    preambles: int = 0
+    documents: tuple[Document, ...] = ()
     items: tuple[tuple[int, str], ...] = ()
-    inputs: int = 0
     sessions: tuple[str, ...] = ()
     attachments: int = 0
     attachment_bytes: int = 0
@@ -102,23 +93,23 @@ class Extent:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to purge but in backups."""
-        found = (self.messages, self.titles, self.summaries, self.preambles, self.items, self.inputs)
-        return not any((*found, self.sessions, self.attachments, self.drafts))
+        return not any((*self.ids, self.sessions, self.attachments, self.drafts))
 
     def text(self, backups: BackupsFate = BackupsFate.STAY) -> str:
         """Return the lines that show it to the user."""
         return "\n".join(self._lines(backups))
 
     def _lines(self, fate: BackupsFate) -> Iterator[str]:
-        if self.messages and self.first and self.last:
+        number = len(self.ids.messages)
+        if number and self.first and self.last:
             first, last = _local(self.first), _local(self.last)
-            span = first if self.messages == 1 else f"{first} to {last}"
-            yield f"{counted(self.messages, 'message')}, {span}:"
+            span = first if number == 1 else f"{first} to {last}"
+            yield f"{counted(number, 'message')}, {span}:"
             yield from (each.line() for each in self.shown)
-            if self.messages > len(self.shown):
-                yield f"  and {self.messages - len(self.shown):,} more"
+            if number > len(self.shown):
+                yield f"  and {number - len(self.shown):,} more"
         if derived := self._derived():
-            yield f"{'With them' if self.messages else 'Concerned'}: {enumerated(derived)}."
+            yield f"{'With them' if number else 'Concerned'}: {enumerated(derived)}."
         for number, content in self.items[:MOST_SHOWN]:
             yield f"  memory item #{number}: {shortened(content)}"
         if self.repeated:
@@ -126,7 +117,7 @@ class Extent:
                 f"{_numbers(self.repeated)} {'has' if len(self.repeated) == 1 else 'have'} the same words and would "
                 "stay; name them too, or purge what a search finds."
             )
-        yield from self._places()
+        yield from self._documents()
         yield from filter(None, [self._unsearched()])
         if self.backups:
             yield f"{_files(self.backups)} {fate.of_one if len(self.backups) == 1 else fate.of_several}."
@@ -134,7 +125,7 @@ class Extent:
     def text_of_none(self) -> str:
         """Return the answer if nothing is found."""
         told = " ".join(filter(None, ["There is nothing of that; nothing was purged.", self._unsearched()]))
-        return "\n".join([told, *self._places()])
+        return "\n".join([told, *self._documents()])
 
     def _unsearched(self) -> str:
         if not self.unsearched_pdfs:
@@ -142,26 +133,22 @@ class Extent:
         verb = "was" if self.unsearched_pdfs == 1 else "were"
         return f"{counted(self.unsearched_pdfs, 'PDF')} {verb} not searched; if one has the words, purge its message."
 
-    def _places(self) -> Iterator[str]:
-        documents = [each for each in self.elsewhere if each.place == DOCUMENT]
-        others = [each for each in self.elsewhere if each.place != DOCUMENT]
-        own = "Repeated in documents of personas, which no purge changes (edit or delete them yourself):"
-        rest = "Repeated in, and would stay (change or delete it yourself, or purge what a search finds):"
-        for heading, places in ((rest, others), (own, documents)):
-            if places:
-                yield heading
-                yield from (each.line() for each in places[:MOST_PLACES])
-            if len(places) > MOST_PLACES:
-                yield f"  and {len(places) - MOST_PLACES:,} more, which --json names"
+    def _documents(self) -> Iterator[str]:
+        if self.documents:
+            yield "Repeated in documents of personas, which no purge changes (edit or delete them yourself):"
+            yield from (each.line() for each in self.documents[:MOST_DOCUMENTS])
+        if len(self.documents) > MOST_DOCUMENTS:
+            yield f"  and {len(self.documents) - MOST_DOCUMENTS:,} more, which --json names"
 
     def _derived(self) -> list[str]:
         size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""
         numbers = {
-            "thread title": self.titles,
-            "summary": self.summaries,
-            "preamble": self.preambles,
+            "thread title": len(self.ids.titles),
+            "summary": len(self.ids.summaries),
+            "preamble": len(self.ids.preambles),
             "memory item": len(self.items),
-            "line of the input history": self.inputs,
+            "line of the input history": len(self.ids.inputs),
+            "unsent text": len(self.ids.unsaid),
             "saved session": len(self.sessions),
             "attachment": self.attachments,
             "draft": len(self.drafts),
@@ -173,18 +160,19 @@ class Extent:
     def as_json(self) -> dict[str, JsonValue]:
         """Return it for a program."""
         return {
-            "messages": self.messages,
+            "messages": len(self.ids.messages),
             "first": timestamps.to_text(self.first) if self.first else None,
             "last": timestamps.to_text(self.last) if self.last else None,
             "repeated_by": [*self.repeated],
             "repeated_in": [
-                {"place": each.place, "name": each.name, "persona": each.persona} for each in self.elsewhere
+                {"place": "document", "name": each.path, "persona": each.persona} for each in self.documents
             ],
-            "titles": self.titles,
-            "summaries": self.summaries,
-            "preambles": self.preambles,
+            "titles": len(self.ids.titles),
+            "summaries": len(self.ids.summaries),
+            "preambles": len(self.ids.preambles),
             "items": [number for number, _ in self.items],
-            "inputs": self.inputs,
+            "inputs": len(self.ids.inputs),
+            "unsent": len(self.ids.unsaid),
             "sessions": [*self.sessions],
             "attachments": self.attachments,
             "drafts": [*self.drafts],

@@ -1,1 +1,1 @@
-"""Stores of salvage."""
+"""Salvage: a new log from a damaged one."""

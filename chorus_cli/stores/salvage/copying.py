@@ -62,7 +62,7 @@ def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = l
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing database; its errors become sentences.
+    """Open an existing database, and give up if a statement has no end; its errors become sentences.
 
     Raises:
         StorageError: it cannot be opened or read.
@@ -74,6 +74,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     if not read_only.is_writable(path):
         with _told(path), closing(sqlite3.connect("", isolation_level=None)) as connection:
             read_only.copy_into(connection, path, _BUSY_TIMEOUT_SECONDS)
+            untrusted.confine(connection)
             yield connection
         return
     # Only a connection that may write rolls back the transaction of a killed process, which must not be read.
@@ -81,12 +82,13 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         _told(path),
         closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None)) as connection,
     ):
+        untrusted.confine(connection)
         yield connection
 
 
 @contextmanager
 def opened_untrusted(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing database only to read its tables, and give up if that has no end.
+    """Open an existing database only to read its tables.
 
     Raises:
         StorageError: it cannot be opened or read.

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows import intents, search_index
+from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.message_rows import COLUMNS, messages
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import meta_rows
+from chorus_cli.stores import listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from chorus_cli.stores.listing import RowStore
 
 _MOST_NAMED = 20
 
@@ -73,9 +76,8 @@ def _gone(connection: sqlite3.Connection, column: str, table: str) -> list[int]:
 
 def has_any(connection: sqlite3.Connection, wanted: Mapping[str, frozenset[int]]) -> bool:
     """Return whether some rows are there, by their tables and ids."""
-    among = "IN (SELECT value FROM json_each(?))"
     return any(
-        _rows(connection, f"SELECT 1 FROM {table} WHERE id {among} LIMIT 1", json.dumps([*ids]))
+        _rows(connection, f"SELECT 1 FROM {table} WHERE id {listing.AMONG} LIMIT 1", {"ids": json.dumps([*ids])})
         for table, ids in wanted.items()
     )
 
@@ -125,20 +127,6 @@ def rows_in_progress(connection: sqlite3.Connection) -> list[InProgress]:
     return [InProgress(*row) for row in found]
 
 
-class CutOffChanges(NamedTuple):
-    """The changes of files that were begun and are not settled; the ids of those that cannot be read."""
-
-    readable: int
-    damaged: tuple[int, ...]
-
-
-def changes_cut_off(connection: sqlite3.Connection) -> CutOffChanges:
-    """Return the changes of files that were begun and are not settled."""
-    if not _rows(connection, "SELECT 1 FROM intents LIMIT 1"):
-        return CutOffChanges(0, ())
-    return CutOffChanges(len(intents.unfinished(connection)), tuple(intents.damaged(connection)))
-
-
 class Purged(NamedTuple):
     """The rows that purges of a log have overwritten, and its newest purge if that cannot be read, else 0."""
 
@@ -165,21 +153,20 @@ def holds(connection: sqlite3.Connection, found: Purged) -> bool:
     """Return whether a backup has the text of a row that its log has purged since, or may have it."""
     if found.unread and not _rows(connection, f"SELECT 1 FROM operations WHERE id = {found.unread:d}"):
         return True
-    return any(
-        filled_rows(connection, name, "1", ids) for name, ids in found.ids._asdict().items() if ids and name in _FILLED
-    )
+    wanted = {store: getattr(found.ids, store.name) for store in listing.ROWS if store.identity}
+    return any(filled_rows(connection, store, "1", ids) for store, ids in wanted.items() if ids)
 
 
-def filled_rows(connection: sqlite3.Connection, name: str, columns: str, ids: Iterable[int]) -> list[Any]:
-    """Return columns of the rows of these ids that have some text; ``name`` is that of the rows in ``PurgedIds``."""
-    filled = _FILLED[name]
-    among = "id IN (SELECT value FROM json_each(?))"
+def filled_rows(connection: sqlite3.Connection, store: RowStore, columns: str, ids: Iterable[int]) -> list[Any]:
+    """Return columns of the rows of these ids that have some text."""
     # Each column by itself, because a log of an older Chorus may lack one.
     return [
         row
-        for column in filled.columns
+        for column in store.columns
         for row in _rows(
-            connection, f"SELECT {columns} FROM {filled.table} WHERE {among} AND {column} <> ''", json.dumps([*ids])
+            connection,
+            f"SELECT {columns} FROM {store.table} WHERE id {listing.AMONG} AND {column} <> ''",
+            {"ids": json.dumps([*ids])},
         )
     ]
 
@@ -187,25 +174,10 @@ def filled_rows(connection: sqlite3.Connection, name: str, columns: str, ids: It
 _NEWEST_PURGE = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{meta_rows.NEWEST_PURGE}'"
 
 
-class _Texts(NamedTuple):
-    """A table, and its columns in which a text may stand that a purge overwrites."""
-
-    table: str
-    columns: tuple[str, ...]
-
-
-_FILLED = {
-    "messages": _Texts("messages", ("content", "tool_calls", "reasoning", "thought_parts")),
-    "items": _Texts("context_items", ("content",)),
-    "summaries": _Texts("summaries", ("content",)),
-}
-"""The texts by which it is seen whether a row is purged, by the names of the rows in ``PurgedIds``."""
-
-
-def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Any]:
+def _rows(connection: sqlite3.Connection, query: str, values: Mapping[str, str] | None = None) -> list[Any]:
     """Return the rows of a query; none if the log is of an older Chorus, without its table or column."""
     try:
-        return connection.execute(query, values).fetchall()
+        return connection.execute(query, values or {}).fetchall()
     except sqlite3.OperationalError as error:
         if not str(error).startswith("no such"):
             raise
@@ -220,7 +192,7 @@ _NAMING = (
 
 def damaged_indexes(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the full-text indexes that are damaged; SQLite takes a write lock for that."""
-    checks = {"search": search_index.check, "memory": item_rows.check}
+    checks = {"search": search_index.check, "memory": item_rows.check_words}
     found = []
     for name, check in checks.items():
         try:
@@ -241,7 +213,7 @@ def renew_indexes(connection: sqlite3.Connection) -> None:
         DatabaseDamagedError: a table beside them is damaged, so that nothing may be written.
     """
     search_index.require_sound_log(connection)
-    for begin_anew in (search_index.begin_in_new_pages, item_rows.make_again):
+    for begin_anew in (search_index.begin_in_new_pages, item_rows.renew_words):
         connection.execute("BEGIN IMMEDIATE")
         try:
             begin_anew(connection)

@@ -99,13 +99,14 @@ class Table(NamedTuple):
 
 def tables() -> tuple[Table, ...]:
     """Return the tables whose rows a salvage keeps: all but those that begin anew."""
-    found = dict[str, Table]()
+    found, earlier = dict[str, Table](), dict[str, Table]()
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for step in range(1, len(migrations.STEPS) + 1):
             migrations.migrate(connection, migrations.STEPS[:step])
+            found, earlier = {}, found
             for (name, is_index), rows in groupby(connection.execute(_COLUMNS), key=lambda row: row[:2]):
                 columns = tuple(_Column(*row[2:]) for row in rows)
-                fewest = found[name].fewest if name in found else len(columns)
+                fewest = earlier[name].fewest if name in earlier else len(columns)
                 number = "" if is_index else next((each.name for each in columns if each.is_number), "")
                 found[name] = Table(name, is_index, columns, fewest, number)
     return tuple(found.values())

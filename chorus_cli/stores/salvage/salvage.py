@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.log.rows import intents
 from chorus_cli.log.rows.message_rows import checksum
 from chorus_cli.log.rows.search_index import STATE
 from chorus_cli.storage import meta_rows, migrations
+from chorus_cli.stores import listing
 from chorus_cli.stores.salvage import checksums, examination, known_tables
 from chorus_cli.stores.salvage.file_rows import file_rows
 from chorus_cli.stores.salvage.known_tables import MESSAGES, NUMBERED, TIME
@@ -24,22 +23,10 @@ if TYPE_CHECKING:
     from chorus_cli.stores.salvage.known_tables import Values
 
 _OF_ORIGIN = (MESSAGES, "operations", "summaries", "context_items")
-_DELETED_FROM = frozenset({"input_history", "intents", "outbox", "sessions"})
+_DELETED_FROM = frozenset({"input_history", "outbox", "sessions"})
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _NAMING = frozenset({"turn_id", "revises", "reply_id"})
 """Columns with ids of messages, besides those with names that say so."""
-
-_PURGE = "purged_by = (SELECT MAX(id) FROM operations WHERE kind = 'purge') WHERE purged_by IS NULL AND"
-_PURGED = {
-    "messages": "UPDATE messages SET content = '', preamble = '', tool_calls = NULL, reasoning = NULL, "
-    f"thought_parts = NULL, attachments = NULL, checksum = NULL, {_PURGE}",
-    "items": f"UPDATE context_items SET content = '', {_PURGE}",
-    "summaries": "UPDATE summaries SET content = '' WHERE",
-    "inputs": "DELETE FROM input_history WHERE",
-    "titles": "UPDATE threads SET title = '' WHERE",
-    "preambles": "UPDATE messages SET preamble = '' WHERE",
-}
-"""How rows are emptied that the journal has as purged, by their names in ``PurgedIds``."""
 
 _COMPLETING = (
     """INSERT INTO threads(id, persona, created_at) SELECT thread_id, MIN(persona), MIN(timestamp) FROM messages
@@ -141,15 +128,14 @@ class _NewLog:
 
     def keep_purged(self, found: Purged) -> None:
         """Empty the rows that the journal has as purged, should the file have held an older copy of one."""
-        for name, statement in _PURGED.items():
-            ids = json.dumps([*getattr(found.ids, name)])
-            self._connection.execute(f"{statement} id IN (SELECT value FROM json_each(?))", (ids,))
+        newest = "SELECT MAX(id) FROM operations WHERE kind = 'purge'"
+        (operation_id,) = self._connection.execute(newest).fetchone()
+        for store in listing.ROWS:
+            store.erase(self._connection, getattr(found.ids, store.name), operation_id)
 
     def complete(self) -> tuple[int, Lost]:
         """Add the rows that others need, drop those that refer to lost ones; return the messages and the lost ones."""
         self._drop_dangling()
-        for id_ in intents.damaged(self._connection):
-            intents.end(self._connection, id_)
         for statement in _COMPLETING:
             self._connection.execute(statement)
         self._count_numbers()

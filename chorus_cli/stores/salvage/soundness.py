@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _MOST_FAULTS = 20
-_KEPT = f"type = 'table' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
-"""The condition on a row of ``sqlite_master`` to be a table that cannot be made again from others."""
+_KEPT = f"type = 'table' AND name NOT GLOB '*[^a-z_]*' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
+"""The condition on a row of ``sqlite_master`` to be a table that cannot be made again from others.
+
+One with an odd name is not of Chorus.
+"""
 
 
 def quick_fault(connection: sqlite3.Connection) -> str:
@@ -37,8 +40,7 @@ def faults(connection: sqlite3.Connection) -> Sequence[str]:
 
 def undecodable(connection: sqlite3.Connection) -> Sequence[str]:
     """Return a phrase for each column of the log that has texts that are not UTF-8; its pages must be sound."""
-    # Changes of files that cannot be read are told of, and left out, by themselves.
-    tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT} AND name <> 'intents'").fetchall()
+    tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall()
     before, connection.text_factory = connection.text_factory, bytes
     try:
         return [

@@ -1,1 +1,1 @@
-"""Stores of service."""
+"""Stores: the use cases."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.ports import Clock
     from chorus_cli.stores.backup.archive import Manifest
-    from chorus_cli.stores.backup.places import Places
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Made(NamedTuple):
 class Backups:
     """Makes backups in threads of their own, with connections of their own."""
 
-    places: Places
+    places: Paths
     clock: Clock
 
     async def make(self, typed: str = "") -> Made:
@@ -117,7 +117,7 @@ def _unused(path: Path) -> Path:
     return next(each for each in chain([path], others) if not each.exists())
 
 
-def keep_present(places: Places, now: datetime) -> Path | None:
+def keep_present(places: Paths, now: datetime) -> Path | None:
     """Back up the state that is about to be replaced and return the file; ``None`` if there is no log.
 
     A log that cannot be backed up is copied as it is, with its journal.

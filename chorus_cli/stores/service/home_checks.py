@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, size_in_words
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.stores.backup.places import Places
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LEAST_FREE_BYTES = 100_000_000
@@ -38,26 +38,15 @@ _STALE_DAYS = 8
 _MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it can be written."
 
 
-class Folders(NamedTuple):
-    """The folders that belong to the user alone: data, settings, state, rescued texts, drafts, lock files of runs."""
-
-    data: Path
-    config: Path
-    state: Path
-    rescue: Path
-    drafts: Path
-    run: Path
-
-
-def check_home(places: Places, folders: Folders, personas: Personas, now: datetime) -> Iterator[Finding]:
+def check_home(home: Paths, personas: Personas, now: datetime) -> Iterator[Finding]:
     """Yield the findings about everything but the log."""
-    yield from unless_refused("home", _writable(places, folders))
-    yield from _accessible(folders)
-    yield _permissions(folders)
-    yield from unless_refused("disk", _room(places, folders))
+    yield from unless_refused("home", _writable(home))
+    yield from _accessible(home)
+    yield _permissions(home)
+    yield from unless_refused("disk", _room(home))
     yield from unless_refused("settings", _settings(personas))
-    yield from unless_refused("backups", _backups(places, now))
-    yield from unless_refused("rescue", _rescued(folders.rescue))
+    yield from unless_refused("backups", _backups(home, now))
+    yield from unless_refused("rescue", _rescued(home.rescue))
 
 
 def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -68,10 +57,10 @@ def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Findin
         yield wrong(subject, refused(error))
 
 
-def exposed(folders: Folders) -> list[Path]:
+def exposed(home: Paths) -> list[Path]:
     """Return the files and folders that other users can get at: all that lie in no private folder."""
     found: set[Path] = set()
-    for root in {folders.data, folders.config, folders.state}:
+    for root in {home.data, home.config, home.state}:
         for folder, below, names in os.walk(root):
             here = Path(folder)
             if not _is_open(here):
@@ -101,41 +90,41 @@ def _is_open(path: Path) -> bool:
     return not stat.S_ISLNK(mode) and bool(mode & _OTHERS)
 
 
-def _permissions(folders: Folders) -> Finding:
-    found = exposed(folders)
+def _permissions(home: Paths) -> Finding:
+    found = exposed(home)
     if not found:
         return fine("permissions", "Only you can read your files.")
     others = f" and {counted(len(found) - 1, 'more file')} and folders in it" if len(found) > 1 else ""
     return wrong("permissions", f"Other users of this machine can get at {found[0]}{others}.", Mend.PERMISSIONS)
 
 
-def _writable(places: Places, folders: Folders) -> Iterator[Finding]:
+def _writable(home: Paths) -> Iterator[Finding]:
     """Yield a finding about the file or folder that keeps the log from being written, if it can be read."""
-    path = places.database
+    path = home.database
     if not is_there(path) or is_refused(path) or is_writable(path):
         return
-    barrier = folders.data if os.access(path, os.W_OK) else path
+    barrier = home.data if os.access(path, os.W_OK) else path
     told = f"{barrier} cannot be written: everything can be read, and nothing can be stored."
-    is_on_read_only_disk = os.statvfs(folders.data).f_flag & os.ST_RDONLY
+    is_on_read_only_disk = os.statvfs(home.data).f_flag & os.ST_RDONLY
     yield wrong("home", f"{told} {_MOUNTED_READ_ONLY if is_on_read_only_disk else access_advice(barrier)}")
 
 
-def _accessible(folders: Folders) -> Iterator[Finding]:
+def _accessible(home: Paths) -> Iterator[Finding]:
     """Yield a finding about the folders that the user may not look into."""
-    found = refused_folders(folders.data, folders.config, folders.state)
+    found = refused_folders(home.data, home.config, home.state)
     if found:
         again = "; then run chorus doctor again" if len(found) > MOST_NAMED else ""
         yield wrong("access", f"{closed_paths(found)} cannot be read. {access_advice(*found)}{again}")
 
 
-def _room(places: Places, folders: Folders) -> Iterator[Finding]:
-    place = next(path for path in (folders.data, *folders.data.parents) if path.exists())
+def _room(home: Paths) -> Iterator[Finding]:
+    place = next(path for path in (home.data, *home.data.parents) if path.exists())
     free = shutil.disk_usage(place).free
-    size = places.database.stat().st_size if places.database.exists() else 0
+    size = home.database.stat().st_size if home.database.exists() else 0
     if free < max(_LEAST_FREE_BYTES, 2 * size):
-        yield wrong("disk", f"Only {size_in_words(free)} are left on the disk of {folders.data}. Make room there.")
+        yield wrong("disk", f"Only {size_in_words(free)} are left on the disk of {home.data}. Make room there.")
     else:
-        yield fine("disk", f"{size_in_words(free)} are left on the disk of {folders.data}.")
+        yield fine("disk", f"{size_in_words(free)} are left on the disk of {home.data}.")
 
 
 def _settings(personas: Personas) -> Iterator[Finding]:
@@ -156,18 +145,18 @@ def _settings(personas: Personas) -> Iterator[Finding]:
         yield fine("settings", f"The settings of {counted(len(known), 'persona')} can be read.")
 
 
-def _backups(places: Places, now: datetime) -> Iterator[Finding]:
-    if is_refused(places.backups):
+def _backups(home: Paths, now: datetime) -> Iterator[Finding]:
+    if is_refused(home.backups):
         # Of a folder that the user may not look into there is a finding already.
         return
-    found = [each for each in daily.listed(places) if not each.path.name.startswith(archive.DAMAGED)]
+    found = [each for each in daily.listed(home) if not each.path.name.startswith(archive.DAMAGED)]
     if not found:
         yield note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
         return
     newest = found[-1]
     age_days = int((now.timestamp() - newest.modified) // 86_400)
     total = size_in_words(sum(each.size_bytes for each in found))
-    sentence = f"{counted(len(found), 'backup')} ({total}) in {places.backups}; the newest is {newest.path.name}"
+    sentence = f"{counted(len(found), 'backup')} ({total}) in {home.backups}; the newest is {newest.path.name}"
     if age_days > _STALE_DAYS:
         yield note("backups", f"{sentence}, {age_days} days old. chorus backup makes one now.")
     else:

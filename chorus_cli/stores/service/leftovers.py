@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from chorus_cli.stores.backup.places import Places
-    from chorus_cli.stores.service.home_checks import Folders
+    from chorus_cli.machine.paths import Paths
 
 
 class _Place(NamedTuple):
@@ -43,29 +42,26 @@ class _Place(NamedTuple):
             below[:] = [name for name in below if self.is_deep and name not in matching]
 
 
-def _places(places: Places, folders: Folders) -> Iterator[_Place]:
-    yield _Place(folders.data, _any_of(migrations.TEMPORARY, persona_files.TEMPORARY_SHIPPED, restoring.TEMPORARY))
-    yield from (
-        _Place(each, TEMPORARY)
-        for each in (folders.data, folders.config, folders.state, folders.rescue, folders.drafts)
-    )
-    yield _Place(places.personas, persona_files.TEMPORARY)
-    yield _Place(places.personas, _any_of(TEMPORARY, session_files.TEMPORARY), is_deep=True)
-    yield _Place(places.attachments, TEMPORARY, is_deep=True)
-    yield _Place(places.backups, _any_of(archive.TEMPORARY, working_folders.TEMPORARY, migrations.TEMPORARY_COPY))
-    yield _Place(places.kept_attachments, daily.TEMPORARY, is_deep=True)
+def _searched(home: Paths) -> Iterator[_Place]:
+    yield _Place(home.data, _any_of(migrations.TEMPORARY, persona_files.TEMPORARY_SHIPPED, restoring.TEMPORARY))
+    yield from (_Place(each, TEMPORARY) for each in (home.data, home.config, home.state, home.rescue, home.drafts))
+    yield _Place(home.personas, persona_files.TEMPORARY)
+    yield _Place(home.personas, _any_of(TEMPORARY, session_files.TEMPORARY), is_deep=True)
+    yield _Place(home.attachments, TEMPORARY, is_deep=True)
+    yield _Place(home.backups, _any_of(archive.TEMPORARY, working_folders.TEMPORARY, migrations.TEMPORARY_COPY))
+    yield _Place(home.kept_attachments, daily.TEMPORARY, is_deep=True)
 
 
 def _any_of(*names: str) -> str:
     return "|".join(names)
 
 
-def check_leftovers(places: Places, folders: Folders, now: datetime) -> Iterator[Finding]:
+def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
     """Yield the findings about remains of killed processes."""
-    if is_pending(places):
+    if is_pending(home):
         told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
         yield wrong("restore", told, Mend.RESTORE)
-    left = temporary_files(places, folders, now)
+    left = temporary_files(home, now)
     if left:
         told = counted(len(left), "temporary file or folder", "temporary files and folders")
         size = size_in_words(size_bytes(left))
@@ -73,25 +69,25 @@ def check_leftovers(places: Places, folders: Folders, now: datetime) -> Iterator
         yield note("leftovers", f"A killed Chorus has left {told} ({size}){others} {left[0]}.", Mend.LEFTOVERS)
     else:
         yield fine("leftovers", "There are no temporary files of a killed Chorus.")
-    if runs := ended_runs(folders.run):
+    if runs := ended_runs(home.run):
         told = counted(len(runs), "lock file")
-        yield note("runs", f"Processes that have ended left {told} in {folders.run}.", Mend.RUNS)
+        yield note("runs", f"Processes that have ended left {told} in {home.run}.", Mend.RUNS)
 
 
-def temporary_files(places: Places, folders: Folders, now: datetime) -> list[Path]:
+def temporary_files(home: Paths, now: datetime) -> list[Path]:
     """Return the temporary files and folders that no process uses.
 
     Neither they nor other temporary files beside them were changed within an hour. A folder that a backup was unpacked
     in may wait for an answer for longer: it is left once no other Chorus runs, or if it has a lock, once the lock is
     free.
     """
-    found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _places(places, folders))))
+    found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _searched(home))))
     outer = [path for path in found if not {*path.parents} & {*found}]
     locked = {
         path: working_folders.is_locked(path) for path in outer if re.fullmatch(working_folders.LOCKED, path.name)
     }
     # Looked at after the list is made: the maker of a folder in it had its lock before.
-    is_alone = not running(folders.run)
+    is_alone = not running(home.run)
     in_use = {path.parent for path in outer if locked.get(path, not _is_stale(path, now))}
     return [path for path in outer if _is_left(path, locked, in_use, is_alone=is_alone)]
 

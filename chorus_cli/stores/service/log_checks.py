@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
     from chorus_cli.stores.service.stored_files import LostFile
 
 _MOST_NAMED = 5
 
 
-def check_log(places: Places, run_folder: Path) -> Iterator[Finding]:
+def check_log(places: Paths, run_folder: Path) -> Iterator[Finding]:
     """Yield the findings about the log; nothing in it is changed. ``run_folder`` has the lock files of processes.
 
     There are none while a restore is not complete: its log and the files that it names are about to come.
@@ -36,7 +36,7 @@ def check_log(places: Places, run_folder: Path) -> Iterator[Finding]:
     yield from unless_refused("log", _log(places, run_folder))
 
 
-def _log(places: Places, run_folder: Path) -> Iterator[Finding]:
+def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
     if restoring.is_pending(places):
         return
     if not places.database.exists():
@@ -53,6 +53,7 @@ def _log(places: Places, run_folder: Path) -> Iterator[Finding]:
         return
     try:
         with copying.opened_untrusted(places.database) as connection:
+            yield from _foreign_code(connection)
             pages = tuple(_pages(connection, places.database))
             yield from pages
             # Of a damaged log the rows cannot be told one by one, and of a newer one they have another form.
@@ -64,16 +65,28 @@ def _log(places: Places, run_folder: Path) -> Iterator[Finding]:
         yield wrong("log", str(error), Mend.SALVAGE)
 
 
+def _foreign_code(connection: OpenDatabase) -> Iterator[Finding]:
+    if foreign := foreign_code.found(connection):
+        are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
+        sentence = (
+            f"In the log, {enumerated(foreign)} {are} not of Chorus: SQLite may run {them} with any change of the log."
+        )
+        yield wrong("code", sentence, Mend.CODE)
+
+
 def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
     """Yield the findings about the file.
 
     Raises:
         StorageError: its rows cannot be examined.
     """
-    facts = copying.facts(connection)
     if is_newer(connection):
         yield wrong("log", f"{path} was made by a newer Chorus. Update Chorus to open it.")
         return
+    if changed := foreign_code.changed_tables(connection):
+        yield wrong("log", f"{path} lacks {enumerated(changed)} as made by Chorus.", Mend.SALVAGE)
+        return
+    facts = copying.facts(connection)
     faults = soundness.faults(connection)
     extent = f"{counted(facts.messages, 'message')} in {counted(facts.threads, 'thread')}"
     if faults and soundness.concerns_log(connection):
@@ -82,13 +95,7 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
         yield fine("log", f"{path} is sound: {extent}, {size_in_words(path.stat().st_size)}.")
 
 
-def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterator[Finding]:
-    if foreign := foreign_code.found(connection):
-        are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
-        sentence = (
-            f"In the log, {enumerated(foreign)} {are} not of Chorus: SQLite may run {them} with any change of the log."
-        )
-        yield wrong("code", sentence, Mend.CODE)
+def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
     checked = checksums.checked(connection)
     if checked.changed:
         ids = _some([f"#{id_}" for id_ in checked.changed])
@@ -114,17 +121,14 @@ def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterato
     yield from unless_refused("attachments", _attachments(connection, places))
 
 
-def _damaged_rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
+def _damaged_rows(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     unreadable, lost = examination.unreadable(connection), examination.dangling_references(connection)
-    damaged = examination.changes_cut_off(connection).damaged
     told = [*unreadable[:_MOST_NAMED], *([f"The log has {enumerated(lost)}."] if lost else [])]
-    if damaged:
-        told.append(f"The log has {counted(len(damaged), 'change of a file', 'changes of files')} that cannot be read.")
     if told:
         # A salvage makes a thread that is gone anew.
         missing = examination.missing(connection).keys()
         backup = salvaging.backup_with_missing(places, connection)
-        is_mendable = bool(unreadable or damaged) or "threads" in missing or backup is not None
+        is_mendable = bool(unreadable) or "threads" in missing or backup is not None
         told += ["A salvage keeps all texts."] if is_mendable else []
         if missing - {"threads"}:
             source = f"{backup} has" if backup else "No backup that can be used has"
@@ -133,18 +137,13 @@ def _damaged_rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]
 
 
 def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
-    """Yield a finding about replies, calls and changes of files whose process was killed."""
+    """Yield a finding about replies and calls whose process was killed."""
     rows = examination.rows_in_progress(connection)
     dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.may_be_locked(run_folder / run)]
-    # A process that is alive may be about to end its change.
-    changes = 0 if leftovers.running(run_folder) else examination.changes_cut_off(connection).readable
-    told = [
-        *([f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"] if dead else []),
-        *([counted(changes, "change of a file", "changes of files")] if changes else []),
-    ]
-    if told:
-        ended = "was cut off when its process" if len(dead) + changes == 1 else "were cut off when their process"
-        sentence = f"{enumerated(told)} {ended} ended. The next start of Chorus settles that."
+    if dead:
+        told = f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"
+        ended = "was cut off when its process" if len(dead) == 1 else "were cut off when their process"
+        sentence = f"{told} {ended} ended. The next start of Chorus settles that."
         yield note("interrupted", sentence, Mend.INTERRUPTED if is_current(connection) else None)
 
 
@@ -156,7 +155,7 @@ def _index(connection: OpenDatabase) -> Iterator[Finding]:
         yield fine("index", "The indexes of search and memory are sound.")
 
 
-def _sessions(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
+def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     lost = [*stored_files.lost_sessions(connection, places)]
     if lost:
         told = _some([each.phrase for each in lost], " ")
@@ -166,7 +165,7 @@ def _sessions(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
         yield fine("sessions", f"{counted(number, 'saved session')} can be read.")
 
 
-def _attachments(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
+def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     lost = [*stored_files.lost_attachments(connection, places)]
     number = len({each.sha256 for each in examination.named_attachments(connection)})
     if lost:
@@ -176,7 +175,7 @@ def _attachments(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
         yield fine("attachments", f"{counted(number, 'attachment')} as stored.")
 
 
-def _lost(connection: OpenDatabase, places: Places, lost: Sequence[LostFile], finding: Finding) -> Finding:
+def _lost(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile], finding: Finding) -> Finding:
     """Return the finding about lost files with a sentence about the backups that have them; only those are offered."""
     found = [each.backup for each in stored_files.copies(connection, places, lost)]
     it = "it" if len(lost) == 1 else "them"
@@ -199,7 +198,7 @@ def _lost(connection: OpenDatabase, places: Places, lost: Sequence[LostFile], fi
     return finding._replace(sentence=f"{finding.sentence} {have} {it}.")
 
 
-def _unnamed(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterator[Finding]:
+def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
     paths, doubt = stored_files.unnamed_attachments(connection, places)
     if not paths:
         return

@@ -15,12 +15,9 @@ from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import daily
 from chorus_cli.stores.purge import backups, carrying_out, files
 from chorus_cli.stores.purge.backups import Sought
-from chorus_cli.stores.purge.concerned import concerned
 from chorus_cli.stores.purge.selection import selected
 from chorus_cli.stores.rules.purge_reports import backups_sentence
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS
-from chorus_cli.stores.rules.traces import Watch
-from chorus_cli.stores.service.purge_progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -29,9 +26,8 @@ if TYPE_CHECKING:
     from chorus_cli.personas.service.roster import Roster
     from chorus_cli.recall.service.search import Search
     from chorus_cli.storage.store import Connection, Store
-    from chorus_cli.stores.backup.places import Places
     from chorus_cli.stores.purge.backups import PurgedRows
-    from chorus_cli.stores.purge.carrying_out import PurgedHome
+    from chorus_cli.stores.purge.files import Home
     from chorus_cli.stores.rules.purge_reports import Extent, ShownMessage
     from chorus_cli.stores.rules.purging import AskedPurge, WantedPurge
 
@@ -63,7 +59,7 @@ class Purged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Purging:
-    """Purges the log of a store, the files of ``home``, and the backups in ``places``.
+    """Purges the log of a store, the files of ``home``, and its backups.
 
     Another program's purge or daily backup is waited for, ``patience_seconds`` at most.
     """
@@ -72,14 +68,13 @@ class Purging:
     clock: Clock
     search: Search
     roster: Roster
-    places: Places
-    home: PurgedHome
+    home: Home
     patience_seconds: float = 10.0
 
     async def find(self, asked: AskedPurge, focus: str, tell: Callable[[str], None]) -> Found:
         """Return the extent of a purge; a thread without a persona is one of the persona ``focus``.
 
-        ``tell`` gets lines about the progress. A caller that is cancelled ends it.
+        ``tell`` gets lines about the progress of the search.
 
         Raises:
             PersonaError: there is no such persona.
@@ -91,10 +86,11 @@ class Purging:
                 # Without an index, the search reads the whole log.
                 await self.search.catch_up(tell)
         slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
-        wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""), self.home.attachments)
+        wanted = await self.store.read(
+            selected, asked, slug or (focus if asked.thread else ""), self.home.paths.attachments
+        )
         self._require_room()
-        with Progress(self.clock, tell) as progress:
-            extent, rows = await self.store.read(_extent_and_rows, self.home, wanted, Watch(progress.look))
+        extent, rows = await self.store.read(_extent_and_rows, self.home, wanted)
         held = await self._holding(rows, wanted, is_certain=extent.is_empty) if _is_sought(extent, wanted) else ()
         return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
 
@@ -121,8 +117,9 @@ class Purging:
             _, is_stopped = await run_to_completion(self._decided(found.wanted, with_backups=with_backups))
             if is_stopped:
                 raise asyncio.CancelledError
-        amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
-        verb = "is" if found.extent.messages == 1 else "are"
+        number = len(found.extent.ids.messages)
+        amount = counted(number, "message") if number else "The texts"
+        verb = "is" if number == 1 else "are"
         # A backup may have been made since the extent was shown.
         names = await self._holding(found.rows, found.wanted)
         if with_backups and not names:
@@ -188,14 +185,14 @@ class Purging:
         return told
 
     def _rewrite(self, sought: Sought) -> _Rewritten:
-        held = backups.holding(self.places, *sought)
+        held = backups.holding(self.home.paths, *sought)
         failures = [
             f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable
         ]
         rewritten = 0
         for path in held.backups:
             try:
-                unconfirmed = backups.rewrite(self.places, path, sought, self.clock.now())
+                unconfirmed = backups.rewrite(self.home.paths, path, sought, self.clock.now())
                 rewritten += 1
                 failures += filter(None, [unconfirmed])
             except (BackupError, StorageError) as error:
@@ -221,14 +218,14 @@ class Purging:
             await self.store.write(carrying_out.take_up, self.home, self.clock.now())
             await self.store.write(carrying_out.change_files, self.home)
             await self.store.compact()
-            await asyncio.to_thread(files.delete_remains, self.places)
+            await asyncio.to_thread(files.delete_remains, self.home.paths)
         return await self.store.write(carrying_out.complete_log)
 
     async def _holding(
         self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
     ) -> tuple[str, ...]:
         """Return the names of the backups that hold it, and unless that is to be certain those that cannot be read."""
-        held = await asyncio.to_thread(backups.holding, self.places, rows, wanted.criteria())
+        held = await asyncio.to_thread(backups.holding, self.home.paths, rows, wanted.criteria())
         return tuple(path.name for path in (*held.backups, *(() if is_certain else held.unreadable)))
 
     @asynccontextmanager
@@ -240,9 +237,9 @@ class Purging:
         """
         with ExitStack() as locks:
             try:
-                self.places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.home.paths.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
                 for name in (LOCK, daily.LOCK):
-                    path = self.places.backups / name
+                    path = self.home.paths.backups / name
                     locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
             except HomeError as error:
                 if isinstance(error.__cause__, OSError):
@@ -254,26 +251,25 @@ class Purging:
 
     def _unwritable(self, error: OSError) -> PurgeError:
         return PurgeError(
-            f"{self.places.backups} cannot be written ({error.strerror or error}), so nothing can be purged."
+            f"{self.home.paths.backups} cannot be written ({error.strerror or error}), so nothing can be purged."
         )
 
     def _require_room(self) -> None:
-        if not self.places.database.exists():
+        log = self.home.paths.database
+        if not log.exists():
             return
-        size = self.places.database.stat().st_size
-        free = shutil.disk_usage(self.places.database.parent).free
-        if free < _ROOM * size:
+        size = log.stat().st_size
+        if shutil.disk_usage(log.parent).free < _ROOM * size:
             raise PurgeError(
-                f"There is too little room on the disk of {self.places.database.parent}: a purge makes the log anew, "
-                f"which takes up to {size_in_words(_ROOM * size)} there. Nothing was purged."
+                f"There is too little room on the disk of {log.parent}: a purge makes the log anew, which takes up to "
+                f"{size_in_words(_ROOM * size)} there. Nothing was purged."
             )
 
 
-def _extent_and_rows(
-    connection: Connection, home: PurgedHome, wanted: WantedPurge, watch: Watch
-) -> tuple[Extent, PurgedRows]:
-    found = concerned(connection, wanted, watch=watch)
-    return carrying_out.extent(connection, home, found, watch), backups.rows_of(connection, found.ids)
+def _extent_and_rows(connection: Connection, home: Home, wanted: WantedPurge) -> tuple[Extent, PurgedRows]:
+    carrying_out.require_access(home)
+    found = carrying_out.changes(connection, home, wanted)
+    return carrying_out.extent(connection, home, found), backups.rows_of(connection, found.found.ids)
 
 
 def _is_sought(extent: Extent, wanted: WantedPurge) -> bool:

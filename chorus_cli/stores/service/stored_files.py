@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
 
 _DELETED = "deleted"
@@ -82,14 +82,14 @@ class Unnamed(NamedTuple):
     doubt: str
 
 
-def sessions(connection: OpenDatabase, places: Places) -> list[tuple[str, str]]:
+def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
     """Return persona and name of each session that the log lists; those of a deleted persona went with it."""
     listed = examination.sessions(connection)
     deleted = {persona for persona in {persona for persona, _ in listed} if _is_deleted(places, persona)}
     return [(persona, session_id) for persona, session_id in listed if persona not in deleted]
 
 
-def lost_sessions(connection: OpenDatabase, places: Places) -> Iterator[LostFile]:
+def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]:
     """Yield the sessions that cannot be read."""
     for persona, session_id in sessions(connection, places):
         try:
@@ -102,7 +102,7 @@ def lost_sessions(connection: OpenDatabase, places: Places) -> Iterator[LostFile
             yield LostFile(path, str(error), entry, _is_session)
 
 
-def lost_attachments(connection: OpenDatabase, places: Places) -> Iterator[LostFile]:
+def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]:
     """Yield the attachments that messages name and that are gone or changed."""
     named = {each.sha256: each.message_id for each in examination.named_attachments(connection)}
     for digest, message_id in named.items():
@@ -118,7 +118,7 @@ def lost_attachments(connection: OpenDatabase, places: Places) -> Iterator[LostF
             yield LostFile(path, phrase, entry, partial(_has_digest, digest))
 
 
-def copies(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -> Iterator[Copy]:
+def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) -> Iterator[Copy]:
     """Yield the right bytes of lost files, each from the newest backup that has them.
 
     Of sessions, backups with messages that were purged since are passed over: they may have purged sessions too.
@@ -139,7 +139,7 @@ def copies(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -
                 yield found
 
 
-def are_withheld(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -> bool:
+def are_withheld(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) -> bool:
     """Return whether only backups with messages that were purged since have some of these files."""
     wanted = [each for each in lost if each.can_be_written and each.may_be_purged]
     return bool(wanted) and any([*_found(path, wanted)] for path in _with_purged(connection, places))
@@ -184,7 +184,7 @@ def gap(connection: OpenDatabase, found: Copy) -> str:
     return f"The session {path.stem} of the backup is older: it has {brought:,} of {counted(listed, 'message')}."
 
 
-def unnamed_attachments(connection: OpenDatabase, places: Places) -> Unnamed:
+def unnamed_attachments(connection: OpenDatabase, places: Paths) -> Unnamed:
     """Return the attachments that no message, operation or session names, and no backup needs."""
     files = {path.name: path for path in archive.attachment_files(places.attachments) if is_sha256(path.name)}
     for digest in examination.digests(connection) & {*files}:
@@ -201,7 +201,7 @@ def unnamed_attachments(connection: OpenDatabase, places: Places) -> Unnamed:
     return Unnamed(tuple(sorted(files.values())), doubt)
 
 
-def _with_purged(connection: OpenDatabase, places: Places) -> frozenset[Path]:
+def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
     """Return the backups that hold messages that were purged since, or may hold some."""
     try:
         rows = purged_backups.rows_purged(connection)
@@ -224,7 +224,7 @@ def _has_digest(digest: str, data: bytes) -> bool:
     return sha256(data).hexdigest() == digest
 
 
-def _is_deleted(places: Places, persona: str) -> bool:
+def _is_deleted(places: Paths, persona: str) -> bool:
     """Return whether a persona was deleted, which keeps its folder among the backups."""
     is_there = persona_files.exists(places.personas, persona)
     return not is_there and persona_files.was_moved_away(persona, places.backups / _DELETED)
@@ -238,7 +238,7 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _session_files(places: Places) -> Iterable[Path]:
+def _session_files(places: Paths) -> Iterable[Path]:
     """Return the files of sessions, also of deleted personas."""
     pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
     deleted = places.backups / _DELETED
@@ -246,7 +246,7 @@ def _session_files(places: Places) -> Iterable[Path]:
     return [*places.personas.glob(pattern), *(deleted.glob(pattern) if not barriers else ()), *barriers]
 
 
-def _in_session(_places: Places, path: Path) -> list[str]:
+def _in_session(_places: Paths, path: Path) -> list[str]:
     """Return the attachments that a session names.
 
     Raises:
@@ -255,7 +255,7 @@ def _in_session(_places: Places, path: Path) -> list[str]:
     return digests_in(read_within(path, limits.SESSION))
 
 
-def _needed(places: Places, path: Path) -> frozenset[str]:
+def _needed(places: Paths, path: Path) -> frozenset[str]:
     """Return the attachments that a backup names and neither holds nor has beside it.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Terminal of markdown."""
+"""Markdown on a terminal, painted while it arrives."""

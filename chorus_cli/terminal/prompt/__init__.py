@@ -1,1 +1,1 @@
-"""Terminal of prompt."""
+"""The prompt: the line that is typed, its keys, history and completion."""

@@ -1,1 +1,1 @@
-"""Terminal of reply."""
+"""A reply on the screen while it arrives."""

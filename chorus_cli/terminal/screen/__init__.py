@@ -1,1 +1,1 @@
-"""Terminal of screen."""
+"""The screen: all output, safe and guarded."""

@@ -1,1 +1,1 @@
-"""Threads of commands."""
+"""Threads: the commands."""

@@ -1,4 +1,4 @@
-"""``/editor``: a message written in the user's editor."""
+"""``/editor``, ``/bg`` and the user's own commands: messages that are not typed at the prompt."""
 
 from __future__ import annotations
 

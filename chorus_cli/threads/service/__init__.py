@@ -1,1 +1,1 @@
-"""Threads of service."""
+"""Threads: the use cases."""

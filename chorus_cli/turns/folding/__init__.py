@@ -1,1 +1,1 @@
-"""Turns of folding."""
+"""Turns: the folding."""

@@ -1,4 +1,4 @@
-"""Folds: the oldest turns of a conversation become part of its summary, and nothing is forgotten.
+"""Folds: when and how the oldest turns of a conversation become part of its summary.
 
 A fold extends the summary by the turns that are new to it and is an operation of the journal, so that it can be taken
 back. It is stored only if the context has not changed meanwhile.

@@ -1,1 +1,1 @@
-"""Turns of service."""
+"""Turns: the use cases."""

@@ -14,8 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ThreadBusyError
-from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import message_rows, thread_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
 from chorus_cli.log.rules.messages import Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import WaitBegun, WaitOver
@@ -135,7 +134,9 @@ class Conversation:
     async def _settle(self, reply: Message) -> None:
         """Take the retry of ``reply`` back, if it brought no word."""
         now = self.answering.outside.clock.now()
-        _, stopped = await run_to_completion(self.context.store.write(orphans.take_back_if_empty, reply.id, now))
+        _, stopped = await run_to_completion(
+            self.context.store.write(interrupted_replies.take_back_if_empty, reply.id, now)
+        )
         if stopped:
             raise asyncio.CancelledError
 

@@ -28,8 +28,7 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.jobs.service import News
-from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT
@@ -235,7 +234,7 @@ class Opening:
         It can only be this one: while another reply is being written in the thread, no turn is opened.
         """
         with suppress(StorageError):
-            rows = await self.answering.store.read(orphans.in_progress, target.thread_id)
+            rows = await self.answering.store.read(interrupted_replies.in_progress, target.thread_id)
             fresh = {id_ for id_, run in rows if run == self.run} - self.answering.given_up
             self.answering.given_up.update(fresh)
             return bool(fresh)
@@ -281,7 +280,7 @@ class Opening:
     def _mended(self, connection: Connection, now: datetime) -> tuple[int, ...]:
         """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
         given_up = frozenset(self.answering.given_up)
-        return orphans.mend(connection, self.answering.outside.is_alive, now, given_up).in_progress
+        return interrupted_replies.mend(connection, self.answering.outside.is_alive, now, given_up).in_progress
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""

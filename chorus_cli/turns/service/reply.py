@@ -17,7 +17,7 @@ from chorus_cli.core.errors import (
     ThreadBusyError,
     ToolsRefusedError,
 )
-from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import (
@@ -171,7 +171,7 @@ class Answering:
 
     def _writer(self, connection: Connection, thread_id: int) -> str | None:
         """Return the live run that is writing a reply in a thread, ``None`` if there is none."""
-        rows = orphans.in_progress(connection, thread_id)
+        rows = interrupted_replies.in_progress(connection, thread_id)
         runs = (run for id_, run in rows if run is not None and id_ not in self.given_up)
         return next(filter(self.outside.is_alive, runs), None)
 

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.models.rules.budget import Budget, Calibration, Limit, Room, budget, differ, learned, read, written
+from chorus_cli.models.rules.budget import (
+    Budget,
+    Calibration,
+    Limit,
+    Room,
+    budget,
+    calibrations_differ,
+    learned_calibration,
+    read_calibration,
+    written_calibration,
+)
 
 LIMIT = Limit(10_000, "a test")
 
@@ -57,15 +67,17 @@ def test_expected_parts_add_up_to_what_is_expected_of_the_whole(parts: list[int]
 def test_reports_correct_the_estimate(
     before: Calibration, estimated: int, reported: int, factor: float, error: float
 ) -> None:
-    after = learned(before, estimated, reported)
+    after = learned_calibration(before, estimated, reported)
     assert (round(after.factor, 3), round(after.error or 0, 3)) == (factor, error)
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "3", '{"factor": 9, "error": 0}', '{"factor": "x", "error": 0}'])
 def test_what_cannot_be_read_counts_as_nothing_learned(text: str | None) -> None:
-    assert read(text) == Calibration()
+    assert read_calibration(text) == Calibration()
 
 
 @given(st.floats(0.8, 2.0), st.none() | st.floats(-1, 5))
 def test_what_is_written_is_read_back(factor: float, error: float | None) -> None:
-    assert not differ(read(written(Calibration(factor, error))), Calibration(factor, error))
+    assert not calibrations_differ(
+        read_calibration(written_calibration(Calibration(factor, error))), Calibration(factor, error)
+    )

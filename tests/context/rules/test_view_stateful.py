@@ -17,8 +17,7 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 from chorus_cli.context.rows.thread_views import count_outside
 from chorus_cli.context.rules.view import reasons_outside, view
 from chorus_cli.core.time.timeline import cutoff
-from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Fork, Redo, Restore, Retry, Subject, Undo, Window
 from chorus_cli.log.rules.log_acts import Flash
@@ -90,7 +89,7 @@ class ViewMachine(CountedPast):
     @rule()
     def die_and_start_again(self) -> None:
         waiting = len(self.streaming)
-        assert len(orphans.mend(self.connection, lambda _run: False, self.now).interrupted) == waiting
+        assert len(interrupted_replies.mend(self.connection, lambda _run: False, self.now).interrupted) == waiting
         self.streaming.clear()
 
     # What is done

@@ -80,6 +80,19 @@ async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
     assert (await world.window.state()).hours == 48
 
 
+async def test_an_edit_of_the_file_by_hand_is_taken_back_like_any_change(world: World) -> None:
+    await world.window.set(span("12h", world))
+    world.configure('{ "context_hours": 10, "tools": true }')
+    await world.focus.turn_to(world.focus.slug)
+    assert (await world.journal.undo(world.focus.target(), None)).act == Window(12, 10)
+    assert world.settings_text() == '{ "context_hours": 12, "tools": true }'
+    await world.journal.redo(world.focus.target())
+    assert world.settings_text() == '{ "context_hours": 10, "tools": true }'
+    await world.journal.undo(world.focus.target(), 2)
+    await world.journal.undo(world.focus.target(), 1)
+    assert "context_hours" not in world.settings_text()
+
+
 async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> None:
     await world.window.set(span("24h", world))
     world.configure('{"context_hours": 99}')
@@ -176,7 +189,7 @@ async def test_the_report_names_every_part_and_what_stays_out(world: World) -> N
 @pytest.mark.parametrize("factor", [0.897, 1.0, 1.36])
 async def test_parts_of_the_report_add_up_also_when_estimates_are_corrected(world: World, factor: float) -> None:
     key = meta_rows.calibration_key(world.focus.target().choice.model)
-    await world.store.write(meta_rows.store, key, budget.written(Calibration(factor, 0.0)))
+    await world.store.write(meta_rows.store, key, budget.written_calibration(Calibration(factor, 0.0)))
     await world.say("one two three four five six seven " * 7)
     report = await context_report(world.context, world.focus.target(), world.clock.now())
     assert sum(part.tokens for part in report.parts) == report.meter.tokens

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 from datetime import timedelta
 
-from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rows.interrupted_replies import BrokenOff
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.messages import Status
@@ -19,26 +18,26 @@ SINCE = START - timedelta(hours=1)
 
 def find(connection: sqlite3.Connection, *given_up: int) -> None:
     """Do as a process does that starts or sends a message."""
-    orphans.mend(connection, lambda run: run == "alive", START, given_up)
+    interrupted_replies.mend(connection, lambda run: run == "alive", START, given_up)
 
 
 def taken(connection: sqlite3.Connection) -> list[int]:
-    return [place.thread_number for place in orphans.take_broken_off(connection, SINCE)]
+    return [place.thread_number for place in interrupted_replies.take_broken_off(connection, SINCE)]
 
 
 def test_threads_that_several_processes_find_are_named_once(connection: sqlite3.Connection) -> None:
-    assert orphans.take_broken_off(connection, SINCE) == ()
+    assert interrupted_replies.take_broken_off(connection, SINCE) == ()
     ask(connection, run="gone", thread=1)
     find(connection)
     ask(connection, run="gone", thread=2, persona="bilbo")
     ask(connection, run="gone", thread=1)
     find(connection)
     find(connection)
-    assert orphans.take_broken_off(connection, SINCE) == (
+    assert interrupted_replies.take_broken_off(connection, SINCE) == (
         BrokenOff("frodo", 1, "Who goes there?"),
         BrokenOff("bilbo", 1, "Who goes there?"),
     )
-    assert orphans.take_broken_off(connection, SINCE) == ()
+    assert interrupted_replies.take_broken_off(connection, SINCE) == ()
 
 
 def test_replies_that_end_with_their_process_alive_are_not_named(connection: sqlite3.Connection) -> None:

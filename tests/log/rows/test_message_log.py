@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rows import message_times as spoken
+from chorus_cli.log.rows import interrupted_replies, message_rows, message_times
 from chorus_cli.log.rules.messages import Message, Role, Status
 from tests.fakes import START
 from tests.log.rows.logged_turns import answer, ask, contents, everything, put_in
@@ -144,7 +142,7 @@ def test_replies_of_processes_that_are_gone_become_interrupted(connection: sqlit
         "INSERT INTO messages(persona, thread_id, role, status, timestamp) "
         "VALUES ('frodo', 1, 'assistant', 'streaming', '2026-02-12T14:30:00Z')"
     )
-    assert len(orphans.mend(connection, lambda run: run == "alive", START).interrupted) == 2
+    assert len(interrupted_replies.mend(connection, lambda run: run == "alive", START).interrupted) == 2
     found = {row.id: (row.status, row.content) for row in everything(connection) if row.role is Role.ASSISTANT}
     assert found == {
         running.reply.id: (Status.STREAMING, ""),
@@ -160,7 +158,7 @@ def test_without_replies_in_progress_nobody_is_asked_whether_they_live(connectio
     def asked(run: str) -> bool:
         raise AssertionError(run)
 
-    assert orphans.mend(connection, asked, START).interrupted == ()
+    assert interrupted_replies.mend(connection, asked, START).interrupted == ()
 
 
 # Damage
@@ -172,7 +170,7 @@ def test_without_replies_in_progress_nobody_is_asked_whether_they_live(connectio
         lambda connection: message_rows.rows(connection, [1]),
         lambda connection: message_rows.rows_since(connection, 1, 0, EPOCH),
         lambda connection: message_rows.history(connection, "frodo", None, None, 0),
-        lambda connection: spoken.last_spoken_at(connection, 1),
+        lambda connection: message_times.last_spoken_at(connection, 1),
     ],
     ids=["rows", "rows_since", "history", "last_spoken_at"],
 )

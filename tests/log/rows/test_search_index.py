@@ -125,13 +125,20 @@ def test_damage_of_the_index_is_told_and_mended_by_beginning_anew(connection: sq
     assert len(ids(connection, "row")) == 51
 
 
-@pytest.mark.parametrize("zeroed", ["message_words_data SET block", "message_words_docsize SET sz"])
-def test_an_index_of_zeros_is_told_and_a_sound_one_is_not(connection: sqlite3.Connection, zeroed: str) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE message_words_data SET block = zeroblob(length(block))",
+        "UPDATE message_words_docsize SET sz = zeroblob(length(sz))",
+        "INSERT INTO message_words(message_words) VALUES ('delete-all')",
+    ],
+)
+def test_an_index_without_words_is_told_and_a_sound_one_is_not(connection: sqlite3.Connection, damage: str) -> None:
     put(connection, "one", "two three", "many " * 70_000, "")
+    put(connection, "half", status="streaming")
     index_all(connection, 20)
     check(connection)
-    table, _, column = zeroed.split()
-    connection.execute(f"UPDATE {table} SET {column} = zeroblob(length({column}))")  # noqa: S608 - names
+    connection.execute(damage)
     with pytest.raises(IndexDamagedError):
         check(connection)
 

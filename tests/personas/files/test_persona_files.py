@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import stat
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.errors import HomeError
+from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.machine.paths import shipped_personas
-from chorus_cli.personas.files import create, discard, documents, install, settings_path, slugs
+from chorus_cli.personas.files import create, documents, install, settings_path, slugs
 from chorus_cli.personas.rules.persona import Document
 
 UNREADABLE = Path("/proc/self/mem")
@@ -187,16 +185,29 @@ def test_a_document_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Pat
     assert warning.startswith(f"{folder / 'bad.md'} is left out: ")
 
 
-# A new persona that could not be recorded
+# A new persona
 
 
-def test_it_is_discarded_on_a_full_disk_too(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def find_no_room(prefix: str, dir: Path) -> str:  # noqa: A002 - the name that tempfile gives it
-        raise OSError(errno.ENOSPC, "No space left on device", f"{dir}/{prefix}")
+def test_it_is_recorded_when_it_lacks_only_its_name(home: Path) -> None:
+    found: list[tuple[str, ...]] = []
+    home.mkdir()
+    create(home, "frodo", "{}", {"docs/ring.md": b"One."}, lambda: found.append(slugs(home)))
+    assert found == [()]
+    assert slugs(home) == ("frodo",)
+
+
+def test_one_that_could_not_be_recorded_leaves_nothing(home: Path) -> None:
+    def fail() -> None:
+        raise LookupError
 
     home.mkdir()
-    create(home, "frodo", "{}")
-    (home / ".persona-frodo" / "docs").mkdir(parents=True)
-    monkeypatch.setattr(tempfile, "mkdtemp", find_no_room)
-    discard(home, "frodo")
+    with pytest.raises(LookupError):
+        create(home, "frodo", "{}", record=fail)
     assert list(home.iterdir()) == []
+
+
+def test_a_folder_that_is_there_is_not_replaced_even_if_it_is_empty(home: Path) -> None:
+    (home / "frodo").mkdir(parents=True)
+    with pytest.raises(PersonaError, match=f"^The folder {home / 'frodo'} cannot be made: File exists"):
+        create(home, "frodo", "{}")
+    assert [*home.rglob("*")] == [home / "frodo"]

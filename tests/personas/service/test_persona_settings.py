@@ -227,7 +227,7 @@ async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona
     await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": true }')
     await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": false }')
     await persona_settings.save(await persona_settings.open(ME), '{ "tools": false }')
-    assert await window_changes(world) == [Window(12, 24), Window(24, None)]
+    assert await window_changes(world) == [Window(None, 12), Window(12, 24), Window(24, None)]
     await world.journal.undo(world.focus.target(), None)
     await world.journal.undo(world.focus.target(), None)
     assert world.settings_text() == '{ "tools": false, "context_hours": 12 }'

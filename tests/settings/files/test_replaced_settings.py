@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import JsoncError, SettingsError
-from chorus_cli.settings.files import change_key, read_text, replace_text
+from chorus_cli.settings.files import change_key, held, read_text
 from tests.settings.files.frodos_settings import DATA
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def replace_text(path: Path, expected: str, text: str) -> bool:
+    """Replace the whole text if it still is ``expected``, and return whether it was."""
+    with held(path) as file:
+        if file.text != expected:
+            return False
+        file.replace(text)
+    return True
 
 
 def test_a_whole_text_is_replaced_and_the_one_before_is_kept(file: Path) -> None:

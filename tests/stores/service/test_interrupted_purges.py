@@ -58,7 +58,7 @@ async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps
                 await world.store.write(carrying_out.change_files, purging(world).home)
             case _:
                 await world.store.compact()
-    told = [each[2:] for each in check_log(purging(world).places, world.folder) if each.subject == "purge"]
+    told = [each[2:] for each in check_log(purging(world).home.paths, world.folder) if each.subject == "purge"]
     assert told == ([("A purge is not complete. The next start of Chorus carries it on.", Mend.PURGE)] if steps else [])
     assert await purging(world).finish() is (steps > 0)
     assert await purging(world).finish() is False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.attachments.files import attachments
+from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules.format import Session
@@ -21,10 +22,8 @@ from chorus_cli.storage import drafts, file_lock, migrations
 from chorus_cli.storage.durable_files import write_atomically
 from chorus_cli.stores.backup import archive, daily, restoring
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.backup.places import Places
 from chorus_cli.stores.purge.backups import Sought, rewrite
 from chorus_cli.stores.salvage import copying
-from chorus_cli.stores.service.home_checks import Folders
 from chorus_cli.stores.service.leftovers import check_leftovers, delete, ended_runs, temporary_files
 
 if TYPE_CHECKING:
@@ -37,23 +36,16 @@ RUN = "17-0123abcd"
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(tmp_path: Path) -> Paths:
     for name in ("personas/chorus/sessions", "attachments/ab", "backups/attachments/ab", "state/run", "config"):
         (tmp_path / "home" / name).mkdir(parents=True)
     home = tmp_path / "home"
-    return Places(home / "chorus.db", home / "personas", home / "config.jsonc", home / "attachments", home / "backups")
+    return Paths(home, home, home / "state")
 
 
-def folders(places: Places) -> Folders:
-    home = places.database.parent
-    return Folders(
-        home, home, home / "state", home / "state" / "rescue", home / "state" / "drafts", home / "state" / "run"
-    )
-
-
-def left(places: Places) -> list[str]:
+def left(places: Paths) -> list[str]:
     """Return the temporary files that are found, by their paths in the home."""
-    found = temporary_files(places, folders(places), NOW)
+    found = temporary_files(places, NOW)
     return [str(path.relative_to(places.database.parent)) for path in found]
 
 
@@ -110,52 +102,52 @@ KEPT = (
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_a_temporary_file_is_found_after_an_hour(places: Places, name: str) -> None:
+def test_a_temporary_file_is_found_after_an_hour(places: Paths, name: str) -> None:
     path = put(places.database.parent / name)
     assert left(places) == [name]
-    delete(temporary_files(places, folders(places), NOW))
+    delete(temporary_files(places, NOW))
     assert not path.exists()
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_a_file_of_another_name_or_place_is_none(places: Places, name: str) -> None:
+def test_a_file_of_another_name_or_place_is_none(places: Paths, name: str) -> None:
     put(places.database.parent / name)
     assert left(places) == []
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_a_temporary_file_may_be_in_use_for_an_hour(places: Places, name: str) -> None:
+def test_a_temporary_file_may_be_in_use_for_an_hour(places: Paths, name: str) -> None:
     put(places.database.parent / name, timedelta(minutes=50))
     # A backup is unpacked only while no other Chorus runs, and an answer to its question is waited for.
     assert left(places) == ([name] if name.startswith(".restoring-") else [])
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_a_folder_that_a_running_chorus_may_ask_about_is_none(places: Places, name: str) -> None:
+def test_a_folder_that_a_running_chorus_may_ask_about_is_none(places: Paths, name: str) -> None:
     put(places.database.parent / name)
-    with file_lock.hold(folders(places).run / RUN):
+    with file_lock.hold(places.run / RUN):
         assert left(places) == ([] if name.startswith(".restoring-") else [name])
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_a_temporary_file_from_the_future_is_found(places: Places, name: str) -> None:
+def test_a_temporary_file_from_the_future_is_found(places: Paths, name: str) -> None:
     put(places.database.parent / name, -DAY_OLD)
     assert left(places) == [name]
 
 
-def test_a_clock_may_be_some_minutes_off(places: Places) -> None:
+def test_a_clock_may_be_some_minutes_off(places: Paths) -> None:
     put(places.database.parent / ".chorus-ab12_z9k.tmp", timedelta(minutes=-50))
     assert left(places) == []
 
 
 @pytest.mark.parametrize(("copy", "draft"), [("0copyofd", "1draftof"), ("1copyofd", "0draftof")])
-def test_an_old_file_of_a_backup_that_is_still_packed_is_none(places: Places, copy: str, draft: str) -> None:
+def test_an_old_file_of_a_backup_that_is_still_packed_is_none(places: Paths, copy: str, draft: str) -> None:
     put(places.backups / f".chorus-{copy}.tmp", timedelta(hours=3))
     put(places.backups / f".chorus-{draft}.tmp", timedelta(seconds=1))
     assert left(places) == []
 
 
-def test_a_link_with_such_a_name_is_none(places: Places) -> None:
+def test_a_link_with_such_a_name_is_none(places: Paths) -> None:
     target = put(places.database.parent / "notes.txt")
     link = places.database.parent / ".chorus-ab12_z9k.tmp"
     link.symlink_to(target)
@@ -163,33 +155,33 @@ def test_a_link_with_such_a_name_is_none(places: Places) -> None:
     assert left(places) == []
 
 
-def test_a_temporary_file_in_a_temporary_folder_is_counted_with_it(places: Places) -> None:
+def test_a_temporary_file_in_a_temporary_folder_is_counted_with_it(places: Paths) -> None:
     folder = put(places.personas / ".persona-ab12_z9k")
     put(folder / ".chorus-ab12_z9k.tmp")
     os.utime(folder, (0, 0))
     assert left(places) == ["personas/.persona-ab12_z9k"]
 
 
-def test_only_lock_files_of_ended_processes_are_told(places: Places) -> None:
-    run = folders(places).run
+def test_only_lock_files_of_ended_processes_are_told(places: Paths) -> None:
+    run = places.run
     for name in (RUN, "18-0123abcd", "notes.txt"):
         (run / name).touch()
     with file_lock.hold(run / RUN):
         assert ended_runs(run) == (run / "18-0123abcd",)
-        told = [each.sentence for each in check_leftovers(places, folders(places), NOW) if each.subject == "runs"]
+        told = [each.sentence for each in check_leftovers(places, NOW) if each.subject == "runs"]
     assert told == [f"Processes that have ended left 1 lock file in {run}."]
 
 
-def test_a_lock_file_that_cannot_be_opened_counts_as_one_of_a_running_chorus(places: Places) -> None:
+def test_a_lock_file_that_cannot_be_opened_counts_as_one_of_a_running_chorus(places: Paths) -> None:
     put(places.database.parent / ".restoring-ab12_z9k")
-    (folders(places).run / RUN).symlink_to(RUN)
+    (places.run / RUN).symlink_to(RUN)
     assert left(places) == []
-    assert ended_runs(folders(places).run) == ()
+    assert ended_runs(places.run) == ()
 
 
-def test_a_restore_that_was_decided_is_told(places: Places) -> None:
+def test_a_restore_that_was_decided_is_told(places: Paths) -> None:
     (places.database.parent / ".restoring").mkdir()
-    (found, *_) = check_leftovers(places, folders(places), NOW)
+    (found, *_) = check_leftovers(places, NOW)
     assert (found.subject, found.state, found.mend) == ("restore", "wrong", "restore")
 
 
@@ -207,34 +199,34 @@ def killed_at(event: str, work: Callable[[], object]) -> None:
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
 
 
-def with_log(places: Places) -> None:
+def with_log(places: Paths) -> None:
     migrations.find_or_create(places.database, lambda path: sqlite3.connect(path, isolation_level=None))
 
 
-def with_older_log(places: Places) -> None:
+def with_older_log(places: Paths) -> None:
     """Make a log without its latest step."""
     with_log(places)
     with closing(sqlite3.connect(places.database)) as connection, connection:
         connection.execute("DELETE FROM schema_migrations WHERE rowid = (SELECT MAX(rowid) FROM schema_migrations)")
 
 
-def with_attachment(places: Places) -> None:
+def with_attachment(places: Paths) -> None:
     with_log(places)
     attachments.store(places.attachments, b"a picture")
     (places.backups / daily.LOCK).touch()
 
 
-def with_backup(places: Places) -> None:
+def with_backup(places: Paths) -> None:
     with_log(places)
     copying.copy_database(places.database, places.backups / "older.db")
 
 
-def migrated(places: Places) -> None:
+def migrated(places: Paths) -> None:
     connection = sqlite3.connect(places.database, isolation_level=None)
     migrations.migrate(connection, backups=places.backups)
 
 
-def backed_up_without_links(places: Places) -> None:
+def backed_up_without_links(places: Paths) -> None:
     """Make a daily backup on a disk that knows no hard links."""
     sys.addaudithook(lambda name, _values: refuse() if name == "os.link" else None)
     daily.make(places, Request(places.backups / "daily-2026-11-22.zip", NOW, holds_attachments=False))
@@ -245,11 +237,11 @@ def refuse() -> None:
 
 
 SESSION = Session("2026-11-22_x", "chorus", NOW, "", "", 0, NOW, NOW, 1, (), ())
-MAKERS: dict[str, tuple[str, Callable[[Places], object]]] = {
+MAKERS: dict[str, tuple[str, Callable[[Paths], object]]] = {
     "settings": ("os.rename", lambda places: write_atomically(places.config_file, "{}")),
     "session": ("os.link", lambda places: session_files.create(places.personas, SESSION, ["2026-11-22_x"])),
     "attachment": ("os.rename", lambda places: attachments.store(places.attachments, b"a picture")),
-    "draft": ("os.rename", lambda places: drafts.create(folders(places).drafts, "context.md", "a draft")),
+    "draft": ("os.rename", lambda places: drafts.create(places.drafts, "context.md", "a draft")),
     "new log": ("os.link", with_log),
     "new persona": ("os.rename", lambda places: persona_files.create(places.personas, "frodo", "{}")),
     "shipped personas": ("os.rename", lambda places: persona_files.install(places.personas, places.backups / "new")),
@@ -259,7 +251,7 @@ MAKERS: dict[str, tuple[str, Callable[[Places], object]]] = {
     "purged backup": ("sqlite3.connect", lambda places: rewrite(places, places.backups / "older.db", Sought(), NOW)),
     "restore": ("open", lambda places: restoring.staged(places, "none.zip", NOW).__enter__()),
 }
-PREPARED: dict[str, Callable[[Places], object]] = {
+PREPARED: dict[str, Callable[[Paths], object]] = {
     "backup": with_log,
     "copy before a step": with_older_log,
     "attachments of a daily backup": with_attachment,
@@ -268,12 +260,12 @@ PREPARED: dict[str, Callable[[Places], object]] = {
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-def test_the_temporary_files_of_a_killed_maker_are_found(places: Places, maker: str) -> None:
+def test_the_temporary_files_of_a_killed_maker_are_found(places: Paths, maker: str) -> None:
     home = places.database.parent
     PREPARED.get(maker, bool)(places)
     before = {*home.rglob("*")}
     killed_at(MAKERS[maker][0], lambda: MAKERS[maker][1](places))
     assert {*home.rglob("*")} - before
-    delete(temporary_files(places, folders(places), datetime.now(UTC) + DAY_OLD))
+    delete(temporary_files(places, datetime.now(UTC) + DAY_OLD))
     made = {path for path in {*home.rglob("*")} - before if path.is_file()}
     assert made == set()

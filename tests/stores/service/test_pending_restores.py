@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.attachments.files import attachments
-from chorus_cli.composition import places_of
 from chorus_cli.core.errors import BackupError
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.storage import migrations
@@ -36,7 +35,7 @@ def home(tmp_path: Path) -> Paths:
     """A home whose restore was killed: the attachment of the new log has come, but that log has not."""
     home = paths({}, str(tmp_path / "home"))
     home.make()
-    places = places_of(home)
+    places = home
     for folder in (places.personas, places.backups):
         folder.mkdir(exist_ok=True)
     with_log(home)
@@ -60,14 +59,14 @@ def with_log(home: Paths) -> None:
 
 
 def stored(home: Paths) -> bytes:
-    return attachments.read(places_of(home).attachments, DIGEST)
+    return attachments.read(home.attachments, DIGEST)
 
 
 def test_the_log_is_not_examined_before_the_restore_is_complete(home: Paths) -> None:
     assert stored(home) == NOTE
-    assert [*check_log(places_of(home), home.run)] == []
-    restoring.finish(places_of(home))
-    subjects = {each.subject: each.state for each in check_log(places_of(home), home.run)}
+    assert [*check_log(home, home.run)] == []
+    restoring.finish(home)
+    subjects = {each.subject: each.state for each in check_log(home, home.run)}
     assert subjects["attachments"] == "fine"
     assert "unnamed" not in subjects
 
@@ -78,12 +77,12 @@ async def test_a_repair_of_the_log_or_of_its_files_refuses_beside_it(home: Paths
     with pytest.raises(BackupError, match=r"is not complete\. Start chorus once, .* nothing was changed"):
         await MENDS[mend](home)
     assert (home.database.read_bytes(), stored(home)) == (log, NOTE)
-    restoring.finish(places_of(home))
+    restoring.finish(home)
     assert stored(home) == NOTE
 
 
 def test_no_other_restore_begins_beside_it(home: Paths, tmp_path: Path) -> None:
-    places = places_of(home)
+    places = home
     with (
         restoring.staged(places, tmp_path / "all.zip", START) as found,
         pytest.raises(BackupError, match=r"A restore in .* is not complete"),

@@ -67,6 +67,14 @@ async def test_a_result_of_a_tool_that_quotes_it_goes_and_others_stay(tool_world
     assert [row.content for row in await tool_world.log() if row.role is Role.TOOL_RESULT] == ["Nothing else."]
 
 
+async def test_the_calls_and_results_of_tools_for_a_purged_question_go_with_it(tool_world: World) -> None:
+    for text in ("Red", "Green"):
+        calls(tool_world, call("echo", {"text": text}))
+        await events_of(tool_world, f"Say {text}.")
+    await purged(tool_world, "/purge message 1")
+    assert [row.content for row in await tool_world.log() if row.role is Role.TOOL_RESULT] == ["Green"]
+
+
 async def test_a_result_of_a_tool_that_came_after_the_question_goes_too(tool_world: World) -> None:
     await tool_world.say(SAID)
     question = await tool_world.asked_back('/purge search "iron ring"')

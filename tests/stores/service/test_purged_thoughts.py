@@ -58,11 +58,8 @@ async def test_a_thought_that_repeats_a_purged_message_stays_and_is_named_once(
 ) -> None:
     await thought(world, text, parts)
     await world.say(LONG)
-    lines = (await world.told("/purge message 3 --dry-run")).splitlines()
-    assert [line.partition(": ")[0].strip() for line in lines if line.startswith("  thoughts")] == [
-        "thoughts of message #2 of chorus"
-    ]
-    assert f"  thoughts of message #2 of chorus: {LONG[:20]}" in "\n".join(lines)
+    told = await world.told("/purge message 3 --dry-run")
+    assert told.count("#2 has the same words and would stay") == 1
 
 
 async def test_names_and_signatures_among_the_parts_are_no_texts_that_others_repeat(world: World) -> None:

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
     from tests.world import World
 
-INTENT = (
-    "INSERT INTO intents(persona, kind, detail, before, after, created_at) "
-    "VALUES ('frodo', 'persona', '{}', '', '', '2026-02-12T11:00:00Z')"
-)
-DELETED_FROM = (
-    "SELECT COUNT(*) FROM input_history UNION ALL SELECT COUNT(*) FROM intents UNION ALL SELECT COUNT(*) FROM sessions"
-)
+DELETED_FROM = "SELECT COUNT(*) FROM input_history UNION ALL SELECT COUNT(*) FROM sessions"
 DAMAGE = {
     "a usage": ["UPDATE messages SET usage = 'x' WHERE id = (SELECT MAX(id) FROM messages)"],
     "purged messages": ["DELETE FROM messages WHERE purged_by IS NOT NULL"],
@@ -129,14 +123,13 @@ async def test_deleted_rows_of_a_backup_stay_deleted(world: World) -> None:
     await world.say("hello")
     await world.told("/context save about hello")
     await world.store.write(input_rows.add, "chorus", "hello", world.clock.now())
-    changed(world, [INTENT])
-    assert rows(places_of(world).database, DELETED_FROM) == [1, 1, 1]
+    assert rows(places_of(world).database, DELETED_FROM) == [1, 1]
     backup = backup_of(world, "all.zip", 0)
-    changed(world, ["DELETE FROM input_history", "DELETE FROM intents", "DELETE FROM sessions"])
+    changed(world, ["DELETE FROM input_history", "DELETE FROM sessions"])
     changed(world, ["DELETE FROM messages WHERE id = 1"])
     with salvaging.salvaged(places_of(world)) as (folder, counts):
         assert (counts.backup, counts.from_backup) == (backup, 1)
-        assert rows(folder / "chorus.db", DELETED_FROM) == [0, 0, 0]
+        assert rows(folder / "chorus.db", DELETED_FROM) == [0, 0]
 
 
 async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(world: World) -> None:

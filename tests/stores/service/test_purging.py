@@ -97,7 +97,7 @@ async def test_the_unsent_input_to_a_persona_goes_with_it(world: World, line: st
     texts = [Unsaid(persona, "Is the iron red?") for persona in ("chorus", "chorus", "chorus-2")]
     await world.store.write(outbox_rows.hold, "dead", texts, world.clock.now())
     question = await world.asked_back(line)
-    assert (f"{3 - len(left)} draft" in question.text) is (len(left) < 3)
+    assert (f"{3 - len(left)} unsent text" in question.text) is (len(left) < 3)
     await question.confirmed()
     found = await world.store.read(outbox_rows.left_by_ended, lambda _run: False)
     assert [each.text.persona for each in found] == left
@@ -275,9 +275,12 @@ async def test_an_export_after_a_purge_has_the_other_messages(world: World) -> N
     assert (done.conversations, done.messages, done.damaged) == (1, 3, 0)
 
 
-async def test_a_message_that_is_repeated_elsewhere_is_named_and_stays(world: World) -> None:
+@pytest.mark.parametrize("is_indexed", [False, True])
+async def test_a_message_that_is_repeated_elsewhere_is_named_and_stays(world: World, *, is_indexed: bool) -> None:
     await talk(world)
     await world.say(f"You said: {GATE}")
+    if is_indexed:
+        await world.told("/search mill")
     question = await world.asked_back("/purge message 1")
     assert "#5 has the same words and would stay" in question.text
     await question.confirmed()

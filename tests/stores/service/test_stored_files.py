@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.rules.findings import Finding
     from tests.world import World
 
@@ -35,7 +35,7 @@ DIGEST = sha256(NOTE).hexdigest()
 NAMED = json.dumps([{"name": "note.txt", "media_type": "text/plain", "size_bytes": 6, "sha256": DIGEST}])
 
 
-def places_of(world: World) -> Places:
+def places_of(world: World) -> Paths:
     return world.services.upkeep.backups.places
 
 

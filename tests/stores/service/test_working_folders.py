@@ -12,30 +12,30 @@ from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.backup.working_folders import working_folder
 from chorus_cli.stores.purge.backups import PurgedRows, Sought, holding, rewrite
 from chorus_cli.stores.service.leftovers import check_leftovers, temporary_files
-from tests.stores.service.test_leftovers import NOW, folders, killed_at, places, with_log
+from tests.stores.service.test_leftovers import NOW, killed_at, places, with_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
 
 __all__ = ["places"]
 
 LOOK = PurgedRows(), Sought().criteria
-KILLED: dict[str, tuple[str, Callable[[Places], object]]] = {
+KILLED: dict[str, tuple[str, Callable[[Paths], object]]] = {
     "being looked through": ("sqlite3.connect", lambda places: holding(places, *LOOK)),
     "being purged": ("sqlite3.connect", lambda places: rewrite(places, places.backups / "all.zip", Sought(), NOW)),
     "being replaced": ("os.utime", lambda places: rewrite(places, places.backups / "all.zip", Sought(), NOW)),
 }
 
 
-def unpacked(places: Places) -> list[Path]:
+def unpacked(places: Paths) -> list[Path]:
     return [path for path in places.backups.rglob(".chorus-*/**/*") if path.is_file() and path.name != ".lock"]
 
 
 @pytest.fixture
-def left(request: pytest.FixtureRequest, places: Places) -> Places:
+def left(request: pytest.FixtureRequest, places: Paths) -> Paths:
     """The places of a home whose purge was killed just now, while it had a backup unpacked."""
     event, work = KILLED[request.param]
     with_log(places)
@@ -46,25 +46,25 @@ def left(request: pytest.FixtureRequest, places: Places) -> Places:
 
 
 @pytest.mark.parametrize("left", KILLED, indirect=True)
-def test_the_doctor_finds_the_folder_of_a_killed_purge_at_once(left: Places) -> None:
+def test_the_doctor_finds_the_folder_of_a_killed_purge_at_once(left: Paths) -> None:
     now = datetime.now(UTC)
-    (found,) = temporary_files(left, folders(left), now)
+    (found,) = temporary_files(left, now)
     assert found.parent == left.backups
-    told = [each for each in check_leftovers(left, folders(left), now) if each.subject == "leftovers"]
+    told = [each for each in check_leftovers(left, now) if each.subject == "leftovers"]
     assert [each.mend for each in told] == ["leftovers"]
     assert str(found) in told[0].sentence
 
 
 @pytest.mark.parametrize("left", KILLED, indirect=True)
-def test_a_later_look_into_the_backups_deletes_the_folder_of_a_killed_purge(left: Places) -> None:
+def test_a_later_look_into_the_backups_deletes_the_folder_of_a_killed_purge(left: Paths) -> None:
     assert holding(left, *LOOK).unreadable == ()
     assert [path.name for path in left.backups.glob(".chorus-*")] == []
 
 
-def test_a_folder_of_a_process_that_runs_is_kept_however_old_it_is(places: Places) -> None:
+def test_a_folder_of_a_process_that_runs_is_kept_however_old_it_is(places: Paths) -> None:
     with working_folder(places.backups) as folder:
         (folder / "chorus.db").touch()
-        assert temporary_files(places, folders(places), datetime.now(UTC) + timedelta(days=1)) == []
+        assert temporary_files(places, datetime.now(UTC) + timedelta(days=1)) == []
         holding(places, *LOOK)
         assert (folder / "chorus.db").exists()
     assert [*places.backups.glob(".chorus-*")] == []

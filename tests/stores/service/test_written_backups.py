@@ -19,7 +19,7 @@ from tests.stores.service.test_leftovers import NOW, killed_at, places, with_log
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chorus_cli.stores.backup.places import Places
+    from chorus_cli.machine.paths import Paths
 
 __all__ = ["places"]
 
@@ -45,7 +45,7 @@ def notes(path: Path) -> set[str]:
     return {letter for (letter,) in found}
 
 
-def test_a_backup_has_nothing_of_a_transaction_that_was_cut_off(places: Places, tmp_path: Path) -> None:
+def test_a_backup_has_nothing_of_a_transaction_that_was_cut_off(places: Paths, tmp_path: Path) -> None:
     with_log(places)
     with closing(sqlite3.connect(places.database)) as connection, connection:
         write_notes(connection, "a")
@@ -57,7 +57,7 @@ def test_a_backup_has_nothing_of_a_transaction_that_was_cut_off(places: Places, 
     assert notes(tmp_path / "copy.db") == {"a"}
 
 
-def test_no_backup_is_made_of_a_damaged_log(places: Places, tmp_path: Path) -> None:
+def test_no_backup_is_made_of_a_damaged_log(places: Paths, tmp_path: Path) -> None:
     with_log(places)
     with closing(sqlite3.connect(places.database)) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'").fetchone()
@@ -69,7 +69,7 @@ def test_no_backup_is_made_of_a_damaged_log(places: Places, tmp_path: Path) -> N
     assert not (tmp_path / "all.zip").exists()
 
 
-def test_a_backup_is_synced_with_its_name(places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_is_synced_with_its_name(places: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_log(places)
     confirmed = confirmed_syncs(monkeypatch)
     archive.write(places, Request(tmp_path / "all.zip", NOW))

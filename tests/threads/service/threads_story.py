@@ -17,7 +17,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Question, Reply, plain
-from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
@@ -116,7 +116,7 @@ class ThreadsStory:
         self._folders.append(left)
         await self._open()
         await self.store.write(_die)
-        await self.store.write(orphans.mend, lambda run: run != "dead", self.clock.now())
+        await self.store.write(interrupted_replies.mend, lambda run: run != "dead", self.clock.now())
 
     def offered(self) -> list[str]:
         """Take what a start offers of messages that were not sent, and return it."""

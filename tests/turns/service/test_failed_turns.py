@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import ModelError
-from chorus_cli.log.rows import interrupted_replies as orphans
+from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import ARRIVED, TextDelta, TurnDone
 from tests.world import words_come
@@ -100,7 +100,7 @@ async def killed_while_answering(world: World, text: str) -> World:
     """Send a message from a process that is killed in the middle of the reply, and return the next start."""
     turn = replace(world.conversation, run="dead").answer(world.focus.target(), text)
     await words_come(turn)
-    await world.store.write(orphans.mend, lambda run: run != "dead", world.clock.now())
+    await world.store.write(interrupted_replies.mend, lambda run: run != "dead", world.clock.now())
     await turn.aclose()
     world.clock.advance(timedelta(minutes=1))
     next_run = replace(world.conversation, run="next", began_at=world.clock.now())

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.log.rows import interrupted_replies as orphans
-from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thoughts
 from chorus_cli.models.rules.events import ToolStarted, WaitBegun
 from chorus_cli.turns.service.calls import STOPPED
@@ -102,7 +101,7 @@ async def test_a_listener_that_goes_away_stops_the_tool(tooled: World) -> None:
 async def test_a_killed_tool_leaves_a_call_that_is_mended_and_not_sent(tooled: World) -> None:
     await kill_in_tool(tooled)
     assert (await rows(tooled))[-1] == ("tool_use", "", "c1", "streaming")
-    mended = await tooled.store.write(orphans.mend, lambda run: run != "dead", tooled.clock.now())
+    mended = await tooled.store.write(interrupted_replies.mend, lambda run: run != "dead", tooled.clock.now())
     assert len(mended.interrupted) == 1
     assert (await rows(tooled))[-1] == ("tool_use", "", "c1", "interrupted")
     await tooled.say("Second")
@@ -112,11 +111,13 @@ async def test_a_killed_tool_leaves_a_call_that_is_mended_and_not_sent(tooled: W
 
 async def test_after_a_kill_in_a_tool_the_question_can_be_answered_again(tooled: World) -> None:
     await kill_in_tool(tooled)
-    await tooled.store.write(orphans.mend, lambda run: run != "dead", tooled.clock.now())
+    await tooled.store.write(interrupted_replies.mend, lambda run: run != "dead", tooled.clock.now())
     target, now = tooled.focus.target(), tooled.clock.now()
     frame = await tooled.context.frame(target)
     since = (await tooled.context.snapshot(target, now)).view.cutoff
-    found = await tooled.store.read(orphans.interrupted_question, target.persona.slug, frame.target.thread_id, since)
+    found = await tooled.store.read(
+        interrupted_replies.interrupted_question, target.persona.slug, frame.target.thread_id, since
+    )
     assert found == "First"
     _ = [event async for event in tooled.conversation.retry(target)]
     assert tooled.asked() == [("user", "First")]
