@@ -195,7 +195,7 @@ class App:
 
     async def _back_up(self, services: Services) -> None:
         try:
-            for sentence in (await services.upkeep.rescued.notice(), await services.upkeep.backups.make_daily()):
+            for sentence in (*await services.upkeep.rescued.notices(), await services.upkeep.backups.make_daily()):
                 if sentence:
                     self.notifier.aside(sentence)
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and tomorrow it is tried again

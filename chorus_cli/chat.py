@@ -14,7 +14,6 @@ from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.log.rows import input_rows
 from chorus_cli.machine.bug_report import report_bug, unnoted
 from chorus_cli.machine.event_loop import unseen_reported
-from chorus_cli.storage import drafts
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.backend import Backend, Privacy
 from chorus_cli.terminal.prompt.history import InputHistories
@@ -72,7 +71,6 @@ class _Terminal(NamedTuple):
                 app.report_bug,
                 app.services,
                 await app.take_broken_off(),
-                _unused_edits(app),
                 app.connect,
                 self._privacy(options, app, outer),
                 (outer or app).store.at_rest,
@@ -123,12 +121,6 @@ def _continue(outer: App, app: App) -> None:
 
 def _rescue_of(app: App) -> Callable[[Mapping[str, str]], Path | None]:
     return lambda record: app.keeping.rescue(app.clock.now(), record)
-
-
-def _unused_edits(app: App) -> tuple[Path, ...]:
-    if app.keeping.is_private:
-        return ()
-    return drafts.kept(app.paths.drafts, app.clock.now(), app.keeping.is_alive)
 
 
 def _histories(app: App) -> InputHistories:

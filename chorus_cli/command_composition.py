@@ -48,8 +48,7 @@ from chorus_cli.stores.service.backups import Backups
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
-from chorus_cli.threads.service.outbox import Outbox
-from chorus_cli.threads.service.replies import Replies, Surroundings
+from chorus_cli.threads.service.replies import Outbox, Replies, Surroundings
 from chorus_cli.threads.service.threads import ThreadActivity, Threads
 from chorus_cli.turns.folding.summarizer import Summarizer
 
@@ -127,7 +126,7 @@ def _own_commands(turns: Turns) -> OwnCommands[Services]:
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:
     opened, machine = turns.opened, turns.machine
     keeping = opened.keeping
-    outbox = Outbox(None if keeping.is_private else keeping.store, keeping.run, machine.clock)
+    outbox = Outbox(keeping.store, keeping.run, machine.clock, is_in_memory=keeping.is_private)
     focus, told = opened.focus, opened.notifier.done
     return Replies(turns.conversation, outbox, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
 
@@ -157,7 +156,7 @@ def _roster(turns: Turns) -> Roster:
 def _upkeep(turns: Turns) -> UpkeepServices:
     keeping, clock, paths = turns.opened.keeping, turns.machine.clock, turns.opened.paths
     purging = Purging(keeping.store, clock, turns.search, _roster(turns), Home(paths, keeping.is_alive))
-    rescued = RescuedTexts(keeping.store, paths.rescue, clock, keeping.is_alive)
+    rescued = RescuedTexts(keeping.store, paths, clock, keeping.is_alive)
     return UpkeepServices(Backups(paths, clock), rescued, purging)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import BackupError, ChorusError, EditorError
 from chorus_cli.editing.rows import outbox_rows
-from chorus_cli.editing.rows.outbox_rows import State, Unsaid
+from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.sessions import files as session_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
@@ -65,8 +65,8 @@ async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str],
     """
     for path, changed_at in drafts.unsent(paths.drafts, is_alive):
         with suppress(EditorError):
-            text = Unsaid(drafts.persona_of(path), drafts.read(path), State.WAITING)
-            await store.write(outbox_rows.take_over, text, changed_at)
+            text = Unsaid(drafts.persona_of(path), drafts.read(path))
+            await store.write(outbox_rows.take_over, [Left(text, changed_at, NO_RUN + path.stem)])
             drafts.delete(path)
 
 

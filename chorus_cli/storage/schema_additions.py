@@ -182,11 +182,12 @@ OUTBOX: tuple[str, ...] = (
     f"""
     CREATE TABLE outbox(
         id INTEGER PRIMARY KEY AUTOINCREMENT,
-        run TEXT,
         persona TEXT NOT NULL,
         thread_id INTEGER,
+        role TEXT NOT NULL,
         content TEXT NOT NULL,
-        state TEXT NOT NULL CHECK (state IN ('typed', 'sent', 'waiting')),
+        is_sent INTEGER NOT NULL CHECK (is_sent IN (0, 1)),
+        run TEXT NOT NULL,
         created_at TEXT NOT NULL CHECK (created_at {UTC_TIME})
     ) STRICT""",
 )

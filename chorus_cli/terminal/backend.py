@@ -9,7 +9,6 @@ from chorus_cli.terminal.prompt.toolbar import Background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
-    from pathlib import Path
 
     from chorus_cli.context.service.focus import Focus
     from chorus_cli.editing.service.unsent import UnsentInput
@@ -48,7 +47,7 @@ class Backend(NamedTuple):
     """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
     ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
-    replies ended with their process and that no chat has named yet, ``edits`` the drafts that ended editors left.
+    replies ended with their process and that no chat has named yet.
     ``connect`` is called when the user begins to type. ``at_rest`` is entered while the program is stopped by Ctrl-Z,
     so that no transaction is open then.
     """
@@ -60,7 +59,6 @@ class Backend(NamedTuple):
     report_bug: Callable[[Exception], str]
     services: Callable[[], Services]
     interrupted: Sequence[BrokenOff] = ()
-    edits: Sequence[Path] = ()
     connect: Callable[[], None] = lambda: None
     privacy: Privacy = Privacy()
     at_rest: AtRest = nullcontext

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.service.focus import interrupted_elsewhere, question_in, unused_notices
+from chorus_cli.context.service.focus import interrupted_elsewhere, question_in
 from chorus_cli.core.errors import ChorusError, MessageRefusedError
 from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.editing.service.unsent import joined
@@ -131,12 +131,12 @@ class Repl:
     async def _talk(self, drawn: Callable[[], None]) -> None:
         target = self._focus.target()
         slug, interrupted = target.persona.slug, self._backend.interrupted
-        unsent = await self._unsent.take_up(slug, question_in(target, interrupted))
-        unused = unused_notices(self._backend.edits, unsent)
-        told = (self._backend.privacy.notice, *interrupted_elsewhere(target, interrupted), *unused)
+        await self._unsent.take_up(slug, question_in(target, interrupted))
+        told = (self._backend.privacy.notice, *interrupted_elsewhere(target, interrupted))
         await self._greeting.begin(target, tuple(filter(None, told)), drawn)
         self._own_terminal()
-        self._begin_with_unsent(slug)
+        if self._unsent.is_put_off(slug) and line_ahead(self._prompt.keyboard):
+            self._greeting.tell(_PUT_OFF)
         while True:
             try:
                 if await self._next(target):
@@ -157,12 +157,6 @@ class Repl:
                 self._refuse(error, advised)
             except Exception as error:  # noqa: BLE001 - a bug must not end the chat
                 self._refuse(error, self._backend.report_bug)
-
-    def _begin_with_unsent(self, slug: str) -> None:
-        """Begin the first prompt with the text that the last run left, or a later one if a line is typed ahead."""
-        self._unsent.put_off(slug)
-        if self._unsent.is_put_off(slug) and line_ahead(self._prompt.keyboard):
-            self._greeting.tell(_PUT_OFF)
 
     def _bring_back(self, slug: str) -> None:
         """Put the text that the last run left into the next prompt, unless a line is typed ahead of it."""

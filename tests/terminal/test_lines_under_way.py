@@ -52,10 +52,11 @@ def test_a_stored_message_does_not_come_back_after_a_kill_before_its_row_is_dele
         chat.await_text(FIRST_WORD, times=2)
         os.kill(chat.pid, signal.SIGKILL)
         assert chat.await_end() == -signal.SIGKILL
-    for content, state in ((LONG_MESSAGE, "sent"), ("and this", "typed")):
+    for content, is_sent in ((LONG_MESSAGE, 1), ("and this", 0)):
         home.sql(
-            "INSERT INTO outbox(run, persona, content, state, created_at) VALUES ('1-ab', 'chorus', ?, ?, ?)",
-            *(content, state, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"),
+            "INSERT INTO outbox(run, persona, role, content, is_sent, created_at) "
+            "VALUES ('1-ab', 'chorus', 'user', ?, ?, ?)",
+            *(content, is_sent, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"),
         )
     with home.chat(f"{PROMPT} and this") as chat:
         chat.await_text("was interrupted; /retry")

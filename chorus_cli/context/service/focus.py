@@ -17,13 +17,11 @@ from chorus_cli.personas.rows.window_changes import note_edit
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
 from chorus_cli.personas.rules.target import Target
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.drafts import KEPT
 from chorus_cli.storage.read_only import for_this_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from chorus_cli.context.files import OpenThreads
     from chorus_cli.context.rows.thread_views import WindowFill
@@ -77,28 +75,6 @@ def question_in(target: Target, interrupted: Sequence[BrokenOff]) -> str:
 
 def _is_in(target: Target, reply: BrokenOff) -> bool:
     return (reply.persona, reply.thread_number) == (target.persona.slug, target.thread_number)
-
-
-def unused_notices(edits: Sequence[Path], unsent: int) -> tuple[str, ...]:
-    """Return sentences about edits that were not used, the newest last, and about the number of unsent messages."""
-    return (*_edits_notice(edits), *_unsent_notice(unsent))
-
-
-def _edits_notice(kept: Sequence[Path]) -> tuple[str, ...]:
-    if not kept:
-        return ()
-    if len(kept) == 1:
-        once = "delete the file if you do not want it."
-        return (f"An edit that was not used is kept in {kept[0]} for {KEPT.days} days; {once}",)
-    newest = f"the newest is {kept[-1].name}. Delete the files that you do not want."
-    return (f"{len(kept):,} edits that were not used are kept in {kept[-1].parent} for {KEPT.days} days; {newest}",)
-
-
-def _unsent_notice(count: int) -> tuple[str, ...]:
-    if not count:
-        return ()
-    are = "A message that was not sent is" if count == 1 else f"{count:,} messages that were not sent are"
-    return (f"{are} kept for {KEPT.days} days; /rescue shows {'it' if count == 1 else 'them'}.",)
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.editing.rows import outbox_rows
-from chorus_cli.editing.rows.outbox_rows import State, Unsaid
+from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.storage.store import Store
 
@@ -50,6 +50,20 @@ async def held(typing: UnsentInput) -> None:
     await typing.written()
 
 
+async def holds(unsent: UnsentInput, slug: str, typed: str) -> None:
+    unsent.hold(slug, typed)
+    await unsent.written()
+
+
+async def taken_up(unsent: UnsentInput, slug: str = "frodo", stored: str = "") -> str:
+    """Return the text that comes back to the first prompt."""
+    await unsent.take_up(slug, stored)
+    if unsent.is_put_off(slug):
+        unsent.bring_back()
+        await unsent.written()
+    return unsent.text
+
+
 async def test_a_slow_disk_keeps_no_key_waiting(store: Store, typing: UnsentInput) -> None:
     gate = threading.Event()
 
@@ -58,14 +72,16 @@ async def test_a_slow_disk_keeps_no_key_waiting(store: Store, typing: UnsentInpu
 
     busy = asyncio.ensure_future(store.read(wait))
     await asyncio.sleep(0)
-    writing = [typing.hold("frodo", text) for text in ("on", "on we", "on we go")]
+    for text in ("on", "on we", "on we go"):
+        typing.hold("frodo", text)
+    writing = asyncio.ensure_future(typing.written())
     await asyncio.sleep(0.01)
-    assert not any(each.done() for each in writing)
+    assert not writing.done()
     gate.set()
     await busy
     await typing.written()
     assert await kept(store) == ["on we go"]
-    await typing.hold("frodo", "")
+    await holds(typing, "frodo", "")
     assert await kept(store) == []
 
 
@@ -100,7 +116,7 @@ async def test_a_line_that_was_deleted_or_is_private_is_not_kept(store: Store, t
 
 
 async def test_lines_behind_one_that_begins_a_private_chat_are_not_kept(store: Store, typing: UnsentInput) -> None:
-    await typing.hold("frodo", "on we go\n/private\nnot this")
+    await holds(typing, "frodo", "on we go\n/private\nnot this")
     assert await kept(store) == ["on we go\n"]
     typing.send("frodo", "on\n/private", "not this")
     await typing.written()
@@ -114,40 +130,38 @@ async def test_a_line_that_was_sent_in_time_is_never_written(store: Store, typin
 
 
 async def test_a_line_that_came_back_belongs_to_the_chat_that_has_it(store: Store, clock: FakeClock) -> None:
-    await run_of(store, clock, "1-ab").hold("frodo", "on we go")
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
     first, second = run_of(store, clock, "2-ab"), run_of(store, clock, "3-ab", "2-ab")
-    assert (await first.take_up("frodo"), first.text) == (0, "on we go")
-    assert (await second.take_up("frodo"), second.text) == (0, "")
+    assert await taken_up(first) == "on we go"
+    assert await taken_up(second) == ""
     first.hold_soon("frodo", "on we go again")
     await held(first)
     assert await kept(store) == ["on we go again"]
     third = run_of(store, clock, "4-ab")
-    assert (await third.take_up("frodo"), third.text) == (0, "on we go again")
+    assert await taken_up(third) == "on we go again"
 
 
 async def test_a_line_that_is_put_off_outlives_the_lines_before_it(store: Store, clock: FakeClock) -> None:
-    await run_of(store, clock, "1-ab").hold("frodo", "on we go")
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
     unsent = run_of(store, clock, "2-ab")
     await unsent.take_up("frodo")
-    unsent.put_off("frodo")
     assert (unsent.text, unsent.is_put_off("frodo"), unsent.is_put_off("sam")) == ("", True, False)
     await unsent.keep("frodo", "hello")
     assert await kept(store) == ["on we go", "hello"]
     unsent.bring_back()
     assert (unsent.text, unsent.is_put_off("frodo")) == ("on we go", False)
-    await unsent.hold("frodo", "")
+    await holds(unsent, "frodo", "")
     assert await kept(store) == []
 
 
-async def test_a_line_that_is_put_off_is_offered_after_the_newer_one(store: Store, clock: FakeClock) -> None:
-    await run_of(store, clock, "1-ab").hold("frodo", "on we go")
+async def test_a_line_that_is_put_off_comes_back_with_the_newer_one(store: Store, clock: FakeClock) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
     killed = run_of(store, clock, "2-ab")
     await killed.take_up("frodo")
-    killed.put_off("frodo")
     await killed.keep("frodo", "hello")
     next_run, last = run_of(store, clock, "3-ab"), run_of(store, clock, "4-ab", "3-ab")
-    assert (await next_run.take_up("frodo"), next_run.text) == (1, "hello")
-    assert (await last.take_up("frodo"), last.text) == (0, "on we go")
+    assert await taken_up(next_run) == "on we go\nhello"
+    assert await taken_up(last) == ""
 
 
 async def test_a_line_that_is_sent_is_kept_with_the_input_behind_it_until_it_is_stored(
@@ -190,26 +204,25 @@ async def test_a_line_that_is_stored_at_once_is_never_written(store: Store, typi
 async def test_a_text_is_offered_to_the_persona_that_it_was_typed_for(store: Store, clock: FakeClock) -> None:
     typing = run_of(store, clock, "1-ab")
     typing.hold("frodo", "hello")
-    await typing.hold("sam", "hello")
+    await holds(typing, "sam", "hello")
     frodo, sam = run_of(store, clock, "2-ab"), run_of(store, clock, "3-ab")
-    assert (await frodo.take_up("frodo"), frodo.text) == (1, "")
-    assert (await sam.take_up("sam"), sam.text) == (0, "hello")
+    assert await taken_up(frodo) == ""
+    assert await taken_up(sam, "sam") == "hello"
 
 
 async def test_a_line_that_another_start_claims_meanwhile_is_left_to_it(store: Store, clock: FakeClock) -> None:
-    await run_of(store, clock, "1-ab").hold("frodo", "on we go")
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
     left = await store.read(outbox_rows.left_by_ended, lambda _run: False)
-    texts = (Unsaid("frodo", "on we go"),)
-    assert await store.write(outbox_rows.claim, left, "2-ab", texts, clock.now())
-    assert not await store.write(outbox_rows.claim, left, "3-ab", texts, clock.now())
+    assert await store.write(outbox_rows.claim, left, "2-ab", clock.now()) == (Unsaid("frodo", "on we go"),)
+    assert await store.write(outbox_rows.claim, left, "3-ab", clock.now()) == ()
     assert await store.read(outbox_rows.left_by_ended, lambda run: run == "2-ab") == ()
 
 
 async def test_what_nobody_wanted_for_seven_days_is_deleted(store: Store, clock: FakeClock) -> None:
-    await run_of(store, clock, "1-ab").hold("frodo", "on we go")
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
     clock.advance(timedelta(days=8))
     late = run_of(store, clock, "2-ab")
-    assert (await late.take_up("frodo"), late.text, await kept(store)) == (0, "", [])
+    assert (await taken_up(late), await kept(store)) == ("", [])
 
 
 async def killed_while_sending(store: Store, clock: FakeClock, line: str, behind: str) -> None:
@@ -240,10 +253,10 @@ async def test_a_line_that_was_stored_does_not_come_back(
 ) -> None:
     await killed_while_sending(store, clock, line, behind)
     unsent = run_of(store, clock, "2-ab")
-    assert (await unsent.take_up("frodo", stored), unsent.text) == (0, returned)
+    assert await taken_up(unsent, stored=stored) == returned
     assert await kept(store) == [returned] * bool(returned)
     again = run_of(store, clock, "3-ab")
-    assert (await again.take_up("frodo", stored), again.text) == (0, returned)
+    assert await taken_up(again, stored=stored) == returned
 
 
 @pytest.mark.parametrize("text", ["", "on we go"])
@@ -257,15 +270,14 @@ async def test_a_line_at_the_prompt_comes_back_even_if_the_last_message_was_the_
     killed.hold("frodo", "on we go")
     await killed.written()
     unsent = run_of(store, clock, "2-ab")
-    assert (await unsent.take_up("frodo", "on we go"), unsent.text) == (0, "on we go")
+    assert await taken_up(unsent, stored="on we go") == "on we go"
 
 
 async def test_a_text_that_comes_back_leaves_no_row_of_another(store: Store, clock: FakeClock) -> None:
-    await run_of(store, clock, "1-ab").hold("frodo", "on we go")
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
     unsent = run_of(store, clock, "2-ab")
     await unsent.take_up("frodo")
-    unsent.put_off("frodo")
-    await unsent.hold("frodo", "typed and deleted")
+    await holds(unsent, "frodo", "typed and deleted")
     unsent.bring_back()
     await unsent.written()
     assert await kept(store) == ["on we go"]
@@ -293,33 +305,34 @@ async def test_input_that_no_row_holds_is_in_a_file_or_in_the_sentence(
 async def test_where_nothing_can_be_written_what_was_left_is_at_the_prompt_all_the_same(
     store: Store, clock: FakeClock
 ) -> None:
-    await run_of(store, clock, "1-ab").hold("frodo", "on we go")
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
     await refuse(store)
     unsent = run_of(store, clock, "2-ab")
-    assert (await unsent.take_up("frodo"), unsent.text) == (0, "on we go")
+    assert await taken_up(unsent) == "on we go"
     assert await kept(store) == ["on we go"]
 
 
 async def test_a_text_that_is_taken_over_twice_is_there_once(store: Store, clock: FakeClock) -> None:
+    left = Left(Unsaid("frodo", "on we go"), clock.now(), f"{NO_RUN}a-file")
     for _ in range(2):
-        await store.write(outbox_rows.take_over, Unsaid("frodo", "on we go", State.WAITING), clock.now())
-    [left] = await store.read(outbox_rows.left_by_ended, lambda _run: True)
-    assert (left.run, left.text, left.at) == (None, ("frodo", "on we go", "waiting"), clock.now())
+        await store.write(outbox_rows.take_over, [left])
+    [there] = await store.read(outbox_rows.left_by_ended, lambda _run: True)
+    assert there == left._replace(id=there.id)
 
 
 async def test_a_table_that_cannot_be_read_does_not_prevent_the_chat(store: Store, typing: UnsentInput) -> None:
     await store.write(lambda connection: connection.execute("DROP TABLE outbox") and None)
-    assert (await typing.take_up("frodo"), typing.text) == (0, "")
+    assert await taken_up(typing) == ""
 
 
 async def test_a_log_that_can_only_be_read_gives_back_what_was_left_and_does_not_pretend_to_keep(
     store: Store, path: Path, clock: FakeClock
 ) -> None:
-    await run_of(store, clock, "1-ab").hold("frodo", "on we go")
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
     sealed = Store(path, is_read_only=True)
     await sealed.open()
     await sealed.seal()
     unsent = run_of(sealed, clock, "2-ab")
-    assert (await unsent.take_up("frodo"), unsent.text) == (0, "on we go")
+    assert await taken_up(unsent) == "on we go"
     assert (await unsent.keep("frodo", "and on")).endswith("What you had typed could not be kept: and on")
     await sealed.close()
