@@ -54,7 +54,7 @@ class Following:
         self._services = services
         self._unsent = unsent
         self._screen = screen
-        self._keyboard = ReplyKeyboard(keyboard, screen, self._keep, self._leave)
+        self._keyboard = ReplyKeyboard(keyboard, screen, self._keep_waiting, self._keep_typed, self._leave)
         self._turn: RunningTurn | None = None
 
     async def follow(self, turn: RunningTurn) -> None:
@@ -140,7 +140,10 @@ class Following:
         if self._turn is not None:
             self._turn.leave()
 
-    def _keep(self, typed: str) -> None:
+    def _keep_waiting(self, typed: str) -> None:
+        self._unsent.hold(self._services.focus.slug, typed)
+
+    def _keep_typed(self, typed: str) -> None:
         self._unsent.hold_soon(self._services.focus.slug, typed)
 
 

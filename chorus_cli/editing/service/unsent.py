@@ -55,6 +55,7 @@ class UnsentInput:
         self._told = self._obstacle = ""
         self._put_off: tuple[Unsaid, ...] = ()
         self._newest = ("", "")
+        self._behind = ""
         self._timer: asyncio.TimerHandle | None = None
         self._held: tuple[Unsaid, ...] = ()
         self._writing: asyncio.Future[None] | None = None
@@ -82,6 +83,10 @@ class UnsentInput:
             self._timer.cancel()
             self._timer = None
         self._newest = slug, typed
+        self._put(slug, typed)
+
+    def _put(self, slug: str, typed: str) -> None:
+        self._behind = typed
         texts = (*self._put_off, *_texts(slug, self.sending, typed))
         if texts != self._held or self._obstacle:
             self._held = texts
@@ -105,8 +110,7 @@ class UnsentInput:
         """Keep no longer the line that was sent: it is stored, or the next prompt begins with it."""
         if self.sending:
             self.sending = ""
-            slug, behind = self._newest
-            self.hold(slug, joined(self.text, behind))
+            self._put(self._newest[0], joined(self.text, self._behind))
 
     def _hold_newest(self) -> None:
         self.hold(*self._newest)

@@ -124,7 +124,8 @@ class TypedLine:
 class ReplyKeyboard:
     """Reads the keyboard ``source`` while a reply is shown; its rows fit ``screen``.
 
-    ``keep`` is called with the unsent text when that has changed, and ``on_background`` when Ctrl-B is pressed.
+    ``keep`` is called with the unsent text when the lines that wait have changed, ``keep_soon`` when only the one being
+    typed has, and ``on_background`` when Ctrl-B is pressed.
     """
 
     def __init__(
@@ -132,12 +133,14 @@ class ReplyKeyboard:
         source: Input,
         screen: Screen,
         keep: Callable[[str], None],
+        keep_soon: Callable[[str], None],
         on_background: Callable[[], None] | None = None,
     ) -> None:
         self.on_background = on_background
         self._source = source
         self._screen = screen
         self._keep = keep
+        self._keep_soon = keep_soon
         self._line = TypedLine()
         self._changed: Callable[[], None] | None = None
         self._frame: asyncio.TimerHandle | None = None
@@ -204,14 +207,17 @@ class ReplyKeyboard:
         self._line.forget_escape()
 
     def _take(self, presses: Iterable[KeyPress]) -> None:
-        shown = self._line.unsent, len(self._line.waiting)
+        shown, count = self._line.unsent, len(self._line.waiting)
         for press in presses:
             if press.key is Keys.ControlB:
                 self._leave()
             else:
                 self._line.press(press)
-        if (self._line.unsent, len(self._line.waiting)) != shown:
+        if len(self._line.waiting) != count:
             self._keep(self._line.unsent)
+        elif self._line.unsent != shown:
+            self._keep_soon(self._line.unsent)
+        if self._line.unsent != shown or len(self._line.waiting) != count:
             self._show()
 
     def _leave(self) -> None:

@@ -59,7 +59,7 @@ async def read_by_prompts(source: PipeInput) -> Typed:
 
 
 def keyboard(source: PipeInput) -> ReplyKeyboard:
-    return ReplyKeyboard(source, Screen(TerminalFile(Size(40)), XTERM), lambda _typed: None)
+    return ReplyKeyboard(source, Screen(TerminalFile(Size(40)), XTERM), lambda _typed: None, lambda _typed: None)
 
 
 @given(keys)
@@ -141,18 +141,22 @@ async def test_the_rows_are_safe_and_fit(pressed: str, rows: list[str]) -> None:
         clear_typeahead(source)
 
 
-async def test_what_is_typed_is_kept_with_each_change_of_it() -> None:
+async def test_lines_that_wait_are_kept_at_once_and_the_one_being_typed_soon() -> None:
     with create_pipe_input() as source:
-        kept = list[str]()
-        reply = ReplyKeyboard(source, Screen(TerminalFile(Size(40)), XTERM), kept.append)
+        at_once, soon = list[str](), list[str]()
+        reply = ReplyKeyboard(source, Screen(TerminalFile(Size(40)), XTERM), at_once.append, soon.append)
         reply.begin(lambda: None)
-        for pressed, said in (("half", "half"), (" a line\r", "half a line"), ("an", "half a line\nan")):
+        for pressed, kept, said in (
+            ("half", soon, "half"),
+            (" a line\r", at_once, "half a line"),
+            ("an", soon, "half a line\nan"),
+        ):
             source.send_text(pressed)
             await seen(partial(any, kept))
             assert kept.pop() == said
         reply.end()
         clear_typeahead(source)
-    assert kept == []
+    assert at_once == soon == []
 
 
 async def test_frames_are_few_however_much_is_typed_and_the_first_comes_at_once() -> None:
