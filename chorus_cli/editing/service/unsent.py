@@ -104,7 +104,8 @@ class UnsentInput:
         If nothing is held yet, that is done as by `hold_soon`: most lines are stored before.
         """
         self.sending = line
-        (self.hold if self._held or behind else self.hold_soon)(slug, behind)
+        hold = self.hold if self._held or behind else self.hold_soon
+        hold(slug, behind)
 
     def release(self) -> None:
         """Keep no longer the line that was sent: it is stored, or the next prompt begins with it."""
