@@ -68,8 +68,8 @@ def add(connection: sqlite3.Connection, new: Left) -> int:
 def take_over(connection: sqlite3.Connection, texts: Iterable[Left]) -> None:
     """Store texts of files, which are named for runs, but for those that an interrupted attempt has stored."""
     for each in texts:
-        there = connection.execute("SELECT 1 FROM outbox WHERE (run, content) = (?, ?)", (each.run, each.text.content))
-        if there.fetchone() is None:
+        key = "(run, persona, content, is_sent, role) = (?, ?, ?, ?, ?)"
+        if connection.execute(f"SELECT 1 FROM outbox WHERE {key}", (each.run, *each.text)).fetchone() is None:
             add(connection, each)
 
 

@@ -225,6 +225,15 @@ async def test_what_nobody_wanted_for_seven_days_is_deleted(store: Store, clock:
     assert (await taken_up(late), await kept(store)) == ("", [])
 
 
+async def test_a_text_that_the_log_refused_stays_out_of_the_prompt_until_the_user_decides(
+    store: Store, clock: FakeClock
+) -> None:
+    refused = Left(Unsaid("frodo", "on we go", is_sent=True), clock.now(), f"{NO_RUN}a-file")
+    await store.write(outbox_rows.take_over, [refused])
+    clock.advance(timedelta(days=8))
+    assert (await taken_up(run_of(store, clock, "1-ab")), await kept(store)) == ("", ["on we go"])
+
+
 async def killed_while_sending(store: Store, clock: FakeClock, line: str, behind: str) -> None:
     """Leave the rows of a run that was killed after a line had left the prompt."""
     killed = run_of(store, clock, "1-ab")
@@ -314,10 +323,11 @@ async def test_where_nothing_can_be_written_what_was_left_is_at_the_prompt_all_t
 
 async def test_a_text_that_is_taken_over_twice_is_there_once(store: Store, clock: FakeClock) -> None:
     left = Left(Unsaid("frodo", "on we go"), clock.now(), f"{NO_RUN}a-file")
+    other = left._replace(text=Unsaid("sam", "on we go"))
     for _ in range(2):
-        await store.write(outbox_rows.take_over, [left])
-    [there] = await store.read(outbox_rows.left_by_ended, lambda _run: True)
-    assert there == left._replace(id=there.id)
+        await store.write(outbox_rows.take_over, [left, other])
+    there, also = await store.read(outbox_rows.left_by_ended, lambda _run: True)
+    assert (there, also) == (left._replace(id=there.id), other._replace(id=also.id))
 
 
 async def test_a_table_that_cannot_be_read_does_not_prevent_the_chat(store: Store, typing: UnsentInput) -> None:
