@@ -21,7 +21,7 @@ from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.run_storage import Keeping, forgotten, is_restoring, kept, only_read
-from chorus_cli.storage import meta_rows
+from chorus_cli.storage import drafts, meta_rows
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
 
@@ -194,7 +194,7 @@ class App:
 
     async def _back_up(self, services: Services) -> None:
         try:
-            for sentence in (await services.upkeep.rescued.notice(), await services.upkeep.backups.make_daily()):
+            for sentence in (*await services.upkeep.rescued.notices(), await services.upkeep.backups.make_daily()):
                 if sentence:
                     self.notifier.aside(sentence)
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and tomorrow it is tried again
@@ -281,6 +281,9 @@ async def opened(
             with suppress(DatabaseFullError):
                 if await app.store.read(thread_rows.writers):
                     await _startup().mark_interrupted(app.store, keeping.is_alive, app.clock.now())
+            if not (keeping.is_private or keeping.obstacle) and drafts.unsent(places.drafts, keeping.is_alive):
+                with suppress(DatabaseFullError):
+                    await _startup().take_over_drafts(app.store, places, keeping.is_alive)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _startup().finish_purge(app.services()):
                     standard_error().notice(sentence)

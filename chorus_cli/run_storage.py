@@ -38,10 +38,9 @@ class Keeping(NamedTuple):
     """The places of one run.
 
     ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process
-    still runs. ``unsent`` is the folder for messages that are not sent yet, ``None`` if they are not kept;
-    ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused and
-    returns its file, ``None`` if there is none. ``bugs`` is the file for tracebacks, ``None`` if they are not kept.
-    ``obstacle`` says why nothing can be stored; it is empty if all can.
+    still runs. ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database
+    refused and returns its file, ``None`` if there is none. ``bugs`` is the file for tracebacks, ``None`` if they are
+    not kept. ``obstacle`` says why nothing can be stored; it is empty if all can.
     """
 
     run: str
@@ -50,7 +49,6 @@ class Keeping(NamedTuple):
     personas: Personas
     open_threads: OpenThreads
     attachments: AttachmentStore
-    unsent: Path | None
     edited: Callable[[], Path]
     rescue: Callable[[datetime, Mapping[str, str]], Path | None]
     bugs: Path | None
@@ -68,7 +66,6 @@ def on_disk(paths: Paths, run: str) -> Keeping:
         personas=Personas(paths.personas, paths.config_file),
         open_threads=OpenThreads(paths.run, run),
         attachments=AttachmentFolder(paths.attachments),
-        unsent=paths.drafts,
         edited=lambda: paths.drafts,
         rescue=partial(rescue, paths.rescue),
         bugs=paths.log_file,
@@ -86,7 +83,6 @@ def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> Keeping:
         personas=Personas(installed, paths.config_file, copies=lambda: folder.path() / "personas"),
         open_threads=UnannouncedThreads(),
         attachments=AttachmentMemory(),
-        unsent=None,
         edited=lambda: folder.path() / "drafts",
         rescue=lambda _now, _record: None,
         bugs=None,

@@ -30,6 +30,7 @@ from chorus_cli.storage.schema_additions import (
     NUMBERS,
     ORIGIN_OF,
     OTHER_REQUESTS,
+    OUTBOX,
     PURGES,
     THOUGHTS,
 )
@@ -58,6 +59,7 @@ STEPS: tuple[Step, ...] = (
     ("0010_other_requests", OTHER_REQUESTS),
     ("0011_thoughts", THOUGHTS),
     ("0012_no_intents", NO_INTENTS),
+    ("0013_outbox", OUTBOX),
 )
 
 

@@ -16,7 +16,6 @@ from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, 
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
 from chorus_cli.personas.rules.target import Target
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.drafts import KEPT
 from chorus_cli.storage.read_only import for_this_run
 
 if TYPE_CHECKING:
@@ -91,25 +90,6 @@ def question_in(target: Target, interrupted: Sequence[BrokenOff]) -> str:
 
 def _is_in(target: Target, reply: BrokenOff) -> bool:
     return (reply.persona, reply.thread_number) == (target.persona.slug, target.thread_number)
-
-
-def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
-    """Return sentences that say where unused edits and unsent messages are; ``kept`` has the newest last."""
-    unsent = [path for path in kept if "-unsent-" in path.name and path.suffix == ".md"]
-    edits = [path for path in kept if path not in unsent]
-    return (
-        *_kept_notice(edits, "An edit that was not used", "edits that were not used"),
-        *_kept_notice(unsent, "A message that was not sent", "messages that were not sent"),
-    )
-
-
-def _kept_notice(kept: Sequence[Path], one: str, several: str) -> tuple[str, ...]:
-    if not kept:
-        return ()
-    if len(kept) == 1:
-        return (f"{one} is kept in {kept[0]} for {KEPT.days} days; delete the file if you do not want it.",)
-    newest = f"the newest is {kept[-1].name}. Delete the files that you do not want."
-    return (f"{len(kept):,} {several} are kept in {kept[-1].parent} for {KEPT.days} days; {newest}",)
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:

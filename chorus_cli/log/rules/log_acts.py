@@ -288,6 +288,7 @@ class PurgedIds(NamedTuple):
     inputs: frozenset[int] = frozenset()
     titles: frozenset[int] = frozenset()
     preambles: frozenset[int] = frozenset()
+    unsaid: frozenset[int] = frozenset()
 
     @classmethod
     def from_json(cls, detail: Mapping[str, Any]) -> PurgedIds:
