@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import Echo, ModelRequest
-    from chorus_cli.models.wire.events import EventStream
-    from chorus_cli.models.wire.protocol import Post, ReplyReader, WireProtocol
+    from chorus_cli.models.wire.http_client import EventStream
+    from chorus_cli.models.wire.received import ReplyReader
+    from chorus_cli.models.wire.writing import Post, WireProtocol
 
 _Answer = TypeVar("_Answer")
 

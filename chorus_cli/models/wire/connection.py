@@ -16,9 +16,8 @@ from chorus_cli.models.providers.failures import FailedError
 
 if TYPE_CHECKING:
     from chorus_cli.models.providers.providers import Endpoint
-    from chorus_cli.models.wire.events import EventStream
-    from chorus_cli.models.wire.http_client import HttpClient
-    from chorus_cli.models.wire.protocol import Post
+    from chorus_cli.models.wire.http_client import EventStream, HttpClient
+    from chorus_cli.models.wire.writing import Post
 
 _FRESH_SECONDS = 40.0
 _COMMAND_LINE = "httpx._main"
