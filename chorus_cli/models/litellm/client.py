@@ -7,17 +7,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.text.code_points import PairJoiner
 from chorus_cli.core.text.redaction import redact, secrets_in
-from chorus_cli.log.rules.calls import CallAssembly
 from chorus_cli.machine.clock import Patience, Pauses
 from chorus_cli.models.litellm import library
 from chorus_cli.models.litellm.errors import litellm_error
-from chorus_cli.models.litellm.thoughts import ThinkingBlocks, effort_arguments, rule_of, with_own_thoughts
+from chorus_cli.models.litellm.thoughts import FORM, ThinkingBlocks, effort_arguments, rule_of, with_own_thoughts
 from chorus_cli.models.providers import providers
 from chorus_cli.models.providers.chat_messages import (
     accepted_messages,
-    call_pieces,
     chat_message,
     marked_messages,
     not_stored,
@@ -29,16 +26,17 @@ from chorus_cli.models.providers.chat_messages import (
 from chorus_cli.models.providers.failures import Asked, cut_text, silence_error
 from chorus_cli.models.providers.providers import named
 from chorus_cli.models.providers.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
-from chorus_cli.models.rules.costs import CACHED, THOUGHT, WRITTEN
-from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.wire.chat_completions import call_pieces, chat_usage
+from chorus_cli.models.wire.received import ReplyReader, object_at, objects_at, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence
 
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import Echo, ModelRequest
+    from chorus_cli.models.wire.received import JsonObject, Usage
 
 _Answer = TypeVar("_Answer")
 
@@ -47,25 +45,12 @@ _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
 _MOST_CHUNKS = 32
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
-_CACHE_NAMES = {CACHED: "cached_tokens", WRITTEN: "cache_creation_tokens"}
-_USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
-
-
-class _Delta(Protocol):
-    """The text in a chunk; reasoning models also have ``reasoning_content``."""
-
-    content: str | None
-
-
-class _Choice(Protocol):
-    delta: _Delta
-    finish_reason: str | None
 
 
 class _Chunk(Protocol):
-    """One piece of a stream; the last may have usage and no choice."""
+    """One piece of a stream, in the shape of chat completions; the last may have usage and no choice."""
 
-    choices: Sequence[_Choice]
+    def model_dump(self, *, warnings: bool) -> dict[str, object]: ...
 
 
 class _Stream(Protocol):
@@ -138,11 +123,11 @@ class LiteLLMClient:
                 if chunk is None:
                     break
                 _forget_texts(stream)
-                for event in reply.events(chunk):
+                for event in reply.events_in(chunk):
                     begun = True
                     yield event
                 await self._pauses.after_chunk()
-            for event in reply.end(stream):
+            for event in reply.end_of(stream):
                 yield event
         finally:
             await _close(stream)
@@ -246,46 +231,44 @@ class LiteLLMClient:
         return Asked(model, address, secrets_in(self._environment), key_variable=key_variable)
 
 
-class _Reply:
+class _Reply(ReplyReader):
     """One reply being received: its chunks become events."""
 
+    form = FORM
+
     def __init__(self, *, is_gemini: bool) -> None:
+        super().__init__()
         self._is_gemini = is_gemini
-        self._text = PairJoiner()
-        self._reasoning = PairJoiner()
-        self._calls = CallAssembly()
-        self._blocks = ThinkingBlocks()
-        self._finish_reason: str | None = None
-        self._usage: object = None
+        self._blocks = ThinkingBlocks(self._own)
+        self._counts: JsonObject = {}
 
-    def events(self, chunk: _Chunk) -> Iterator[ModelEvent]:
+    def events_in(self, chunk: _Chunk) -> Iterator[ModelEvent]:
         """Yield the texts of ``chunk``, and keep its calls, its finish reason and its usage for the end."""
-        self._usage = getattr(chunk, "usage", None) or self._usage
-        for choice in chunk.choices[:1]:
-            self._finish_reason = choice.finish_reason or self._finish_reason
-            for piece in call_pieces(choice.delta):
-                self._calls.add(piece)
-            self._blocks.take(choice.delta)
-            if reasoning := self._reasoning.join(getattr(choice.delta, "reasoning_content", None) or ""):
-                yield ReasoningDelta(reasoning)
-            if text := self._text.join(choice.delta.content or ""):
-                yield self._said(text)
+        said = chunk.model_dump(warnings=False)
+        self._counts = object_at(said, "usage") or self._counts
+        for choice in objects_at(said, "choices")[:1]:
+            self._finish_reason = text_at(choice, "finish_reason") or self._finish_reason
+            delta = object_at(choice, "delta")
+            for piece, _ in call_pieces(delta):
+                self._call(piece)
+            self._blocks.take(delta)
+            yield from self._thought(text_at(delta, "reasoning_content"))
+            yield from self._text(text_at(delta, "content"))
 
-    def end(self, stream: _Stream) -> Iterator[ModelEvent]:
+    def end_of(self, stream: _Stream) -> Iterator[ModelEvent]:
         """Yield the remaining text, and the end as the provider reported it."""
-        if text := self._text.rest():
-            yield self._said(text)
         received = stream.received_finish_reason
         if self._is_gemini:
             # A cleanly cut reply may pass as complete, but never a complete one as cut.
             received = received or stream.intermittent_finish_reason
-        finish_reason = None if received is None else self._finish_reason or received
-        usage = _reported_usage(self._usage, stream.chunks)
-        yield ReplyEnd(finish_reason, usage, self._calls.calls(), self._blocks.written())
+        self._finish_reason = None if received is None else self._finish_reason or received
+        if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):
+            # The provider reported none, and litellm estimated them.
+            self._counts = {}
+        yield from self.end()
 
-    def _said(self, text: str) -> TextDelta:
-        self._blocks.said(text)
-        return TextDelta(text)
+    def _usage(self) -> Usage:
+        return chat_usage(self._counts, "cache_creation_tokens")
 
 
 def _is_gemini(model: str) -> bool:
@@ -315,14 +298,3 @@ async def _close(stream: _Stream) -> None:
     with suppress(Exception):
         async with asyncio.timeout(_CLOSING_SECONDS):
             await stream.aclose()
-
-
-def _reported_usage(total: object, chunks: Sequence[_Chunk]) -> dict[str, int]:
-    """Return the token counts that the provider reported; none if litellm only estimated them."""
-    if not any(getattr(chunk, "usage", None) for chunk in chunks):
-        return {}
-    details = getattr(total, "prompt_tokens_details", None)
-    figures = {name: getattr(total, name, None) for name in _USAGE_NAMES}
-    figures |= {name: getattr(details, theirs, None) or None for name, theirs in _CACHE_NAMES.items()}
-    figures[THOUGHT] = getattr(getattr(total, "completion_tokens_details", None), THOUGHT, None) or None
-    return {name: figure for name, figure in figures.items() if isinstance(figure, int)}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, PartsRecord, Pieces, echo_rule, replayed
+from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.efforts import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint
 from chorus_cli.models.wire.chat_completions import AssistantForm, with_thoughts
+from chorus_cli.models.wire.received import objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from chorus_cli.models.providers.echoes import PartsRecord
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+    from chorus_cli.models.wire.received import JsonObject
 
-_FORM = "litellm"
+FORM = "litellm"
 _CLAUDE, _BLOCKS = "claude", "thinking_blocks"
 _ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 
@@ -55,38 +58,28 @@ def with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: E
     if message.tool_calls and not message.content:
         # In place of an empty text litellm writes one of its own for Claude.
         shaped = shaped | {"content": None}
-    blocks = [part for part in replayed(message, _FORM) if isinstance(part, dict)] if message.thoughts else []
+    blocks = [part for part in replayed(message, FORM) if isinstance(part, dict)] if message.thoughts else []
     return shaped | {_BLOCKS: blocks} if blocks else shaped
 
 
 class ThinkingBlocks:
-    """Joins Claude's blocks, which litellm hands on in the pieces in which they came."""
+    """Joins Claude's blocks in ``own``, which litellm hands on in the pieces in which they came."""
 
-    def __init__(self) -> None:
-        self._record = PartsRecord()
-        self._block: dict[str, object] = {}
+    def __init__(self, own: PartsRecord) -> None:
+        self._own = own
+        self._block: JsonObject = {}
         self._growing: Pieces | None = None
 
-    def take(self, delta: object) -> None:
+    def take(self, delta: JsonObject) -> None:
         """Take the pieces in a chunk; a signature ends a block."""
-        for piece in getattr(delta, _BLOCKS, None) or ():
-            if not isinstance(piece, dict):
-                continue
+        for piece in objects_at(delta, _BLOCKS):
             if piece.get("type") != "thinking":
-                self._record.add(dict(piece))
+                self._own.add(piece)
                 continue
             if self._growing is None:
                 self._growing = Pieces()
                 self._block = {"type": "thinking", "thinking": self._growing}
-                self._record.add(self._block)
-            self._growing.append(str(piece.get("thinking") or ""))
+                self._own.add(self._block)
+            self._growing.append(text_at(piece, "thinking"))
             if piece.get("signature"):
                 self._block["signature"], self._growing = piece["signature"], None
-
-    def said(self, text: str) -> None:
-        """Take a piece of the reply's text."""
-        self._record.said(text)
-
-    def written(self) -> str:
-        """Return the blocks as the log keeps them."""
-        return self._record.written(_FORM)

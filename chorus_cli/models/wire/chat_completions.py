@@ -252,7 +252,7 @@ class ChatReader(ReplyReader):
             for is_thought, piece_of_text in [(True, text)] if is_reasoning else self._tags.split(text):
                 yield from self._said(piece_of_text, is_reasoning=is_thought)
         yield from self._text(text_at(delta, "refusal"))
-        for piece, signed in _call_pieces(delta):
+        for piece, signed in call_pieces(delta):
             self._call(piece)
             if signed:
                 self._own.sign(CALLED, signed)
@@ -276,13 +276,7 @@ class ChatReader(ReplyReader):
         return self._thought(text) if is_reasoning else self._text(text)
 
     def _usage(self) -> Usage:
-        counts = self._counts
-        usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := counts.get(name), int)}
-        details = object_at(counts, "prompt_tokens_details")
-        # OpenAI, OpenRouter and others say what the cache served and stored, DeepSeek the first.
-        cached = count_at(details, "cached_tokens") or count_at(counts, "prompt_cache_hit_tokens")
-        thought = count_at(object_at(counts, "completion_tokens_details"), "reasoning_tokens")
-        return usage | parts_of_usage((cached, count_at(details, "cache_write_tokens")), thought)
+        return chat_usage(self._counts)
 
 
 class ChatCompletions:
@@ -331,6 +325,15 @@ class ChatCompletions:
         return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 
 
+def chat_usage(counts: JsonObject, written: str = "cache_write_tokens") -> Usage:
+    """Return the counts of a usage; of what the cache stored, under ``written``, and served, not all tell both."""
+    usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := counts.get(name), int)}
+    details = object_at(counts, "prompt_tokens_details")
+    cached = count_at(details, "cached_tokens") or count_at(counts, "prompt_cache_hit_tokens")
+    thought = count_at(object_at(counts, "completion_tokens_details"), "reasoning_tokens")
+    return usage | parts_of_usage((cached, count_at(details, written)), thought)
+
+
 def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
     """Return the parameter that limits the reply: the newer one if the server refuses the older."""
     name = spoken.reply_limit
@@ -352,7 +355,7 @@ def _encoded_message(marked: MarkedMessage, load: Load, form: AssistantForm) -> 
     return json_bytes(with_short_ids(shaped) if form.has_short_ids else shaped)
 
 
-def _call_pieces(delta: JsonObject) -> Iterator[tuple[CallPiece, JsonObject]]:
+def call_pieces(delta: JsonObject) -> Iterator[tuple[CallPiece, JsonObject]]:
     """Yield the pieces of calls in a chunk with what goes back beside them; OpenAI's older protocol has one call."""
     pieces = objects_at(delta, "tool_calls")
     for piece in pieces:
