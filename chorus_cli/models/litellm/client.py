@@ -11,7 +11,6 @@ from chorus_cli.core.text.redaction import redact, secrets_in
 from chorus_cli.machine.clock import Patience, Pauses
 from chorus_cli.models.litellm import library
 from chorus_cli.models.litellm.errors import litellm_error
-from chorus_cli.models.litellm.thoughts import FORM, ThinkingBlocks, effort_arguments, rule_of, with_own_thoughts
 from chorus_cli.models.providers import providers
 from chorus_cli.models.providers.chat_messages import (
     accepted_messages,
@@ -23,10 +22,12 @@ from chorus_cli.models.providers.chat_messages import (
     tool_arguments,
     wants_markers,
 )
+from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, PartsRecord, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.failures import Asked, cut_text, silence_error
-from chorus_cli.models.providers.providers import named
+from chorus_cli.models.providers.parameters import chosen_effort
+from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
 from chorus_cli.models.providers.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
-from chorus_cli.models.wire.chat_completions import call_pieces, chat_usage
+from chorus_cli.models.wire.chat_completions import AssistantForm, call_pieces, chat_usage, with_thoughts
 from chorus_cli.models.wire.received import ReplyReader, object_at, objects_at, text_at
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import Echo, ModelRequest
+    from chorus_cli.models.rules.request import Echo, ModelRequest, PromptMessage
     from chorus_cli.models.wire.received import JsonObject, Usage
 
 _Answer = TypeVar("_Answer")
@@ -44,6 +45,9 @@ _Answer = TypeVar("_Answer")
 _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
 _MOST_CHUNKS = 32
+_FORM = "litellm"
+_CLAUDE, _BLOCKS = "claude", "thinking_blocks"
+_ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
 
 
@@ -134,14 +138,10 @@ class LiteLLMClient:
 
     def echo(self, model: str) -> Echo:
         """Return which of its thoughts ``model`` is sent again."""
-        return rule_of(model, self._environment).echo
+        return _rule_of(model, self._environment).echo
 
     def warm(self, _model: str) -> None:
-        """Import all that the first request needs, which takes seconds; any thread may do so.
-
-        Raises:
-            ModelError: litellm is not installed.
-        """
+        """Import all that the first request needs, which takes seconds; any thread may do so."""
         library.warm()
 
     async def _ask(self, request: ModelRequest) -> _Stream:
@@ -186,10 +186,10 @@ class LiteLLMClient:
         return arguments | tool_arguments(request) | self._server_arguments(request.model)
 
     def _messages(self, request: ModelRequest) -> list[dict[str, object]]:
-        rule = rule_of(request.model, self._environment)
+        rule = _rule_of(request.model, self._environment)
         with_markers = wants_markers(request.model, self._model_map)
         return [
-            with_own_thoughts(marked.message, chat_message(marked, self._load), rule)
+            _with_own_thoughts(marked.message, chat_message(marked, self._load), rule)
             for marked in marked_messages(accepted_messages(request), with_markers=with_markers)
         ]
 
@@ -234,12 +234,12 @@ class LiteLLMClient:
 class _Reply(ReplyReader):
     """One reply being received: its chunks become events."""
 
-    form = FORM
+    form = _FORM
 
     def __init__(self, *, is_gemini: bool) -> None:
         super().__init__()
         self._is_gemini = is_gemini
-        self._blocks = ThinkingBlocks(self._own)
+        self._blocks = _ThinkingBlocks(self._own)
         self._counts: JsonObject = {}
 
     def events_in(self, chunk: _Chunk) -> Iterator[ModelEvent]:
@@ -298,3 +298,66 @@ async def _close(stream: _Stream) -> None:
     with suppress(Exception):
         async with asyncio.timeout(_CLOSING_SECONDS):
             await stream.aclose()
+
+
+def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
+    """Return what ``model`` is sent of its thoughts: fields of chat completions, or Claude's blocks."""
+    if _CLAUDE in model:
+        return NO_RULE._replace(echo=echo_rule(Endpoint(_ANTHROPIC, model, "", "")).echo)
+    asked = endpoint(model, environment)
+    if asked is None or asked.protocol is not ProtocolName.CHAT_COMPLETIONS or asked.provider == _DROPPED:
+        return NO_RULE
+    return echo_rule(asked)
+
+
+def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> dict[str, object]:
+    """Return litellm's arguments for the effort of a request.
+
+    It drops or refuses the effort of many providers that speak chat completions, so they get the wire's parameters. At
+    OpenAI an effort may make it change to the newer protocol, by which everything is stored unless that is forbidden.
+    """
+    asked = endpoint(request.model, environment)
+    if asked is not None and asked.protocol is ProtocolName.CHAT_COMPLETIONS and asked.provider != _OPENAI:
+        parameters = chosen_effort(request, asked).parameters
+        return {"extra_body": parameters} if parameters else {}
+    told: dict[str, object] = {} if request.effort is None else {"reasoning_effort": request.effort}
+    may_store = asked is not None and (
+        asked.protocol is ProtocolName.RESPONSES or asked.address == PROVIDERS[_OPENAI].address
+    )
+    return told | {"store": False} if may_store else told
+
+
+def _with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: EchoRule) -> dict[str, object]:
+    """Return a message in litellm's form with its thoughts."""
+    if rule.providers:
+        return with_thoughts(message, shaped, AssistantForm(rule))
+    if rule is NO_RULE:
+        return shaped
+    if message.tool_calls and not message.content:
+        # In place of an empty text litellm writes one of its own for Claude.
+        shaped = shaped | {"content": None}
+    blocks = [part for part in replayed(message, _FORM) if isinstance(part, dict)] if message.thoughts else []
+    return shaped | {_BLOCKS: blocks} if blocks else shaped
+
+
+class _ThinkingBlocks:
+    """Joins Claude's blocks in ``own``, which litellm hands on in the pieces in which they came."""
+
+    def __init__(self, own: PartsRecord) -> None:
+        self._own = own
+        self._block: JsonObject = {}
+        self._growing: Pieces | None = None
+
+    def take(self, delta: JsonObject) -> None:
+        """Take the pieces in a chunk; a signature ends a block."""
+        for piece in objects_at(delta, _BLOCKS):
+            if piece.get("type") != "thinking":
+                self._own.add(piece)
+                continue
+            if self._growing is None:
+                self._growing = Pieces()
+                self._block = {"type": "thinking", "thinking": self._growing}
+                self._own.add(self._block)
+            self._growing.append(text_at(piece, "thinking"))
+            if piece.get("signature"):
+                self._block["signature"], self._growing = piece["signature"], None

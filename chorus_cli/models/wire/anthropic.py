@@ -19,8 +19,8 @@ from chorus_cli.models.providers.chat_messages import (
     wants_markers,
 )
 from chorus_cli.models.providers.echoes import Called, Pieces, Said, replayed
-from chorus_cli.models.providers.efforts import chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure
+from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.wire.received import (
     STOP,
     ReplyReader,

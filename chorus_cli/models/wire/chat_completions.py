@@ -18,9 +18,8 @@ from chorus_cli.models.providers.chat_messages import (
     wants_markers,
 )
 from chorus_cli.models.providers.echoes import CALLED, NO_RULE, Called, EchoRule, Filler, Pieces, echo_rule, replayed
-from chorus_cli.models.providers.efforts import chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure, Trouble
-from chorus_cli.models.wire.dialects import NEWER_NAMES, dialect
+from chorus_cli.models.providers.parameters import NEWER_NAMES, chosen_effort, dialect
 from chorus_cli.models.wire.received import (
     JsonObject,
     ReplyReader,
@@ -41,10 +40,10 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.chat_messages import Load, MarkedMessage
     from chorus_cli.models.providers.echoes import PartsRecord
     from chorus_cli.models.providers.model_map import ModelMap
+    from chorus_cli.models.providers.parameters import Dialect
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
-    from chorus_cli.models.wire.dialects import Dialect
 
 FORM = "chat"
 FIELDS = ("reasoning_content", "reasoning")
@@ -235,11 +234,7 @@ class ChatReader(ReplyReader):
         yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
 
     def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
-        """Yield the texts of a choice, and keep its calls and its finish reason for the end.
-
-        Raises:
-            FailedError: its finish reason is an error.
-        """
+        """Yield the texts of a choice, and keep its calls and its finish reason for the end."""
         reason = text_at(choice, "finish_reason")
         if reason in _ERROR_REASONS:
             raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="error at the provider"))

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from chorus_cli.log.rules.calls import CallPiece, stored_calls
 from chorus_cli.models.providers.chat_messages import content_of, not_stored
 from chorus_cli.models.providers.echoes import CALLED, SAID, Called, Said, replayed
-from chorus_cli.models.providers.efforts import NO_EFFORT, chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure
+from chorus_cli.models.providers.parameters import NO_EFFORT, chosen_effort
 from chorus_cli.models.wire.received import (
     STOP,
     JsonObject,

@@ -153,11 +153,7 @@ def _refuse_other_protocols(stream: AsyncNetworkStream) -> None:
 
 
 def _check_ports(proxies: Mapping[str, str]) -> None:
-    """Raise an error if the port of a proxy is none: httpx would find that out late, and with a group of errors.
-
-    Raises:
-        httpx.InvalidURL, ValueError: an address cannot be read, or its port is above 65535.
-    """
+    """Raise an error if the port of a proxy is none: httpx would find that out late, and with a group of errors."""
     for scheme, address in proxies.items():
         port = httpx.URL(address).port if scheme in _PROXIED else None
         if port is not None and port > _HIGHEST_PORT:
@@ -280,11 +276,7 @@ def _failure_of(error: Exception) -> Failure:
 
 
 def _body_of(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    """Return the body of a response in pieces of a bounded size.
-
-    Raises:
-        UnpackingError: it is compressed otherwise than once by gzip or deflate.
-    """
+    """Return the body of a response in pieces of a bounded size."""
     encoding = response.headers.get("Content-Encoding", "")
     if encoding:
         return unpacked(response.aiter_raw(), encoding)

@@ -113,11 +113,7 @@ class ReplyReader:
         self._assembly = CallAssembly()
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield the pieces of the reply in the data of one server-sent event, with ``ReplyEnd`` last if it ends it.
-
-        Raises:
-            FailedError: the event tells of an error, or is none of this protocol.
-        """
+        """Yield the pieces of the reply in the data of one server-sent event, with ``ReplyEnd`` last if it ends it."""
         for event in json_objects(data):
             yield from self._event(event)
         if self.ends_by_mark and data.strip() == DONE:

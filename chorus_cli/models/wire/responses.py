@@ -10,9 +10,8 @@ from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.log.rules.calls import CallPiece
 from chorus_cli.models.providers.chat_messages import content_of, not_stored, reply_limit
 from chorus_cli.models.providers.echoes import SAID, Called, Said, replayed
-from chorus_cli.models.providers.efforts import NO_EFFORT, chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure
-from chorus_cli.models.wire.dialects import dialect
+from chorus_cli.models.providers.parameters import NO_EFFORT, chosen_effort, dialect
 from chorus_cli.models.wire.received import (
     STOP,
     ReplyReader,
@@ -123,11 +122,7 @@ class ResponsesReply(ReplyReader):
                     self._own.sign(SAID, {"phase": phase})
 
     def _whole(self, response: JsonObject) -> Iterator[ModelEvent]:
-        """Yield a whole reply, as servers send it that know no streams.
-
-        Raises:
-            FailedError: it tells of an error.
-        """
+        """Yield a whole reply, as servers send it that know no streams."""
         if object_at(response, "error"):
             raise FailedError(Failure(body=response))
         for index, item in enumerate(objects_at(response, "output")):
