@@ -1,4 +1,7 @@
-"""Names, sizes and prices of models, and names of providers, from litellm's own files, without importing litellm."""
+"""Names, sizes and prices of models, and names of providers, from litellm's own files, without importing litellm.
+
+A model that the map does not list takes the facts of the listed model that its name is the nearest to.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import importlib.util
 import json
 import re
 import threading
+from itertools import filterfalse
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -105,8 +109,8 @@ class ModelMap:
     def relative(self, model: str) -> str | None:
         """Return the listed model whose facts are taken for those of ``model``, for which the map has no limit.
 
-        It is the nearest of its family, as ``relatives`` has it; ``None`` if there is none, or the map lists
-        ``model`` with a limit. Prices are never taken.
+        It is the nearest of its family; ``None`` if there is none, or the map lists ``model`` with a limit. Prices are
+        never taken.
         """
         if any(entry.limit_tokens for entry in self._entries_for(model)):
             return None
@@ -169,8 +173,7 @@ class ModelMap:
 
     def conversation_names(self) -> frozenset[str]:
         """Return the names of the models made for general conversation."""
-        names = self._names_of(lambda entry: entry.converses)
-        return frozenset(name for name in names if not _FOR_ONE_WORK.search(name))
+        return frozenset(filterfalse(_FOR_ONE_WORK.search, self._names_of(lambda entry: entry.converses)))
 
     def providers(self) -> frozenset[str]:
         """Return the prefixes that litellm accepts as providers; none if its list cannot be read."""
@@ -202,8 +205,8 @@ class ModelMap:
         return tuple(self._entries_for(model)) or self._entries_of_relative(model)
 
     def _is_said(self, model: str, fact: Callable[[_Entry], bool]) -> bool | None:
-        entries = [entry for entry in self._described(model) if entry.chats]
-        return any(map(fact, entries)) if entries else None
+        said = [fact(entry) for entry in self._described(model) if entry.chats]
+        return any(said) if said else None
 
     def _entry(self, name: str) -> _Entry | None:
         if name not in self._looked_up and (text := self._laid_out()):
@@ -302,19 +305,13 @@ def _knowledge_in(folder: Path | None) -> _Knowledge:
     except ModelError:
         # The first request reports that litellm is missing.
         return _Knowledge({}, frozenset())
-    return _Knowledge(_entries_in(folder), _providers_in(folder))
-
-
-def _entries_in(folder: Path) -> dict[str, _Entry]:
     try:
         document = json.loads(_text_in(folder))
     except ValueError:
         # The limit can be set by hand, and the first request reports the problem with litellm.
-        return {}
-    if not isinstance(document, dict):
-        return {}
-    found = ((name, _entry_of(value)) for name, value in document.items())
-    return {name: entry for name, entry in found if entry is not None}
+        document = {}
+    found = ((name, _entry_of(value)) for name, value in (document.items() if isinstance(document, dict) else ()))
+    return _Knowledge({name: entry for name, entry in found if entry is not None}, _providers_in(folder))
 
 
 def _entry_of(value: object) -> _Entry | None:
