@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from chorus_cli.models.providers.failures import Failure
+from chorus_cli.models.providers.parameters import refused_parameter
 from chorus_cli.models.providers.providers import ProtocolName, endpoint
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
-from chorus_cli.models.providers.parameters import refused_parameter
 from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.responses import OpenAIResponses
 from chorus_cli.models.wire.writing import Post, WireProtocol
