@@ -47,11 +47,7 @@ class ModelRouter:
         return self._client(request.model).stream(request)
 
     def warm(self, model: str) -> None:
-        """Import all that the first request to ``model`` needs, which may take seconds; any thread may do so.
-
-        Raises:
-            ModelError: a library is not installed.
-        """
+        """Import all that the first request to ``model`` needs, which may take seconds; any thread may do so."""
         if not model.startswith(_EMBEDDED):
             self._client(model).warm(model)
 

@@ -72,11 +72,7 @@ _PRE = re.compile(r"PRE (?P<template>.+) =(?P<keyword>\S+)")
 
 
 def read_script(text: str) -> Mapping[str, Keyword]:
-    """Return the keywords of a script by their words.
-
-    Raises:
-        ValueError: a line is not in the notation, or a keyword is there twice.
-    """
+    """Return the keywords of a script by their words."""
     keywords: dict[str, Keyword] = {}
     tags: Tags = {}
     for block in re.split(r"\n(?=\S)", text.replace("\n      ", " ")):

@@ -77,11 +77,7 @@ async def _error(pieces: AsyncIterator[bytes]) -> bytes:
 
 
 async def _with_bounded_lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the pieces of a reply.
-
-    Raises:
-        UnpackingError: a line is too long.
-    """
+    """Yield the pieces of a reply."""
     length = 0
     async for piece in pieces:
         end = piece.rfind(b"\n")

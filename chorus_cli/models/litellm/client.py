@@ -7,17 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.text.code_points import PairJoiner
 from chorus_cli.core.text.redaction import redact, secrets_in
-from chorus_cli.log.rules.calls import CallAssembly
 from chorus_cli.machine.clock import Patience, Pauses
 from chorus_cli.models.litellm import library
 from chorus_cli.models.litellm.errors import litellm_error
-from chorus_cli.models.litellm.thoughts import ThinkingBlocks, effort_arguments, rule_of, with_own_thoughts
 from chorus_cli.models.providers import providers
 from chorus_cli.models.providers.chat_messages import (
     accepted_messages,
-    call_pieces,
     chat_message,
     marked_messages,
     not_stored,
@@ -26,19 +22,22 @@ from chorus_cli.models.providers.chat_messages import (
     tool_arguments,
     wants_markers,
 )
+from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, PartsRecord, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.failures import Asked, cut_text, silence_error
-from chorus_cli.models.providers.providers import named
+from chorus_cli.models.providers.parameters import chosen_effort
+from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
 from chorus_cli.models.providers.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
-from chorus_cli.models.rules.costs import CACHED, THOUGHT, WRITTEN
-from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.wire.chat_completions import AssistantForm, call_pieces, chat_usage, with_thoughts
+from chorus_cli.models.wire.received import ReplyReader, object_at, objects_at, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence
 
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import Echo, ModelRequest
+    from chorus_cli.models.rules.request import Echo, ModelRequest, PromptMessage
+    from chorus_cli.models.wire.received import JsonObject, Usage
 
 _Answer = TypeVar("_Answer")
 
@@ -46,26 +45,16 @@ _Answer = TypeVar("_Answer")
 _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
 _MOST_CHUNKS = 32
+_FORM = "litellm"
+_CLAUDE, _BLOCKS = "claude", "thinking_blocks"
+_ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
-_CACHE_NAMES = {CACHED: "cached_tokens", WRITTEN: "cache_creation_tokens"}
-_USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
-
-
-class _Delta(Protocol):
-    """The text in a chunk; reasoning models also have ``reasoning_content``."""
-
-    content: str | None
-
-
-class _Choice(Protocol):
-    delta: _Delta
-    finish_reason: str | None
 
 
 class _Chunk(Protocol):
-    """One piece of a stream; the last may have usage and no choice."""
+    """One piece of a stream, in the shape of chat completions; the last may have usage and no choice."""
 
-    choices: Sequence[_Choice]
+    def model_dump(self, *, warnings: bool) -> dict[str, object]: ...
 
 
 class _Stream(Protocol):
@@ -138,25 +127,21 @@ class LiteLLMClient:
                 if chunk is None:
                     break
                 _forget_texts(stream)
-                for event in reply.events(chunk):
+                for event in reply.events_in(chunk):
                     begun = True
                     yield event
                 await self._pauses.after_chunk()
-            for event in reply.end(stream):
+            for event in reply.end_of(stream):
                 yield event
         finally:
             await _close(stream)
 
     def echo(self, model: str) -> Echo:
         """Return which of its thoughts ``model`` is sent again."""
-        return rule_of(model, self._environment).echo
+        return _rule_of(model, self._environment).echo
 
     def warm(self, _model: str) -> None:
-        """Import all that the first request needs, which takes seconds; any thread may do so.
-
-        Raises:
-            ModelError: litellm is not installed.
-        """
+        """Import all that the first request needs, which takes seconds; any thread may do so."""
         library.warm()
 
     async def _ask(self, request: ModelRequest) -> _Stream:
@@ -201,10 +186,10 @@ class LiteLLMClient:
         return arguments | tool_arguments(request) | self._server_arguments(request.model)
 
     def _messages(self, request: ModelRequest) -> list[dict[str, object]]:
-        rule = rule_of(request.model, self._environment)
+        rule = _rule_of(request.model, self._environment)
         with_markers = wants_markers(request.model, self._model_map)
         return [
-            with_own_thoughts(marked.message, chat_message(marked, self._load), rule)
+            _with_own_thoughts(marked.message, chat_message(marked, self._load), rule)
             for marked in marked_messages(accepted_messages(request), with_markers=with_markers)
         ]
 
@@ -246,46 +231,44 @@ class LiteLLMClient:
         return Asked(model, address, secrets_in(self._environment), key_variable=key_variable)
 
 
-class _Reply:
+class _Reply(ReplyReader):
     """One reply being received: its chunks become events."""
 
+    form = _FORM
+
     def __init__(self, *, is_gemini: bool) -> None:
+        super().__init__()
         self._is_gemini = is_gemini
-        self._text = PairJoiner()
-        self._reasoning = PairJoiner()
-        self._calls = CallAssembly()
-        self._blocks = ThinkingBlocks()
-        self._finish_reason: str | None = None
-        self._usage: object = None
+        self._blocks = _ThinkingBlocks(self._own)
+        self._counts: JsonObject = {}
 
-    def events(self, chunk: _Chunk) -> Iterator[ModelEvent]:
+    def events_in(self, chunk: _Chunk) -> Iterator[ModelEvent]:
         """Yield the texts of ``chunk``, and keep its calls, its finish reason and its usage for the end."""
-        self._usage = getattr(chunk, "usage", None) or self._usage
-        for choice in chunk.choices[:1]:
-            self._finish_reason = choice.finish_reason or self._finish_reason
-            for piece in call_pieces(choice.delta):
-                self._calls.add(piece)
-            self._blocks.take(choice.delta)
-            if reasoning := self._reasoning.join(getattr(choice.delta, "reasoning_content", None) or ""):
-                yield ReasoningDelta(reasoning)
-            if text := self._text.join(choice.delta.content or ""):
-                yield self._said(text)
+        said = chunk.model_dump(warnings=False)
+        self._counts = object_at(said, "usage") or self._counts
+        for choice in objects_at(said, "choices")[:1]:
+            self._finish_reason = text_at(choice, "finish_reason") or self._finish_reason
+            delta = object_at(choice, "delta")
+            for piece, _ in call_pieces(delta):
+                self._call(piece)
+            self._blocks.take(delta)
+            yield from self._thought(text_at(delta, "reasoning_content"))
+            yield from self._text(text_at(delta, "content"))
 
-    def end(self, stream: _Stream) -> Iterator[ModelEvent]:
+    def end_of(self, stream: _Stream) -> Iterator[ModelEvent]:
         """Yield the remaining text, and the end as the provider reported it."""
-        if text := self._text.rest():
-            yield self._said(text)
         received = stream.received_finish_reason
         if self._is_gemini:
             # A cleanly cut reply may pass as complete, but never a complete one as cut.
             received = received or stream.intermittent_finish_reason
-        finish_reason = None if received is None else self._finish_reason or received
-        usage = _reported_usage(self._usage, stream.chunks)
-        yield ReplyEnd(finish_reason, usage, self._calls.calls(), self._blocks.written())
+        self._finish_reason = None if received is None else self._finish_reason or received
+        if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):
+            # The provider reported none, and litellm estimated them.
+            self._counts = {}
+        yield from self.end()
 
-    def _said(self, text: str) -> TextDelta:
-        self._blocks.said(text)
-        return TextDelta(text)
+    def _usage(self) -> Usage:
+        return chat_usage(self._counts, "cache_creation_tokens")
 
 
 def _is_gemini(model: str) -> bool:
@@ -317,12 +300,64 @@ async def _close(stream: _Stream) -> None:
             await stream.aclose()
 
 
-def _reported_usage(total: object, chunks: Sequence[_Chunk]) -> dict[str, int]:
-    """Return the token counts that the provider reported; none if litellm only estimated them."""
-    if not any(getattr(chunk, "usage", None) for chunk in chunks):
-        return {}
-    details = getattr(total, "prompt_tokens_details", None)
-    figures = {name: getattr(total, name, None) for name in _USAGE_NAMES}
-    figures |= {name: getattr(details, theirs, None) or None for name, theirs in _CACHE_NAMES.items()}
-    figures[THOUGHT] = getattr(getattr(total, "completion_tokens_details", None), THOUGHT, None) or None
-    return {name: figure for name, figure in figures.items() if isinstance(figure, int)}
+def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
+    """Return what ``model`` is sent of its thoughts: fields of chat completions, or Claude's blocks."""
+    if _CLAUDE in model:
+        return NO_RULE._replace(echo=echo_rule(Endpoint(_ANTHROPIC, model, "", "")).echo)
+    asked = endpoint(model, environment)
+    if asked is None or asked.protocol is not ProtocolName.CHAT_COMPLETIONS or asked.provider == _DROPPED:
+        return NO_RULE
+    return echo_rule(asked)
+
+
+def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> dict[str, object]:
+    """Return litellm's arguments for the effort of a request.
+
+    It drops or refuses the effort of many providers that speak chat completions, so they get the wire's parameters. At
+    OpenAI an effort may make it change to the newer protocol, by which everything is stored unless that is forbidden.
+    """
+    asked = endpoint(request.model, environment)
+    if asked is not None and asked.protocol is ProtocolName.CHAT_COMPLETIONS and asked.provider != _OPENAI:
+        parameters = chosen_effort(request, asked).parameters
+        return {"extra_body": parameters} if parameters else {}
+    told: dict[str, object] = {} if request.effort is None else {"reasoning_effort": request.effort}
+    may_store = asked is not None and (
+        asked.protocol is ProtocolName.RESPONSES or asked.address == PROVIDERS[_OPENAI].address
+    )
+    return told | {"store": False} if may_store else told
+
+
+def _with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: EchoRule) -> dict[str, object]:
+    """Return a message in litellm's form with its thoughts."""
+    if rule.providers:
+        return with_thoughts(message, shaped, AssistantForm(rule))
+    if rule is NO_RULE:
+        return shaped
+    if message.tool_calls and not message.content:
+        # In place of an empty text litellm writes one of its own for Claude.
+        shaped = shaped | {"content": None}
+    blocks = [part for part in replayed(message, _FORM) if isinstance(part, dict)] if message.thoughts else []
+    return shaped | {_BLOCKS: blocks} if blocks else shaped
+
+
+class _ThinkingBlocks:
+    """Joins Claude's blocks in ``own``, which litellm hands on in the pieces in which they came."""
+
+    def __init__(self, own: PartsRecord) -> None:
+        self._own = own
+        self._block: JsonObject = {}
+        self._growing: Pieces | None = None
+
+    def take(self, delta: JsonObject) -> None:
+        """Take the pieces in a chunk; a signature ends a block."""
+        for piece in objects_at(delta, _BLOCKS):
+            if piece.get("type") != "thinking":
+                self._own.add(piece)
+                continue
+            if self._growing is None:
+                self._growing = Pieces()
+                self._block = {"type": "thinking", "thinking": self._growing}
+                self._own.add(self._block)
+            self._growing.append(text_at(piece, "thinking"))
+            if piece.get("signature"):
+                self._block["signature"], self._growing = piece["signature"], None

@@ -67,21 +67,13 @@ def prepare_environment(environment: MutableMapping[str, str] = os.environ) -> N
 
 
 def load() -> ModuleType:
-    """Import and configure litellm, once, and return it. Any thread may call it.
-
-    Raises:
-        ModelError: it is not installed.
-    """
+    """Import and configure litellm, once, and return it. Any thread may call it."""
     with _importing:
         return _imported()
 
 
 async def load_beside() -> ModuleType:
-    """Import litellm in a daemon thread; the end of the process does not wait for it, as it would for an executor.
-
-    Raises:
-        ModelError: it is not installed.
-    """
+    """Import litellm in a daemon thread; the end of the process does not wait for it, as it would for an executor."""
     imported: Future[ModuleType] = Future()
     # From here on the import cannot be cancelled, only the wait for it.
     imported.set_running_or_notify_cancel()

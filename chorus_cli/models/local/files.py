@@ -115,11 +115,7 @@ class LocalFiles:
         return ""
 
     def context_tokens(self, model: str, wanted: int | None) -> int:
-        """Return how many tokens of context to keep for ``model``: those ``wanted``, if it was trained for as many.
-
-        Raises:
-            ModelError: there is no such model.
-        """
+        """Return how many tokens of context to keep for ``model``: those ``wanted``, if it was trained for as many."""
         trained = _header(self.file(model)).trained_tokens or _MOST_CONTEXT_TOKENS
         return min(trained, wanted or _MOST_CONTEXT_TOKENS)
 

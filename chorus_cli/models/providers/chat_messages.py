@@ -9,28 +9,24 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.text.code_points import cleaned_input, join_surrogates
 from chorus_cli.core.text.cutting import fenced
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind, with_lines
-from chorus_cli.log.rules.calls import CallPiece
 from chorus_cli.models.providers.server_addresses import is_ollama
 from chorus_cli.models.rules.choice import LOCAL
 from chorus_cli.models.rules.request import without_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from chorus_cli.models.providers.model_map import ModelMap
-    from chorus_cli.models.rules.request import PromptMessage
+    from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
     Load = Callable[[str], bytes]
     """Returns the bytes whose SHA-256 is given, or raises an ``AttachmentError``."""
-    from collections.abc import Callable, Iterator, Sequence
-
-    from chorus_cli.models.rules.request import ModelRequest
 
 _EMBEDDED = "chorus/"
 
@@ -220,19 +216,6 @@ DENIED = re.compile(
 _REFUSING_STATUSES = frozenset({400, 404, 422, 500, 501})
 
 
-class _Function(Protocol):
-    name: str | None
-    arguments: str | None
-
-
-class _Piece(Protocol):
-    """A piece of a call, as litellm has it in a chunk."""
-
-    index: int | None
-    id: str | None
-    function: _Function | None
-
-
 def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] = lambda _model: False) -> bool:
     """Return whether tools may be offered to ``model``: its file or the map decides, if there is an entry."""
     if model.startswith(LOCAL):
@@ -255,16 +238,6 @@ def tool_arguments(request: ModelRequest) -> dict[str, object]:
     return offered if request.may_call else offered | {"tool_choice": "none"}
 
 
-def call_pieces(delta: object) -> Iterator[CallPiece]:
-    """Yield the pieces of calls in a chunk, also of the single call of OpenAI's older protocol."""
-    pieces: list[_Piece] = getattr(delta, "tool_calls", None) or []
-    for piece in pieces:
-        yield _call_piece(getattr(piece, "index", None), getattr(piece, "id", None), piece.function)
-    function: _Function | None = getattr(delta, "function_call", None)
-    if function is not None and not pieces:
-        yield _call_piece(0, None, function)
-
-
 def refuses_tools(status: int | None, text: str) -> bool:
     """Return whether an error says that a model takes no tools."""
     return _refuses(_ABOUT_TOOLS, status, text)
@@ -279,8 +252,3 @@ def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:
     if status not in _REFUSING_STATUSES:
         return False
     return any(about.search(line) and DENIED.search(line) for line in text.splitlines())
-
-
-def _call_piece(index: int | None, id_: str | None, function: _Function | None) -> CallPiece:
-    name = getattr(function, "name", None) or ""
-    return CallPiece(index, id_ or "", name, getattr(function, "arguments", None) or "")

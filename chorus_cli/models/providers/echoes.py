@@ -48,118 +48,65 @@ class EchoRule(NamedTuple):
     filler: Filler = Filler.NONE
 
 
-_EVER, _EVER_WITH_CALLS = Echo(Span.EVER, calls_only=False), Echo(Span.EVER)
-_TURN = Echo(Span.TURN)
+_EVER, _EVER_WITH_CALLS, _TURN = Echo(Span.EVER, calls_only=False), Echo(Span.EVER), Echo(Span.TURN)
 _CONTENT, _TEXT, _DETAILS = "reasoning_content", "reasoning", "reasoning_details"
+_BLOCKS = "`thinking` and `redacted_thinking` blocks, unmodified"
+_ITEMS = "`reasoning` items with encrypted content"
+_SIGNATURES = "signatures, in the parts in which they came"
+_CHUNKS = "`thinking` chunks of the content"
 _AS_IT_CAME = "`reasoning_content` or `reasoning`, as it came"
-_DEEPSEEK, _KIMI = (
-    "api-docs.deepseek.com/guides/thinking_mode",
-    "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model",
-)
-_MINIMAX, _GLM = "platform.minimax.io/docs/api-reference/text-openai-api", "docs.z.ai/guides/capabilities/thinking-mode"
+# They refuse a turn that was stopped at a tool, and so is followed by a question, unless it begins with their thoughts.
+_CLAUDES_TO_4_5 = r"claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5](?!\d)|-2025|$))"
+_RESPONSES = ProtocolName.RESPONSES.value
+
+_CLAUDE_OLD = "platform.claude.com/docs/en/build-with-claude/extended-thinking"
+_CLAUDE = "platform.claude.com/docs/en/build-with-claude/adaptive-thinking"
+_OPENAI = "developers.openai.com/api/docs/guides/reasoning"
+_GEMINI = "ai.google.dev/gemini-api/docs/thought-signatures"
+_MISTRAL = "docs.mistral.ai/capabilities/reasoning"
+_DEEPSEEK = "api-docs.deepseek.com/guides/thinking_mode"
+_KIMI_OLD = "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model"
+_KIMI = "platform.kimi.ai/docs/guide/use-reasoning-effort"
+_GLM = "docs.z.ai/guides/capabilities/thinking-mode"
+_MINIMAX = "platform.minimax.io/docs/api-reference/text-openai-api"
+_OPENROUTER = "openrouter.ai/docs/use-cases/reasoning-tokens"
+_GROQ = "console.groq.com/docs/reasoning"
+_CEREBRAS = "inference-docs.cerebras.ai/capabilities/reasoning"
+_VLLM = "docs.vllm.ai/en/latest/features/reasoning_outputs"
+
+
+def _in(field: str, title: str, provider: str, echo: Echo, source: str) -> EchoRule:
+    """Return the rule for a provider whose thoughts go back in a field of chat completions."""
+    return EchoRule(title, (provider,), "", echo, f"`{field}`", source, field)
+
+
+def _elsewhere(title: str, names: str, echo: Echo, source: str) -> EchoRule:
+    """Return the rule for a maker's models at the gateways."""
+    return EchoRule(title, GATEWAYS, names, echo, _AS_IT_CAME, source)
+
 
 ECHO_RULES: tuple[EchoRule, ...] = (
-    EchoRule(
-        # They refuse a turn that was stopped at a tool, and so is followed by a question, unless it begins with these.
-        "Claude up to 4.5",
-        ("anthropic",),
-        r"claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5](?!\d)|-2025|$))",
-        _EVER_WITH_CALLS,
-        "`thinking` and `redacted_thinking` blocks, unmodified",
-        "platform.claude.com/docs/en/build-with-claude/extended-thinking",
+    EchoRule("Claude up to 4.5", ("anthropic",), _CLAUDES_TO_4_5, _EVER_WITH_CALLS, _BLOCKS, _CLAUDE_OLD),
+    EchoRule("Claude", ("anthropic",), "", Echo(Span.TURN, is_bound=True), _BLOCKS, _CLAUDE),
+    EchoRule("OpenAI, by responses", (_RESPONSES,), "", _TURN, _ITEMS, _OPENAI),
+    EchoRule("Gemini", ("gemini",), "", _EVER, _SIGNATURES, _GEMINI),
+    EchoRule("Mistral", ("mistral",), "", _EVER, _CHUNKS, _MISTRAL, "content"),
+    _in(_CONTENT, "DeepSeek", "deepseek", _EVER, _DEEPSEEK)._replace(filler=Filler.ALL),
+    _in(_CONTENT, "Kimi K2 to K2.6", "moonshot", _EVER_WITH_CALLS, _KIMI_OLD)._replace(
+        names=r"kimi-k2(?:\.[0-6]|-)", filler=Filler.CALLS
     ),
-    EchoRule(
-        "Claude",
-        ("anthropic",),
-        "",
-        Echo(Span.TURN, is_bound=True),
-        "`thinking` and `redacted_thinking` blocks, unmodified",
-        "platform.claude.com/docs/en/build-with-claude/adaptive-thinking",
-    ),
-    EchoRule(
-        "OpenAI, by responses",
-        (ProtocolName.RESPONSES.value,),
-        "",
-        _TURN,
-        "`reasoning` items with encrypted content",
-        "developers.openai.com/api/docs/guides/reasoning",
-    ),
-    EchoRule(
-        "Gemini",
-        ("gemini",),
-        "",
-        _EVER,
-        "signatures, in the parts in which they came",
-        "ai.google.dev/gemini-api/docs/thought-signatures",
-    ),
-    EchoRule(
-        "Mistral",
-        ("mistral",),
-        "",
-        _EVER,
-        "`thinking` chunks of the content",
-        "docs.mistral.ai/capabilities/reasoning",
-        "content",
-    ),
-    EchoRule("DeepSeek", ("deepseek",), "", _EVER, "`reasoning_content`", _DEEPSEEK, _CONTENT, Filler.ALL),
-    EchoRule(
-        "Kimi K2 to K2.6",
-        ("moonshot",),
-        r"kimi-k2(?:\.[0-6]|-)",
-        _EVER_WITH_CALLS,
-        "`reasoning_content`",
-        _KIMI,
-        _CONTENT,
-        Filler.CALLS,
-    ),
-    EchoRule(
-        "later Kimi",
-        ("moonshot",),
-        "kimi-k",
-        _EVER,
-        "`reasoning_content`",
-        "platform.kimi.ai/docs/guide/use-reasoning-effort",
-        _CONTENT,
-        Filler.CALLS,
-    ),
-    EchoRule("GLM", ("zai",), "", _TURN, "`reasoning_content`", _GLM, _CONTENT),
-    EchoRule(
-        "MiniMax",
-        ("minimax",),
-        "",
-        # It refuses ids of calls that it has not given.
-        _EVER._replace(own_calls_only=True),
-        "`reasoning_details`",
-        _MINIMAX,
-        _DETAILS,
-    ),
-    EchoRule(
-        "OpenRouter",
-        ("openrouter",),
-        "",
-        _EVER,
-        "`reasoning_details`",
-        "openrouter.ai/docs/use-cases/reasoning-tokens",
-        _DETAILS,
-    ),
-    EchoRule("Groq", ("groq",), "", _TURN, "`reasoning`", "console.groq.com/docs/reasoning", _TEXT),
-    EchoRule(
-        "Cerebras", ("cerebras",), "", _TURN, "`reasoning`", "inference-docs.cerebras.ai/capabilities/reasoning", _TEXT
-    ),
-    EchoRule(
-        "DeepSeek elsewhere", GATEWAYS, "deepseek.*(?:v[4-9]|flash)", _EVER, _AS_IT_CAME, _DEEPSEEK, filler=Filler.ALL
-    ),
-    EchoRule("Kimi elsewhere", GATEWAYS, "kimi-k", _EVER_WITH_CALLS, _AS_IT_CAME, _KIMI, filler=Filler.CALLS),
-    EchoRule("MiniMax elsewhere", GATEWAYS, "minimax-m", _EVER, _AS_IT_CAME, _MINIMAX),
-    EchoRule("GLM elsewhere", GATEWAYS, "glm-", _TURN, _AS_IT_CAME, _GLM),
-    EchoRule(
-        "others at your own server",
-        (OWN_SERVER,),
-        "",
-        _TURN,
-        _AS_IT_CAME,
-        "docs.vllm.ai/en/latest/features/reasoning_outputs",
-    ),
+    _in(_CONTENT, "later Kimi", "moonshot", _EVER, _KIMI)._replace(names="kimi-k", filler=Filler.CALLS),
+    _in(_CONTENT, "GLM", "zai", _TURN, _GLM),
+    # It refuses ids of calls that it has not given.
+    _in(_DETAILS, "MiniMax", "minimax", _EVER._replace(own_calls_only=True), _MINIMAX),
+    _in(_DETAILS, "OpenRouter", "openrouter", _EVER, _OPENROUTER),
+    _in(_TEXT, "Groq", "groq", _TURN, _GROQ),
+    _in(_TEXT, "Cerebras", "cerebras", _TURN, _CEREBRAS),
+    _elsewhere("DeepSeek elsewhere", "deepseek.*(?:v[4-9]|flash)", _EVER, _DEEPSEEK)._replace(filler=Filler.ALL),
+    _elsewhere("Kimi elsewhere", "kimi-k", _EVER_WITH_CALLS, _KIMI_OLD)._replace(filler=Filler.CALLS),
+    _elsewhere("MiniMax elsewhere", "minimax-m", _EVER, _MINIMAX),
+    _elsewhere("GLM elsewhere", "glm-", _TURN, _GLM),
+    EchoRule("others at your own server", (OWN_SERVER,), "", _TURN, _AS_IT_CAME, _VLLM),
 )
 """The first row that matches counts; no other provider is sent any thoughts."""
 

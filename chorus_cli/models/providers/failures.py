@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError, RequestRejectedError, ToolsRefusedError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.redaction import redact
 from chorus_cli.models.providers.chat_messages import refuses_tools
 from chorus_cli.models.rules.choice import PROVIDERS
@@ -21,6 +22,7 @@ from chorus_cli.models.rules.events import ARRIVED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+# The signs of some kinds of failures, wherever they are in a body.
 _OVERFLOW = re.compile(
     r"context[ _](?:length|size|window|limit)|prompt is too long|input is too long|maximum prompt length|"
     r"token count\b.{0,60}\bexceeds the maximum|too many tokens|string_above_max_length|"
@@ -99,7 +101,7 @@ def message_in(body: object) -> str:
     return message if isinstance(message, str) and message else _complaints(message) or json.dumps(error)
 
 
-def status_in(body: object) -> int | None:
+def _status_in(body: object) -> int | None:
     """Return the HTTP status that an error event stands for; ``None`` if it does not say."""
     error = _error(body)
     if not isinstance(error, dict):
@@ -111,22 +113,7 @@ def status_in(body: object) -> int | None:
     return None
 
 
-def is_overflow(body: object, words: str = "") -> bool:
-    """Return whether an error says that a request is longer than the model's context."""
-    return _says(_OVERFLOW, body, words)
-
-
-def is_out_of_credit(body: object, words: str = "") -> bool:
-    """Return whether an error says that the account has nothing left to pay with."""
-    return _says(_SAYS_NO_CREDIT, body, words)
-
-
-def is_wrong_key(body: object, words: str = "") -> bool:
-    """Return whether an error says that the API key is wrong, as Gemini and xAI do with status 400."""
-    return _says(_SAYS_WRONG_KEY, body, words)
-
-
-def retry_delay(body: object) -> float | None:
+def _retry_delay(body: object) -> float | None:
     """Return the seconds to wait that Gemini asks for in a detail of its error, as ``34s``."""
     error = _error(body)
     details = error.get("details") if isinstance(error, dict) else None
@@ -179,11 +166,6 @@ def _complaints(entries: object) -> str:
 
 def _dicts(values: object) -> Iterator[dict[str, object]]:
     return (value for value in (values if isinstance(values, list) else ()) if isinstance(value, dict))
-
-
-def _says(pattern: re.Pattern[str], body: object, words: str) -> bool:
-    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
-    return bool(pattern.search(text) or pattern.search(words))
 
 
 LONGEST_SENTENCE = 300
@@ -260,27 +242,43 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of failure: templates of its sentences, whether a provider answered, and whether a retry may succeed."""
+    """A kind of failure: templates of its sentences, whether a provider answered, and whether a retry may succeed.
+
+    The cause is told in the problem's parentheses unless ``has_cause`` is false: then the problem says it.
+    """
 
     problem: str
     advice: str
     answered: bool = True
     retryable: bool = False
+    has_cause: bool = True
 
 
-_UNKNOWN_MODEL = _Kind(
-    "litellm does not know the model {model}",
-    "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
-    answered=False,
-)
-_NO_KEY = _Kind("There is no key for {model}", "Set {key}, or choose another model with /model", answered=False)
-_UNREACHABLE = _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True)
-_NOT_HTTP = _Kind("The server of {model}{place} does not speak HTTP", "Correct its address", answered=False)
-_UNANSWERED = _Kind("{model}{place} did not answer in time", "Try again", answered=False, retryable=True)
-_BROKE_OFF = _Kind("The reply of {model} broke off", ARRIVED.rstrip("."), answered=False)
-_INVALID_RESPONSE = _Kind(
-    "The provider of {model} sent an invalid response", "Try again later", answered=False, retryable=True
-)
+_BY_TROUBLE = {
+    Trouble.UNKNOWN_MODEL: _Kind(
+        "litellm does not know the model {model}",
+        "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
+        answered=False,
+        has_cause=False,
+    ),
+    Trouble.NO_KEY: _Kind(
+        "There is no key for {model}",
+        "Set {key}, or choose another model with /model",
+        answered=False,
+        has_cause=False,
+    ),
+    Trouble.UNREACHABLE: _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True),
+    Trouble.NOT_HTTP: _Kind(
+        "The server of {model}{place} does not speak HTTP", "Correct its address", answered=False, has_cause=False
+    ),
+    Trouble.UNANSWERED: _Kind(
+        "{model}{place} did not answer in time", "Try again", answered=False, retryable=True, has_cause=False
+    ),
+    Trouble.BROKE_OFF: _Kind("The reply of {model} broke off", ARRIVED.rstrip("."), answered=False),
+    Trouble.INVALID_RESPONSE: _Kind(
+        "The provider of {model} sent an invalid response", "Try again later", answered=False, retryable=True
+    ),
+}
 _OTHER = _Kind("The request to {model} failed", "Try another model with /model", answered=False)
 
 _NO_CREDIT = _Kind("The account for {model} is out of credit", "Check its plan, or choose another model with /model")
@@ -307,19 +305,17 @@ _BY_STATUS = {
     HTTPStatus.TOO_MANY_REQUESTS: _Kind("{model} is rate limited", "Try again {wait}", retryable=True),
     HTTPStatus.GATEWAY_TIMEOUT: _TIMED_OUT,
 }
-_BY_TROUBLE = {
-    Trouble.UNKNOWN_MODEL: _UNKNOWN_MODEL,
-    Trouble.NO_KEY: _NO_KEY,
-    Trouble.UNREACHABLE: _UNREACHABLE,
-    Trouble.NOT_HTTP: _NOT_HTTP,
-    Trouble.UNANSWERED: _UNANSWERED,
-    Trouble.BROKE_OFF: _BROKE_OFF,
-    Trouble.INVALID_RESPONSE: _INVALID_RESPONSE,
-}
+# Clear signs come before the status, which may have several meanings: Gemini and xAI say with 400 that a key is wrong.
+_SIGNS = (
+    (
+        {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY},
+        _OVERFLOW,
+        _TOO_LONG,
+    ),
+    ({HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}, _SAYS_NO_CREDIT, _NO_CREDIT),
+    ({HTTPStatus.BAD_REQUEST}, _SAYS_WRONG_KEY, _WRONG_KEY),
+)
 _TRY_AGAIN = "Try again, or choose another model with /model."
-_WORDLESS = {_UNKNOWN_MODEL, _NO_KEY, _NOT_HTTP, _UNANSWERED}
-_OVERFLOWING = {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
-_WITHOUT_CREDIT = {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
 _CHECK_SERVER = "Check that its server is running and the network is up"
 
 
@@ -329,13 +325,13 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
     They are one line of at most 300 characters without any of the secrets, with the provider's own words in
     parentheses where they help.
     """
-    status = failure.status if failure.body is None or failure.status else status_in(failure.body)
+    status = failure.status if failure.body is None or failure.status else _status_in(failure.body)
     kind = _kind(failure, status)
     wait = _retry_after_seconds(failure) if kind.retryable else None
     facts = _facts(asked) | {"status": status, "wait": "later" if wait is None else f"in {wait:g} s"}
-    advice = _shortened(redact(kind.advice.format_map(facts), asked.secrets), _LONGEST_ADVICE) + "."
+    advice = shortened(redact(kind.advice.format_map(facts), asked.secrets), _LONGEST_ADVICE) + "."
     problem = redact(kind.problem.format_map(facts), asked.secrets)
-    words = "" if kind in _WORDLESS else redact(_words(failure), asked.secrets)
+    words = redact(_words(failure), asked.secrets) if kind.has_cause else ""
     is_about_tools = refuses_tools(status, _words(failure))
     error_class = ToolsRefusedError if is_about_tools else RequestRejectedError if kind is _REJECTED else ModelError
     return error_class(
@@ -351,24 +347,21 @@ def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
     """Return the sentences for a model that has sent nothing for ``seconds``; such a request is not retried."""
     again = f"{ARRIVED} /model chooses another model." if begun else _TRY_AGAIN
     return ModelError(
-        f"{_shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.",
+        f"{shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.",
         advice=again,
     )
 
 
 def _kind(failure: Failure, status: int | None) -> _Kind:
-    """Classify a failure, by clear signs first: the same status may have several meanings."""
     if failure.trouble is not None:
         return _BY_TROUBLE[failure.trouble]
     if status is None:
-        return _OTHER if failure.body is None else _INVALID_RESPONSE
-    found = (failure.body, failure.words)
-    if status in _OVERFLOWING and is_overflow(*found):
-        return _TOO_LONG
-    if status in _WITHOUT_CREDIT and is_out_of_credit(*found):
-        return _NO_CREDIT
-    if status == HTTPStatus.BAD_REQUEST and is_wrong_key(*found):
-        return _WRONG_KEY
+        return _OTHER if failure.body is None else _BY_TROUBLE[Trouble.INVALID_RESPONSE]
+    body = failure.body
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+    for statuses, sign, kind in _SIGNS:
+        if status in statuses and (sign.search(text) or sign.search(failure.words)):
+            return kind
     if status in _BY_STATUS:
         return _BY_STATUS[HTTPStatus(status)]
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -379,19 +372,14 @@ def _kind(failure: Failure, status: int | None) -> _Kind:
 def _facts(asked: Asked) -> dict[str, object]:
     """Return the facts for the sentences: names of the model, its server and its key, and advice about them."""
     provider, _, name = asked.model.partition("/")
-    is_ollama = provider.startswith("ollama")
+    is_ollama, named = provider.startswith("ollama"), asked.provider or provider
     return {
-        "model": _shortened(redact(asked.model, asked.secrets), _LONGEST_NAME) or "without a name",
-        "key": asked.key_variable or key_variable(asked.provider or provider),
+        "model": shortened(redact(asked.model, asked.secrets), _LONGEST_NAME) or "without a name",
+        "key": asked.key_variable or _KEY_VARIABLES.get(named, f"{named.upper()}_API_KEY"),
         "place": _place(asked.address),
         "start": "Start it with: ollama serve" if is_ollama else _CHECK_SERVER,
         "find": f"Fetch it with: ollama pull {name}" if is_ollama else "Check its name and the address",
     }
-
-
-def key_variable(provider: str) -> str:
-    """Return the environment variable that holds the key of a provider, by its name as litellm has it."""
-    return _KEY_VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
 
 
 def _place(address: str) -> str:
@@ -407,7 +395,7 @@ def _retry_after_seconds(failure: Failure) -> float | None:
     try:
         seconds = float(failure.headers.get("retry-after", ""))
     except ValueError:
-        return retry_delay(failure.body)
+        return _retry_delay(failure.body)
     return seconds if 0 < seconds < float("inf") else None
 
 
@@ -418,13 +406,7 @@ def _words(failure: Failure) -> str:
 
 def _with_words(sentence: str, words: str, length: int) -> str:
     """Put ``words`` in parentheses at the end of ``sentence``, all on one line of at most ``length`` characters."""
-    sentence = _shortened(sentence, length - len("."))
+    sentence = shortened(sentence, length - len("."))
     room = min(_LONGEST_WORDS, length - len(sentence) - len(" ()."))
-    words = _shortened(words.strip().rstrip("."), room) if room > 0 else ""
+    words = shortened(words.strip().rstrip("."), room) if room > 0 else ""
     return f"{sentence} ({words})." if words else f"{sentence}."
-
-
-def _shortened(text: str, length: int) -> str:
-    """Return ``text`` on one line, cut to ``length`` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"

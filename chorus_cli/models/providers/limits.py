@@ -8,9 +8,16 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from chorus_cli.models.providers.http_question import Question, json_answer, within
 from chorus_cli.models.providers.providers import named
-from chorus_cli.models.providers.server_addresses import is_ollama, is_on_this_machine, server_address, server_key
+from chorus_cli.models.providers.server_addresses import (
+    Question,
+    is_ollama,
+    is_on_this_machine,
+    json_answer,
+    server_address,
+    server_key,
+    within,
+)
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ELIZA, LOCAL
 

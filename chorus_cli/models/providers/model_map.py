@@ -1,4 +1,7 @@
-"""Names, sizes and prices of models, and names of providers, from litellm's own files, without importing litellm."""
+"""Names, sizes and prices of models, and names of providers, from litellm's own files, without importing litellm.
+
+A model that the map does not list takes the facts of the listed model that its name is the nearest to.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ import importlib.util
 import json
 import re
 import threading
+from itertools import filterfalse
 from pathlib import Path
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.models.providers.families import family, relatives
 from chorus_cli.models.rules.costs import Prices
 
 if TYPE_CHECKING:
@@ -57,8 +60,8 @@ _LAID_OUT = b'{\n    "'
 """The beginning of a map with lines of their own for each entry, indented by at most four blanks, as litellm's."""
 _INDENT = 4
 
-# Entries that price the fine-tuned variants of a model.
-_TUNED = "ft:"
+
+_Fact = TypeVar("_Fact")
 
 
 class _Entry(NamedTuple):
@@ -106,8 +109,8 @@ class ModelMap:
     def relative(self, model: str) -> str | None:
         """Return the listed model whose facts are taken for those of ``model``, for which the map has no limit.
 
-        It is the nearest of its family, as ``families.relatives`` has it; ``None`` if there is none, or the map lists
-        ``model`` with a limit. Prices are never taken.
+        It is the nearest of its family; ``None`` if there is none, or the map lists ``model`` with a limit. Prices are
+        never taken.
         """
         if any(entry.limit_tokens for entry in self._entries_for(model)):
             return None
@@ -119,26 +122,22 @@ class ModelMap:
 
     def limit_tokens(self, model: str) -> int | None:
         """Return the context limit of ``model``, or of its relative, in input tokens; ``None`` if none is known."""
-        figures = (entry.limit_tokens for entry in (*self._entries_for(model), *self._entries_of_relative(model)))
-        return next((figure for figure in figures if figure is not None), None)
+        return _first((*self._entries_for(model), *self._entries_of_relative(model)), lambda entry: entry.limit_tokens)
 
     def input_cost(self, model: str) -> float | None:
         """Return the price of one input token, in USD, or ``None`` if the map has none.
 
         It is the standard price, without a discount for caching or a surcharge for very long requests.
         """
-        prices = (entry.input_cost for entry in self._entries_for(model))
-        return next((price for price in prices if price is not None), None)
+        return _first(self._entries_for(model), lambda entry: entry.input_cost)
 
     def prices(self, model: str) -> Prices | None:
         """Return the prices of ``model``, or ``None`` if the map has none; they are standard prices, as above."""
-        found = (entry.prices for entry in self._entries_for(model))
-        return next((prices for prices in found if prices is not None), None)
+        return _first(self._entries_for(model), lambda entry: entry.prices)
 
     def output_tokens(self, model: str) -> int | None:
         """Return the longest reply of ``model``, or of its relative, in tokens; ``None`` if none is known."""
-        figures = (entry.output_tokens for entry in (*self._entries_for(model), *self._entries_of_relative(model)))
-        return next((figure for figure in figures if figure is not None), None)
+        return _first((*self._entries_for(model), *self._entries_of_relative(model)), lambda entry: entry.output_tokens)
 
     def caches_prompts(self, model: str) -> bool:
         """Return whether ``model``, or its relative, supports prompt caching, according to the map."""
@@ -174,8 +173,7 @@ class ModelMap:
 
     def conversation_names(self) -> frozenset[str]:
         """Return the names of the models made for general conversation."""
-        names = self._names_of(lambda entry: entry.converses)
-        return frozenset(name for name in names if not _FOR_ONE_WORK.search(name))
+        return frozenset(filterfalse(_FOR_ONE_WORK.search, self._names_of(lambda entry: entry.converses)))
 
     def providers(self) -> frozenset[str]:
         """Return the prefixes that litellm accepts as providers; none if its list cannot be read."""
@@ -194,7 +192,7 @@ class ModelMap:
             yield entry
         prefix, _, name = model.partition("/")
         entry = self._entry(name) if name else None
-        if entry is not None and _is_kind_of(entry.provider, prefix):
+        if entry is not None and (entry.provider == prefix or entry.provider.startswith((f"{prefix}-", f"{prefix}_"))):
             yield entry
 
     def _entries_of_relative(self, model: str) -> tuple[_Entry, ...]:
@@ -207,8 +205,8 @@ class ModelMap:
         return tuple(self._entries_for(model)) or self._entries_of_relative(model)
 
     def _is_said(self, model: str, fact: Callable[[_Entry], bool]) -> bool | None:
-        entries = [entry for entry in self._described(model) if entry.chats]
-        return any(map(fact, entries)) if entries else None
+        said = [fact(entry) for entry in self._described(model) if entry.chats]
+        return any(said) if said else None
 
     def _entry(self, name: str) -> _Entry | None:
         if name not in self._looked_up and (text := self._laid_out()):
@@ -243,13 +241,14 @@ class ModelMap:
             return self._knowledge
 
 
+def _first(entries: Iterable[_Entry], fact: Callable[[_Entry], _Fact | None]) -> _Fact | None:
+    """Return a fact of the first entry that has it."""
+    return next((found for entry in entries if (found := fact(entry)) is not None), None)
+
+
 def _is_telling(entry: _Entry) -> bool:
     """Return whether an entry tells of a model for general use: those without functions are for a single purpose."""
     return entry.chats and entry.calls_functions and entry.limit_tokens is not None
-
-
-def _is_kind_of(provider: str, prefix: str) -> bool:
-    return provider == prefix or provider.startswith((f"{prefix}-", f"{prefix}_"))
 
 
 def _typed(name: str, entry: _Entry, providers: frozenset[str]) -> tuple[str, ...]:
@@ -259,7 +258,8 @@ def _typed(name: str, entry: _Entry, providers: frozenset[str]) -> tuple[str, ..
     with_provider = f"{entry.provider}/{name}"
     if entry.provider in _FOUND_BY_BARE_NAME:
         known = (name, with_provider) if entry.provider in providers else (name,)
-        return () if name.startswith(_TUNED) else known
+        # These entries price the fine-tuned variants of a model.
+        return () if name.startswith("ft:") else known
     # A bare name without a size is a class of models with one price.
     return (with_provider,) if entry.limit_tokens else ()
 
@@ -305,19 +305,13 @@ def _knowledge_in(folder: Path | None) -> _Knowledge:
     except ModelError:
         # The first request reports that litellm is missing.
         return _Knowledge({}, frozenset())
-    return _Knowledge(_entries_in(folder), _providers_in(folder))
-
-
-def _entries_in(folder: Path) -> dict[str, _Entry]:
     try:
-        document = json.loads((folder / _MODELS).read_bytes())
-    except (OSError, ValueError):
+        document = json.loads(_text_in(folder))
+    except ValueError:
         # The limit can be set by hand, and the first request reports the problem with litellm.
-        return {}
-    if not isinstance(document, dict):
-        return {}
-    found = ((name, _entry_of(value)) for name, value in document.items())
-    return {name: entry for name, entry in found if entry is not None}
+        document = {}
+    found = ((name, _entry_of(value)) for name, value in (document.items() if isinstance(document, dict) else ()))
+    return _Knowledge({name: entry for name, entry in found if entry is not None}, _providers_in(folder))
 
 
 def _entry_of(value: object) -> _Entry | None:
@@ -329,23 +323,25 @@ def _entry_of(value: object) -> _Entry | None:
     input_cost = _price(value.get("input_cost_per_token"))
     if not chats and limit_tokens is None and input_cost is None:
         return None
-    calls_functions = value.get("supports_function_calling") is True
-    caches_prompts = value.get("supports_prompt_caching") is True
+
+    def supports(name: str) -> bool:
+        return value.get(f"supports_{name}") is True
+
     return _Entry(
-        intern(str(value.get("litellm_provider", ""))),
-        chats,
-        value.get("mode") == "chat" and calls_functions,
-        calls_functions,
-        caches_prompts,
-        limit_tokens,
-        _tokens(value.get("max_output_tokens")),
-        input_cost,
-        _prices(value, input_cost),
-        value.get("supports_sampling_params") is not False,
-        value.get("supports_system_messages") is True,
-        value.get("supports_vision") is True,
-        value.get("supports_pdf_input") is True,
-        value.get("supports_reasoning") is True,
+        provider=intern(str(value.get("litellm_provider", ""))),
+        chats=chats,
+        converses=value.get("mode") == "chat" and supports("function_calling"),
+        calls_functions=supports("function_calling"),
+        caches_prompts=supports("prompt_caching"),
+        limit_tokens=limit_tokens,
+        output_tokens=_tokens(value.get("max_output_tokens")),
+        input_cost=input_cost,
+        prices=_prices(value, input_cost),
+        takes_temperature=value.get("supports_sampling_params") is not False,
+        takes_system_messages=supports("system_messages"),
+        sees_pictures=supports("vision"),
+        reads_pdfs=supports("pdf_input"),
+        thinks=supports("reasoning"),
     )
 
 
@@ -383,3 +379,70 @@ def _providers_in(folder: Path) -> frozenset[str]:
     if declaration is None or not isinstance(by_address, dict):
         return frozenset()
     return frozenset(_PROVIDER_NAME.findall(declaration.group())) | frozenset(by_address)
+
+
+# By the beginnings of their models' names: the prefixes under which the map lists those of the maker.
+# OpenAI's names have a number, names of others such as gpt-oss do not.
+_FAMILIES = {"claude-": "", "gemini-": "gemini/", r"gpt-\d": "", "grok-": "xai/", r"o\d": ""}
+# Bedrock separates the vendor from the model by a dot.
+_NAME = re.compile(rf"(?P<prefix>.*[/.]|)(?P<name>(?:{'|'.join(_FAMILIES)})[^/]*)")
+# Dates and states of a model, Bedrock's versions, and what gateways add after a colon.
+_SNAPSHOT = re.compile(
+    r"[-@](?:latest|preview|exp|experimental|default|\d{4}-\d\d-\d\d|\d\d-\d{4}|\d{3,}|(?<=\d-)v\d+)(?![a-z\d.])|:.*"
+)
+# Other numbers are sizes, as in gpt-4-32k.
+_VERSION = re.compile(r"\d{1,3}(?:[.-]\d{1,3}(?![\da-z]))*")
+
+
+class _Member(NamedTuple):
+    """A model's name, taken apart: its words without the version, which is empty if there is none.
+
+    ``is_own`` says that it is the name at the maker, not at another provider.
+    """
+
+    family: str
+    words: tuple[str, ...]
+    version: tuple[int, ...]
+    is_own: bool
+
+
+def family(model: str) -> str:
+    """Return a pattern for the beginning of all names of the family of ``model``; empty if it is of no known one."""
+    found = _member(model)
+    return found.family if found else ""
+
+
+def relatives(model: str, listed: Iterable[str]) -> list[str]:
+    """Return the ``listed`` models whose facts may be those of ``model``, the likeliest first.
+
+    The model itself comes first, as another snapshot or at another provider; then the maker's models, the newest by the
+    versions in their names first, those of the same kind (``haiku``) before all others. None is newer than ``model``,
+    because the provider would refuse a limit that is too high.
+    """
+    asked = _member(model)
+    if asked is None:
+        return []
+    ranked = [(_rank(name, found, asked), name) for name in listed if (found := _member(name)) is not None]
+    return [name for rank, name in sorted(ranked, reverse=True) if rank]
+
+
+def _rank(name: str, found: _Member, asked: _Member) -> tuple[object, ...]:
+    """Return how near a listed model is to the one asked for; empty if its facts are not to be taken."""
+    is_same = found[:3] == asked[:3]
+    is_newer = bool(asked.version) and found.version > asked.version
+    if found.family != asked.family or not found.version or not (is_same or (found.is_own and not is_newer)):
+        return ()
+    is_of_kind, is_similar = found.words == asked.words, found.words == asked.words[:2]
+    # Of equal ones the shortest name is no snapshot, and fewer prefixes are nearer to the maker.
+    return is_same, is_of_kind, is_similar, found.version, found.is_own, -name.count("/"), -len(name)
+
+
+def _member(model: str) -> _Member | None:
+    parts = _NAME.fullmatch(model.lower())
+    if parts is None:
+        return None
+    beginning = next(beginning for beginning in _FAMILIES if re.match(beginning, parts["name"]))
+    name = _SNAPSHOT.sub("", parts["name"])
+    numbers = _VERSION.search(name)
+    version = tuple(map(int, re.findall(r"\d+", numbers[0]))) if numbers else ()
+    return _Member(beginning, tuple(re.findall(r"[a-z]+", name)), version, parts["prefix"] == _FAMILIES[beginning])

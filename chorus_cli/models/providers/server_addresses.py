@@ -1,18 +1,115 @@
-"""Addresses and keys of model servers, and Ollama's list of its models."""
+"""Addresses and keys of model servers, short questions to them, and Ollama's list of its models.
+
+A question has a strict deadline, the name lookup included, and knows no proxy and no redirect.
+"""
 
 from __future__ import annotations
 
+import ipaddress
+import json
+import time
+from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 from urllib.parse import urlsplit
 
-from chorus_cli.models.providers.http_question import SCHEME_PORTS, Question, connectable, ip, json_answer, within
 from chorus_cli.models.providers.providers import PROVIDERS, address_variable, base_address, named, provider_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+_Found = TypeVar("_Found")
 
 PATIENCE_SECONDS = 0.3
+
+_SCHEME_PORTS = {"http": 80, "https": 443}
+_THIS_MACHINE = {4: "127.0.0.1", 6: "::1"}
+# A thousand models make half a megabyte; no answer expected here is longer than this.
+_LONGEST_ANSWER_BYTES = 4_000_000
+_OK = 200
+
+
+class Question(NamedTuple):
+    """A request: ``path`` is below the server's address, ``body`` is posted as JSON, ``key`` is the API key."""
+
+    path: str
+    body: object = None
+    key: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Its headers."""
+        posted = {} if self.body is None else {"Content-Type": "application/json"}
+        key = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        return {"Accept": "application/json", "Connection": "close"} | posted | key
+
+
+def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | None:
+    """Return the result of ``ask``, which is given the deadline; ``None`` if it fails or takes longer.
+
+    It runs in a thread of its own, because a name lookup cannot be limited otherwise.
+    """
+    deadline = time.monotonic() + patience_seconds
+    found: SimpleQueue[_Found | None] = SimpleQueue()
+
+    def find() -> None:
+        try:
+            found.put(ask(deadline))
+        except (OSError, ValueError, RecursionError):
+            # Refused, silent, or another kind of server; or an answer nested too deep.
+            found.put(None)
+
+    Thread(target=find, name="question", daemon=True).start()
+    with suppress(Empty):
+        return found.get(timeout=patience_seconds)
+    return None
+
+
+def json_answer(address: str, question: Question, deadline: float) -> object:
+    """Return the JSON answer of the server at ``address``.
+
+    Raises:
+        OSError, ValueError, RecursionError: there is no answer in time, or it is not valid JSON.
+    """
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection  # noqa: PLC0415 - slow, and few starts ask
+
+    server, seconds_left = urlsplit(address), deadline - time.monotonic()
+    if server.scheme not in _SCHEME_PORTS or not server.hostname or not question.key.isascii() or seconds_left <= 0:
+        raise ValueError(address)
+    connect = HTTPSConnection if server.scheme == "https" else HTTPConnection
+    connection = connect(_connectable(server.hostname), server.port, timeout=seconds_left)
+    body = None if question.body is None else json.dumps(question.body).encode("ascii")
+    path = server.path.rstrip("/") + question.path
+    try:
+        connection.request("GET" if body is None else "POST", path, body, question.headers)
+        answer = connection.getresponse()
+        content = answer.read(_LONGEST_ANSWER_BYTES + 1)
+    except HTTPException as error:
+        raise ValueError(address) from error
+    finally:
+        connection.close()
+    if answer.status != _OK or len(content) > _LONGEST_ANSWER_BYTES:
+        raise ValueError(address)
+    return json.loads(content)
+
+
+def _connectable(host: str) -> str:
+    """Return the host to connect to for a server that listens at ``host``: for 0.0.0.0 or none, this machine."""
+    address = _ip(host)
+    if address is not None and address.is_unspecified:
+        return _THIS_MACHINE[address.version]
+    return host or _THIS_MACHINE[4]
+
+
+def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the IP address that ``text`` is, or ``None`` for a name."""
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
 
 _DEFAULT_ADDRESS = "http://localhost:11434"
 _DEFAULT_PORT = 11434
@@ -23,18 +120,9 @@ _PREFIX = "ollama_chat/"
 # Older servers list no capabilities; embedding models are recognised by their family or name.
 _EMBEDDING_FAMILY = "bert"
 _EMBEDDING_NAMES = ("embed", "rerank")
-
-
-class _Listing(NamedTuple):
-    """A listing of Ollama, and the time field to sort its models by."""
-
-    path: str
-    moment: str
-
-
-# A model stays in memory for a fixed time after its last use: the last to expire was used last.
-_IN_MEMORY = _Listing("/api/ps", "expires_at")
-_STORED = _Listing("/api/tags", "modified_at")
+# The listings of Ollama, with the time to sort their models by. A model stays in memory for a fixed time after its last
+# use: the last to expire was used last.
+_IN_MEMORY, _STORED = ("/api/ps", "expires_at"), ("/api/tags", "modified_at")
 
 
 def most_recent_model(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> str | None:
@@ -68,7 +156,7 @@ def _address_of(text: str) -> str:
     scheme, separator, rest = text.partition("://")
     if not separator:
         scheme, rest = "http", text
-    default_port = SCHEME_PORTS.get(scheme, _DEFAULT_PORT) if separator else _DEFAULT_PORT
+    default_port = _SCHEME_PORTS.get(scheme, _DEFAULT_PORT) if separator else _DEFAULT_PORT
     place, _, path = rest.partition("/")
     host, port = _host_and_port(place, default_port)
     shown = f"[{host}]" if ":" in host else host
@@ -77,21 +165,21 @@ def _address_of(text: str) -> str:
 
 def _host_and_port(place: str, default_port: int) -> tuple[str, int]:
     """Split ``host:port``; an IPv6 address may stand in brackets, and must if a port follows."""
-    if ip(place.strip("[]")) is not None:
-        return connectable(place.strip("[]")), default_port
+    if _ip(place.strip("[]")) is not None:
+        return _connectable(place.strip("[]")), default_port
     host, _, port = place.rpartition(":") if ":" in place else (place, "", "")
     is_port = port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS and int(port) <= _HIGHEST_PORT
-    return connectable(host.strip("[]")), int(port) if is_port else default_port
+    return _connectable(host.strip("[]")), int(port) if is_port else default_port
 
 
 def _answered(
-    environment: Mapping[str, str], patience_seconds: float, listings: tuple[_Listing, ...]
+    environment: Mapping[str, str], patience_seconds: float, listings: tuple[tuple[str, str], ...]
 ) -> tuple[str, ...]:
     """Return the models of the first listing that has any; none after the deadline."""
 
     def ask(deadline: float) -> tuple[str, ...]:
         address = ollama_address(environment)
-        answers = ((json_answer(address, Question(listing.path), deadline), listing.moment) for listing in listings)
+        answers = ((json_answer(address, Question(path), deadline), moment) for path, moment in listings)
         return next(filter(None, (_names(document, moment) for document, moment in answers)), ())
 
     return within(patience_seconds, ask) or ()
@@ -130,7 +218,6 @@ def _seconds(value: object) -> float:
 
 _OLLAMA = ("ollama/", "ollama_chat/")
 _OLLAMA_VARIABLES = ("OLLAMA_API_BASE", "OLLAMA_HOST")
-_SCHEMES = ("http", "https")
 
 
 def is_ollama(model: str) -> bool:
@@ -199,7 +286,7 @@ def is_on_this_machine(address: str) -> bool:
         return False
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    number = ip(host)
+    number = _ip(host)
     # A server told to listen everywhere is often asked at 0.0.0.0 too, which means this machine.
     return number is not None and (number.is_loopback or number.is_unspecified)
 
@@ -211,5 +298,5 @@ def _is_url(address: str) -> bool:
         port = parts.port
     except ValueError:
         return False
-    is_named = parts.scheme in _SCHEMES and bool(parts.hostname) and port != 0
+    is_named = parts.scheme in _SCHEME_PORTS and bool(parts.hostname) and port != 0
     return is_named and not any(character.isspace() for character in address)

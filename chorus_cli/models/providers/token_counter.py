@@ -26,11 +26,7 @@ _SLICE_LENGTH = 8192
 
 
 def shipped_vocabularies() -> Path:
-    """Return the folder of the vocabularies inside the installed litellm.
-
-    Raises:
-        ModelError: litellm is not installed.
-    """
+    """Return the folder of the vocabularies inside the installed litellm."""
     return installation_folder() / "litellm_core_utils" / "tokenizers"
 
 
@@ -49,11 +45,7 @@ class VocabularyCounter:
         return self._encoding is not None
 
     def load(self) -> None:
-        """Load the vocabulary, once.
-
-        Raises:
-            ModelError: it is missing or damaged.
-        """
+        """Load the vocabulary, once."""
         self._loaded()
 
     def at_most(self, text: str) -> int:
@@ -61,11 +53,7 @@ class VocabularyCounter:
         return self.count(text) if self.is_ready else len(text.encode(errors="surrogatepass"))
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of ``text``, in time linear in its length for any text.
-
-        Raises:
-            ModelError: the vocabulary is missing or damaged.
-        """
+        """Return the number of tokens of ``text``, in time linear in its length for any text."""
         if not text:
             return 0
         encoding = self._loaded()

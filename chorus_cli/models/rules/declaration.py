@@ -192,11 +192,7 @@ def _object(text: str, tool: Tool | None, *, repairs: bool) -> _Object:
 
 
 def _refuse_constant(name: str) -> object:
-    """Refuse ``NaN`` and infinities, which Python reads and providers do not.
-
-    Raises:
-        ValueError: always.
-    """
+    """Refuse ``NaN`` and infinities, which Python reads and providers do not."""
     raise ValueError(name)
 
 
@@ -217,11 +213,7 @@ def _example(tool: Tool | None) -> str:
 
 
 def _value(parameter: Parameter, given: object) -> str | int:
-    """Return an argument as its declaration wants it: a number may be written as text, and the other way round.
-
-    Raises:
-        ToolError: it is of another type, or none of the choices.
-    """
+    """Return an argument as its declaration wants it: a number may be written as text, and the other way round."""
     if parameter.kind is Kind.NUMBER:
         return _number(parameter, given)
     if isinstance(given, bool) or not isinstance(given, str | int | float):

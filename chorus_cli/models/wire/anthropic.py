@@ -19,23 +19,22 @@ from chorus_cli.models.providers.chat_messages import (
     wants_markers,
 )
 from chorus_cli.models.providers.echoes import Called, Pieces, Said, replayed
-from chorus_cli.models.providers.efforts import chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure
-from chorus_cli.models.wire.protocol import Post
+from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.wire.received import (
-    ReplyParts,
-    cache_counts,
+    STOP,
+    ReplyReader,
+    Usage,
     count_at,
-    json_objects,
     object_at,
     objects_at,
     place_of,
     text_at,
-    thought_count,
     usage_of,
 )
 from chorus_cli.models.wire.writing import (
     EncodedMessages,
+    Post,
     argument_object,
     bare_id,
     is_filled,
@@ -44,7 +43,7 @@ from chorus_cli.models.wire.writing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from chorus_cli.models.providers.chat_messages import Load, Part
     from chorus_cli.models.providers.model_map import ModelMap
@@ -65,7 +64,6 @@ _OPTIONAL = frozenset({"temperature", "tool_choice"})
 _LEAST_BUDGET_TOKENS, _LEAST_REPLY_TOKENS = 1024, 1024
 _FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
-_STOP = "stop"
 # The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
 _FINISH_REASONS = {
     "max_tokens": "length",
@@ -80,11 +78,97 @@ _FINISH_REASONS = {
 _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
+class AnthropicReply(ReplyReader):
+    """Reads one reply: the beginning of a message, the content blocks piece by piece, the reason of its end."""
+
+    form = _FORM
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The blocks that are calls; the server's own tools have pieces of the same kind.
+        self._called: set[int | None] = set()
+        self._thinking: dict[str, Pieces] = {}
+        self._counts: JsonObject = {}
+
+    def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
+        match event.get("type"):
+            case "message_start":
+                self._count(object_at(event, "message"))
+            case "content_block_start":
+                yield from self._begun(object_at(event, "content_block"), event.get("index"))
+            case "content_block_delta":
+                yield from self._piece(object_at(event, "delta"), event.get("index"))
+            case "message_delta":
+                self._count(event)
+                self._end_for(object_at(event, "delta"))
+            case "message_stop":
+                self._finish_reason = self._finish_reason or STOP
+                yield from self.end()
+            case "message":
+                yield from self._whole(event)
+            case "error":
+                raise FailedError(Failure(body=event))
+
+    def _begun(self, block: JsonObject, index: object) -> Iterator[ModelEvent]:
+        """Yield the text with which a block begins, mostly none; a call begins with its id and its name."""
+        match block.get("type"):
+            case "text":
+                yield from self._text(text_at(block, "text"))
+            case "thinking":
+                self._thinking = {name: Pieces([text_at(block, name)]) for name in ("thinking", "signature")}
+                self._own.add(block | self._thinking)
+                yield from self._thought(text_at(block, "thinking"))
+            case "redacted_thinking":
+                self._own.add(block)
+            case "tool_use":
+                given = object_at(block, "input")
+                arguments = json.dumps(given, ensure_ascii=False) if given else ""
+                self._called.add(place_of(index))
+                self._call(CallPiece(place_of(index), text_at(block, "id"), text_at(block, "name"), arguments))
+
+    def _piece(self, delta: JsonObject, index: object) -> Iterator[ModelEvent]:
+        match delta.get("type"):
+            case "text_delta":
+                yield from self._text(text_at(delta, "text"))
+            case "thinking_delta" if self._thinking:
+                self._thinking["thinking"].append(text_at(delta, "thinking"))
+                yield from self._thought(text_at(delta, "thinking"))
+            case "signature_delta" if self._thinking:
+                self._thinking["signature"].append(text_at(delta, "signature"))
+            case "input_json_delta" if place_of(index) in self._called:
+                self._call(CallPiece(place_of(index), arguments=text_at(delta, "partial_json")))
+
+    def _whole(self, message: JsonObject) -> Iterator[ModelEvent]:
+        """Yield a whole reply, as servers send it that know no streams."""
+        for place, block in enumerate(objects_at(message, "content")):
+            yield from self._begun(block, place)
+        self._count(message)
+        self._end_for(message)
+
+    def _count(self, event: JsonObject) -> None:
+        """Keep token counts: those at the end are of the whole reply, but may leave out some of the beginning."""
+        self._counts |= {name: count for name, count in object_at(event, "usage").items() if count is not None}
+
+    def _end_for(self, said: JsonObject) -> None:
+        if reason := text_at(said, "stop_reason"):
+            self._finish_reason = _FINISH_REASONS.get(reason, STOP)
+
+    def _usage(self) -> Usage:
+        if not self._counts:
+            return {}
+        new, written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS)
+        thought = count_at(object_at(self._counts, "output_tokens_details"), "thinking_tokens")
+        reply = count_at(self._counts, "output_tokens")
+        return usage_of(new + written + cached, reply, cache=(cached, written), thought=thought)
+
+
 class AnthropicMessages:
     """The protocol of ``anthropic/…``; ``model_map`` tells the longest reply of a model, and what it takes.
 
     ``load`` returns the bytes of attachments.
     """
+
+    reader = AnthropicReply
 
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
@@ -110,10 +194,6 @@ class AnthropicMessages:
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional
         return Post(_path(endpoint.address), _headers(endpoint), body, optional)
 
-    def reader(self) -> AnthropicReply:
-        """Return a reader for the reply to one request."""
-        return AnthropicReply()
-
     def _reply_tokens(self, request: ModelRequest) -> int:
         told = reply_limit(request, self._model_map)
         return told or self._model_map.output_tokens(request.model) or _DEFAULT_REPLY_TOKENS
@@ -123,100 +203,6 @@ class AnthropicMessages:
         wanted = request.temperature
         takes_any = not thinks and self._model_map.takes_temperature(request.model)
         return {} if wanted is None or (wanted != _ONLY_TEMPERATURE and not takes_any) else {"temperature": wanted}
-
-
-class AnthropicReply:
-    """Reads one reply: the beginning of a message, the content blocks piece by piece, the reason of its end."""
-
-    def __init__(self) -> None:
-        self._parts = ReplyParts(_FORM)
-        # The blocks that are calls; the server's own tools have pieces of the same kind.
-        self._called: set[int | None] = set()
-        self._thinking: dict[str, Pieces] = {}
-        self._counts: dict[str, object] = {}
-        self._finish_reason: str | None = None
-
-    def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield the pieces of the reply in the data of one server-sent event, with ``ReplyEnd`` last if it ends it.
-
-        Raises:
-            FailedError: the event tells of an error, or is none of this protocol.
-        """
-        for event in json_objects(data):
-            match event.get("type"):
-                case "message_start":
-                    self._count(object_at(event, "message"))
-                case "content_block_start":
-                    yield from self._begun(object_at(event, "content_block"), event.get("index"))
-                case "content_block_delta":
-                    yield from self._piece(object_at(event, "delta"), event.get("index"))
-                case "message_delta":
-                    self._count(event)
-                    self._end_for(object_at(event, "delta"))
-                case "message_stop":
-                    self._finish_reason = self._finish_reason or _STOP
-                    yield from self.end()
-                case "message":
-                    yield from self._whole(event)
-                case "error":
-                    raise FailedError(Failure(body=event))
-
-    def end(self) -> Iterator[ModelEvent]:
-        """Yield the remaining text, and ``ReplyEnd`` last."""
-        yield from self._parts.end(self._finish_reason, self._usage())
-
-    def _begun(self, block: JsonObject, index: object) -> Iterator[ModelEvent]:
-        """Yield the text with which a block begins, mostly none; a call begins with its id and its name."""
-        match block.get("type"):
-            case "text":
-                yield from self._parts.text(text_at(block, "text"))
-            case "thinking":
-                self._thinking = {name: Pieces([text_at(block, name)]) for name in ("thinking", "signature")}
-                self._parts.own.add(block | self._thinking)
-                yield from self._parts.reasoning(text_at(block, "thinking"))
-            case "redacted_thinking":
-                self._parts.own.add(block)
-            case "tool_use":
-                given = object_at(block, "input")
-                arguments = json.dumps(given, ensure_ascii=False) if given else ""
-                self._called.add(place_of(index))
-                self._parts.call(CallPiece(place_of(index), text_at(block, "id"), text_at(block, "name"), arguments))
-
-    def _piece(self, delta: JsonObject, index: object) -> Iterator[ModelEvent]:
-        match delta.get("type"):
-            case "text_delta":
-                yield from self._parts.text(text_at(delta, "text"))
-            case "thinking_delta" if self._thinking:
-                self._thinking["thinking"].append(text_at(delta, "thinking"))
-                yield from self._parts.reasoning(text_at(delta, "thinking"))
-            case "signature_delta" if self._thinking:
-                self._thinking["signature"].append(text_at(delta, "signature"))
-            case "input_json_delta" if place_of(index) in self._called:
-                self._parts.call(CallPiece(place_of(index), arguments=text_at(delta, "partial_json")))
-
-    def _whole(self, message: JsonObject) -> Iterator[ModelEvent]:
-        """Yield a whole reply, as servers send it that know no streams."""
-        for place, block in enumerate(objects_at(message, "content")):
-            yield from self._begun(block, place)
-        self._count(message)
-        self._end_for(message)
-
-    def _count(self, event: JsonObject) -> None:
-        """Keep token counts: those at the end are of the whole reply, but may leave out some of the beginning."""
-        self._counts |= {name: count for name, count in object_at(event, "usage").items() if count is not None}
-
-    def _end_for(self, said: JsonObject) -> None:
-        if reason := text_at(said, "stop_reason"):
-            self._finish_reason = _FINISH_REASONS.get(reason, _STOP)
-
-    def _usage(self) -> Mapping[str, int]:
-        if not self._counts:
-            return {}
-        prompt_tokens = sum(count_at(self._counts, name) for name in _PROMPT_COUNTS)
-        written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS[1:])
-        thought = count_at(object_at(self._counts, "output_tokens_details"), "thinking_tokens")
-        usage = usage_of(prompt_tokens, count_at(self._counts, "output_tokens"))
-        return usage | cache_counts(cached, written) | thought_count(thought)
 
 
 def _path(address: str) -> str:

@@ -18,25 +18,21 @@ from chorus_cli.models.providers.chat_messages import (
     wants_markers,
 )
 from chorus_cli.models.providers.echoes import CALLED, NO_RULE, Called, EchoRule, Filler, Pieces, echo_rule, replayed
-from chorus_cli.models.providers.efforts import chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure, Trouble
-from chorus_cli.models.wire.dialects import NEWER_NAMES, dialect
-from chorus_cli.models.wire.protocol import Post
+from chorus_cli.models.providers.parameters import NEWER_NAMES, chosen_effort, dialect
 from chorus_cli.models.wire.received import (
-    DONE,
     JsonObject,
-    ReplyParts,
+    ReplyReader,
     ThinkTags,
-    cache_counts,
+    Usage,
     count_at,
-    json_objects,
     object_at,
     objects_at,
+    parts_of_usage,
     place_of,
     text_at,
-    thought_count,
 )
-from chorus_cli.models.wire.writing import EncodedMessages, json_bytes, object_bytes, unsigned
+from chorus_cli.models.wire.writing import EncodedMessages, Post, json_bytes, object_bytes, openai_headers, unsigned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,10 +40,10 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.chat_messages import Load, MarkedMessage
     from chorus_cli.models.providers.echoes import PartsRecord
     from chorus_cli.models.providers.model_map import ModelMap
+    from chorus_cli.models.providers.parameters import Dialect
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
-    from chorus_cli.models.wire.dialects import Dialect
 
 FORM = "chat"
 FIELDS = ("reasoning_content", "reasoning")
@@ -212,11 +208,79 @@ _ERROR_REASONS = ("error", "network_error", "insufficient_system_resource")
 _OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NAMES, *NEWER_NAMES.values()})
 
 
+class ChatReader(ReplyReader):
+    """Reads one reply; of several choices only the first counts."""
+
+    form = FORM
+    ends_by_mark = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tags = ThinkTags()
+        self._thoughts = ReceivedThoughts(self._own)
+        self._counts: JsonObject = {}
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and ``ReplyEnd`` last."""
+        for is_reasoning, text in self._tags.rest():
+            yield from self._said(text, is_reasoning=is_reasoning)
+        yield from super().end()
+
+    def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
+        if event.get("error") or event.get("object") == "error":
+            raise FailedError(Failure(body=event))
+        self._counts = object_at(event, "usage") or self._counts
+        choices = objects_at(event, "choices")
+        yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
+
+    def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
+        """Yield the texts of a choice, and keep its calls and its finish reason for the end."""
+        reason = text_at(choice, "finish_reason")
+        if reason in _ERROR_REASONS:
+            raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="error at the provider"))
+        self._finish_reason = _FINISH_REASONS.get(reason, reason) or self._finish_reason
+        # A server that does not stream sends the whole message.
+        delta = object_at(choice, "delta") or object_at(choice, "message")
+        for thought in self._thoughts.texts(delta):
+            yield from self._thought(thought)
+        for is_reasoning, text in self._texts(delta.get("content")):
+            for is_thought, piece_of_text in [(True, text)] if is_reasoning else self._tags.split(text):
+                yield from self._said(piece_of_text, is_reasoning=is_thought)
+        yield from self._text(text_at(delta, "refusal"))
+        for piece, signed in call_pieces(delta):
+            self._call(piece)
+            if signed:
+                self._own.sign(CALLED, signed)
+
+    def _texts(self, content: object) -> Iterator[tuple[bool, str]]:
+        """Yield the texts of a content, which may be a list of parts, and whether each is a thought."""
+        if isinstance(content, str):
+            yield False, content
+        for part in content if isinstance(content, list) else []:
+            match part:
+                case {"type": "thinking", "thinking": list()}:
+                    yield True, self._thoughts.chunk(part)
+                case {"type": "thinking", "thinking": str(text)}:
+                    yield True, text
+                case {"text": str(text)} | str(text):
+                    yield False, text
+                case _:
+                    pass
+
+    def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
+        return self._thought(text) if is_reasoning else self._text(text)
+
+    def _usage(self) -> Usage:
+        return chat_usage(self._counts)
+
+
 class ChatCompletions:
     """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts.
 
     ``load`` returns the bytes of attachments.
     """
+
+    reader = ChatReader
 
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
@@ -225,10 +289,6 @@ class ChatCompletions:
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
-        headers = {"Content-Type": "application/json"}
-        if endpoint.key:
-            headers["Authorization"] = f"Bearer {endpoint.key}"
-        headers |= endpoint.headers
         marked = marked_messages(accepted_messages(request), with_markers=wants_markers(request.model, self._model_map))
         parameters, efforts = self._parameters(request, endpoint), chosen_effort(request, endpoint)
         form = AssistantForm(_rule(request, endpoint), has_short_ids=endpoint.provider == _MISTRAL)
@@ -236,11 +296,7 @@ class ChatCompletions:
         body = object_bytes("messages", self._messages(form).joined(marked), parameters | efforts.parameters)
         fields = [field for field in FIELDS if form.rule is not NO_RULE and field not in endpoint.refused]
         optional = {name: name for name in (*(_OPTIONAL & parameters.keys()), *fields)}
-        return Post(_PATH, headers, body, optional | efforts.optional)
-
-    def reader(self) -> ChatReader:
-        """Return a reader for the reply to one request."""
-        return ChatReader()
+        return Post(_PATH, openai_headers(endpoint), body, optional | efforts.optional)
 
     def _messages(self, form: AssistantForm) -> EncodedMessages[MarkedMessage]:
         if form not in self._encoded:
@@ -264,89 +320,13 @@ class ChatCompletions:
         return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 
 
-class ChatReader:
-    """Reads one reply; of several choices only the first counts."""
-
-    def __init__(self) -> None:
-        self._tags = ThinkTags()
-        self._parts = ReplyParts(FORM)
-        self._thoughts = ReceivedThoughts(self._parts.own)
-        self._finish_reason: str | None = None
-        self._usage: JsonObject = {}
-
-    def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield the events in the data of one server-sent event; at ``[DONE]`` the end of the reply.
-
-        Raises:
-            FailedError: the event tells of an error, or is no chunk of a reply.
-        """
-        for chunk in json_objects(data):
-            if chunk.get("error") or chunk.get("object") == "error":
-                raise FailedError(Failure(body=chunk))
-            self._usage = object_at(chunk, "usage") or self._usage
-            choices = objects_at(chunk, "choices")
-            yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
-        if data.strip() == DONE:
-            # A server that ends the stream as it should may leave out the reason.
-            self._finish_reason = self._finish_reason or "stop"
-            yield from self.end()
-
-    def end(self) -> Iterator[ModelEvent]:
-        """Yield the remaining text, and the end: without a finish reason, as no ``[DONE]`` came either."""
-        for is_reasoning, text in self._tags.rest():
-            yield from self._said(text, is_reasoning=is_reasoning)
-        usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := self._usage.get(name), int)}
-        thought = count_at(object_at(self._usage, "completion_tokens_details"), "reasoning_tokens")
-        counts = usage | cache_counts(*_cached(self._usage)) | thought_count(thought)
-        yield from self._parts.end(self._finish_reason, counts)
-
-    def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
-        """Yield the texts of a choice, and keep its calls and its finish reason for the end.
-
-        Raises:
-            FailedError: its finish reason is an error.
-        """
-        reason = text_at(choice, "finish_reason")
-        if reason in _ERROR_REASONS:
-            raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="error at the provider"))
-        self._finish_reason = _FINISH_REASONS.get(reason, reason) or self._finish_reason
-        # A server that does not stream sends the whole message.
-        delta = object_at(choice, "delta") or object_at(choice, "message")
-        for thought in self._thoughts.texts(delta):
-            yield from self._parts.reasoning(thought)
-        for is_reasoning, text in self._texts(delta.get("content")):
-            for is_thought, piece_of_text in [(True, text)] if is_reasoning else self._tags.split(text):
-                yield from self._said(piece_of_text, is_reasoning=is_thought)
-        yield from self._parts.text(text_at(delta, "refusal"))
-        for piece, signed in _call_pieces(delta):
-            self._parts.call(piece)
-            if signed:
-                self._parts.own.sign(CALLED, signed)
-
-    def _texts(self, content: object) -> Iterator[tuple[bool, str]]:
-        """Yield the texts of a content, which may be a list of parts, and whether each is a thought."""
-        if isinstance(content, str):
-            yield False, content
-        for part in content if isinstance(content, list) else []:
-            match part:
-                case {"type": "thinking", "thinking": list()}:
-                    yield True, self._thoughts.chunk(part)
-                case {"type": "thinking", "thinking": str(text)}:
-                    yield True, text
-                case {"text": str(text)} | str(text):
-                    yield False, text
-                case _:
-                    pass
-
-    def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
-        return self._parts.reasoning(text) if is_reasoning else self._parts.text(text)
-
-
-def _cached(usage: JsonObject) -> tuple[int, int]:
-    """Return the tokens that the cache served and stored: OpenAI, OpenRouter and others say both, DeepSeek one."""
-    details = object_at(usage, "prompt_tokens_details")
-    cached = count_at(details, "cached_tokens") or count_at(usage, "prompt_cache_hit_tokens")
-    return cached, count_at(details, "cache_write_tokens")
+def chat_usage(counts: JsonObject, written: str = "cache_write_tokens") -> Usage:
+    """Return the counts of a usage; of what the cache stored, under ``written``, and served, not all tell both."""
+    usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := counts.get(name), int)}
+    details = object_at(counts, "prompt_tokens_details")
+    cached = count_at(details, "cached_tokens") or count_at(counts, "prompt_cache_hit_tokens")
+    thought = count_at(object_at(counts, "completion_tokens_details"), "reasoning_tokens")
+    return usage | parts_of_usage((cached, count_at(details, written)), thought)
 
 
 def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
@@ -370,7 +350,7 @@ def _encoded_message(marked: MarkedMessage, load: Load, form: AssistantForm) -> 
     return json_bytes(with_short_ids(shaped) if form.has_short_ids else shaped)
 
 
-def _call_pieces(delta: JsonObject) -> Iterator[tuple[CallPiece, JsonObject]]:
+def call_pieces(delta: JsonObject) -> Iterator[tuple[CallPiece, JsonObject]]:
     """Yield the pieces of calls in a chunk with what goes back beside them; OpenAI's older protocol has one call."""
     pieces = objects_at(delta, "tool_calls")
     for piece in pieces:

@@ -14,13 +14,13 @@ from chorus_cli.models.providers import providers
 from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.echoes import echo_rule
 from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
+from chorus_cli.models.providers.parameters import NEWER_NAMES, refused_parameter
 from chorus_cli.models.providers.server_addresses import is_on_this_machine, request_problem
 from chorus_cli.models.rules.events import Notice, ReplyEnd
 from chorus_cli.models.rules.request import NO_ECHO
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.connection import Connection
-from chorus_cli.models.wire.dialects import NEWER_NAMES, refused_parameter
 from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.received import NOT_JSON
 from chorus_cli.models.wire.responses import OpenAIResponses, has_no_responses
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import Echo, ModelRequest
-    from chorus_cli.models.wire.events import EventStream
-    from chorus_cli.models.wire.protocol import Post, ReplyReader, WireProtocol
+    from chorus_cli.models.wire.http_client import EventStream
+    from chorus_cli.models.wire.received import ReplyReader
+    from chorus_cli.models.wire.writing import Post, WireProtocol
 
 _Answer = TypeVar("_Answer")
 
@@ -129,11 +130,7 @@ class WireClient:
         await self._connection.aclose()
 
     async def _replied(self, request: ModelRequest, endpoint: Endpoint) -> AsyncGenerator[ModelEvent, None]:
-        """Ask and yield the reply.
-
-        Raises:
-            FailedError, ModelError: as ``stream`` does.
-        """
+        """Ask and yield the reply."""
         begun = False
         patience = Patience(self._first_token_seconds)
         known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))

@@ -16,9 +16,8 @@ from chorus_cli.models.providers.failures import FailedError
 
 if TYPE_CHECKING:
     from chorus_cli.models.providers.providers import Endpoint
-    from chorus_cli.models.wire.events import EventStream
-    from chorus_cli.models.wire.http_client import HttpClient
-    from chorus_cli.models.wire.protocol import Post
+    from chorus_cli.models.wire.http_client import EventStream, HttpClient
+    from chorus_cli.models.wire.writing import Post
 
 _FRESH_SECONDS = 40.0
 _COMMAND_LINE = "httpx._main"
@@ -40,11 +39,7 @@ class Connection:
         self._building = threading.Lock()
 
     def warm(self, address: str) -> None:
-        """Import httpx and build a client for ``address``, which takes a while, if none is idle; any thread may do so.
-
-        Raises:
-            FailedError: the certificates or the proxies that the environment names cannot be used.
-        """
+        """Import httpx and build a client for ``address`` if none is idle. It takes long; any thread may."""
         scheme = urlsplit(address).scheme
         with self._building:
             if not self._idle[scheme]:
@@ -75,11 +70,7 @@ class Connection:
             raise
 
     async def preconnect(self, address: str) -> None:
-        """Open a connection to the server at ``address``, unless one was used a moment ago; errors are not told.
-
-        Raises:
-            FailedError: the certificates or the proxies that the environment names cannot be used.
-        """
+        """Open a connection to the server at ``address``, unless one was used a moment ago; errors are not told."""
         origin = _origin(address)
         now = asyncio.get_running_loop().time()
         if now - self._used_at.get(origin, -_FRESH_SECONDS) >= _FRESH_SECONDS:

@@ -11,23 +11,22 @@ from urllib.parse import quote
 from chorus_cli.log.rules.calls import CallPiece, stored_calls
 from chorus_cli.models.providers.chat_messages import content_of, not_stored
 from chorus_cli.models.providers.echoes import CALLED, SAID, Called, Said, replayed
-from chorus_cli.models.providers.efforts import NO_EFFORT, chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure
-from chorus_cli.models.wire.protocol import Post
+from chorus_cli.models.providers.parameters import NO_EFFORT, chosen_effort
 from chorus_cli.models.wire.received import (
+    STOP,
     JsonObject,
-    ReplyParts,
-    cache_counts,
+    ReplyReader,
+    Usage,
     count_at,
-    json_objects,
     object_at,
     objects_at,
     text_at,
-    thought_count,
     usage_of,
 )
 from chorus_cli.models.wire.writing import (
     EncodedMessages,
+    Post,
     argument_object,
     bare_id,
     is_filled,
@@ -55,7 +54,6 @@ _SIGNATURE = "thoughtSignature"
 _TEMPERATURE = "temperature"
 _CALLS_FORBIDDEN = "tool_config"
 
-_STOP = "stop"
 _FILTERED = "content_filter"
 # The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
 _FILTERS = (
@@ -73,11 +71,73 @@ class _Part(NamedTuple):
     has_ids: bool
 
 
+class GeminiReply(ReplyReader):
+    """Reads one reply: each event has the next parts of the first candidate, the last one the reason of its end."""
+
+    form = _FORM
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls = 0
+        self._counts: JsonObject = {}
+
+    def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
+        if error := object_at(event, "error"):
+            raise FailedError(Failure(status=count_at(error, "code") or None, body=event))
+        self._counts = object_at(event, "usageMetadata") or self._counts
+        if text_at(object_at(event, "promptFeedback"), "blockReason"):
+            self._finish_reason = _FILTERED
+        for candidate in objects_at(event, "candidates"):
+            if not candidate.get("index"):
+                yield from self._candidate(candidate)
+
+    def _candidate(self, candidate: JsonObject) -> Iterator[ModelEvent]:
+        for part in objects_at(object_at(candidate, "content"), "parts"):
+            signature = text_at(part, _SIGNATURE, "thought_signature")
+            if call := object_at(part, "functionCall", "function_call"):
+                self._take_call(call, signature)
+            elif part.get("thought") is True:
+                yield from self._thought(text_at(part, "text"))
+            elif signature:
+                # Joined with other parts it would say the wrong place; it may come with an empty text.
+                self._own.begin_said()
+                yield from self._text(text_at(part, "text"))
+                self._own.sign(SAID, {_SIGNATURE: signature})
+            else:
+                yield from self._text(text_at(part, "text"))
+        if reason := text_at(candidate, "finishReason"):
+            self._finish_reason = _FINISH_REASONS.get(reason, STOP)
+
+    def _take_call(self, call: JsonObject, signature: str) -> None:
+        """Keep a call, which always comes whole."""
+        arguments = json.dumps(object_at(call, "args"), ensure_ascii=False)
+        self._call(CallPiece(self._calls, text_at(call, "id"), text_at(call, "name"), arguments))
+        self._calls += 1
+        if signature:
+            self._own.sign(CALLED, {_SIGNATURE: signature})
+
+    def _usage(self) -> Usage:
+        """Return token counts; thoughts are counted beside the reply, except where the total says otherwise."""
+        counts = self._counts
+        if not counts:
+            return {}
+        prompt, total = count_at(counts, "promptTokenCount"), count_at(counts, "totalTokenCount")
+        completion, thought = count_at(counts, "candidatesTokenCount"), count_at(counts, "thoughtsTokenCount")
+        if prompt + completion != total:
+            completion += thought
+        prompt += count_at(counts, "toolUsePromptTokenCount")
+        return usage_of(
+            prompt, completion, total, cache=(count_at(counts, "cachedContentTokenCount"), 0), thought=thought
+        )
+
+
 class GeminiContents:
     """The protocol of ``gemini/…``; ``model_map`` tells which models know system messages.
 
     ``load`` returns the bytes of attachments.
     """
+
+    reader = GeminiReply
 
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
@@ -98,69 +158,9 @@ class GeminiContents:
         optional = _optional(request, endpoint) | effort.optional
         return Post(path, _headers(endpoint), object_bytes("contents", contents, fields), optional)
 
-    def reader(self) -> GeminiReply:
-        """Return a reader for the reply to one request."""
-        return GeminiReply()
-
     def _knows_system(self, model: str, bare_name: str) -> bool:
         listed = self._model_map.takes_system_messages(model)
         return bare_name.startswith("gemini") if listed is None else listed
-
-
-class GeminiReply:
-    """Reads one reply: each event has the next parts of the first candidate, the last one the reason of its end."""
-
-    def __init__(self) -> None:
-        self._parts = ReplyParts(_FORM)
-        self._calls = 0
-        self._usage: Mapping[str, int] = {}
-        self._finish_reason: str | None = None
-
-    def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield the pieces of the reply in the data of one server-sent event.
-
-        Raises:
-            FailedError: the event tells of an error, or is none of this protocol.
-        """
-        for event in json_objects(data):
-            if error := object_at(event, "error"):
-                raise FailedError(Failure(status=count_at(error, "code") or None, body=event))
-            if usage := object_at(event, "usageMetadata"):
-                self._usage = _usage(usage)
-            if text_at(object_at(event, "promptFeedback"), "blockReason"):
-                self._finish_reason = _FILTERED
-            for candidate in objects_at(event, "candidates"):
-                if not candidate.get("index"):
-                    yield from self._candidate(candidate)
-
-    def end(self) -> Iterator[ModelEvent]:
-        """Yield the remaining text, and ``ReplyEnd`` last."""
-        yield from self._parts.end(self._finish_reason, self._usage)
-
-    def _candidate(self, candidate: JsonObject) -> Iterator[ModelEvent]:
-        for part in objects_at(object_at(candidate, "content"), "parts"):
-            signature = text_at(part, _SIGNATURE, "thought_signature")
-            if call := object_at(part, "functionCall", "function_call"):
-                self._call(call, signature)
-            elif part.get("thought") is True:
-                yield from self._parts.reasoning(text_at(part, "text"))
-            elif signature:
-                # Joined with other parts it would say the wrong place; it may come with an empty text.
-                self._parts.own.begin_said()
-                yield from self._parts.text(text_at(part, "text"))
-                self._parts.own.sign(SAID, {_SIGNATURE: signature})
-            else:
-                yield from self._parts.text(text_at(part, "text"))
-        if reason := text_at(candidate, "finishReason"):
-            self._finish_reason = _FINISH_REASONS.get(reason, _STOP)
-
-    def _call(self, call: JsonObject, signature: str) -> None:
-        """Keep a call, which always comes whole."""
-        arguments = json.dumps(object_at(call, "args"), ensure_ascii=False)
-        self._parts.call(CallPiece(self._calls, text_at(call, "id"), text_at(call, "name"), arguments))
-        self._calls += 1
-        if signature:
-            self._parts.own.sign(CALLED, {_SIGNATURE: signature})
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
@@ -255,14 +255,3 @@ def _response(content: str) -> dict[str, object]:
 
 def _id(id_: str, part: _Part) -> dict[str, object]:
     return {"id": bare_id(id_)} if part.has_ids and bare_id(id_) else {}
-
-
-def _usage(counts: JsonObject) -> dict[str, int]:
-    """Return token counts; those of thoughts are counted beside the reply, except where the total says otherwise."""
-    prompt_tokens, total_tokens = count_at(counts, "promptTokenCount"), count_at(counts, "totalTokenCount")
-    completion_tokens = count_at(counts, "candidatesTokenCount")
-    if prompt_tokens + completion_tokens != total_tokens:
-        completion_tokens += count_at(counts, "thoughtsTokenCount")
-    usage = usage_of(prompt_tokens + count_at(counts, "toolUsePromptTokenCount"), completion_tokens, total_tokens)
-    thought = thought_count(count_at(counts, "thoughtsTokenCount"))
-    return usage | cache_counts(count_at(counts, "cachedContentTokenCount")) | thought

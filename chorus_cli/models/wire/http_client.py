@@ -1,28 +1,29 @@
-"""HTTP by httpx, which takes long to import: so this module is imported late, by a thread."""
+"""HTTP by httpx: requests, the events of their answers, and failures. It takes long to import: a thread does, late."""
 
 from __future__ import annotations
 
 import asyncio
+import codecs
+import socket
 import ssl
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.request import getproxies
 
 import httpx
+from httpx_sse import EventSource
 
 from chorus_cli import __version__
-from chorus_cli.machine.unpacking import AS_IT_IS
-from chorus_cli.models.providers.failures import FailedError, Failure, Trouble
-from chorus_cli.models.wire.events import EventStream
-from chorus_cli.models.wire.http_failures import failure_of, refusal
+from chorus_cli.core import limits
+from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
+from chorus_cli.models.providers.failures import FailedError, Failure, Trouble, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 
     from httpcore import AsyncNetworkStream
 
-    from chorus_cli.models.wire.events import Over
-    from chorus_cli.models.wire.protocol import Post
+    from chorus_cli.models.wire.writing import Post
 
 _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
@@ -32,6 +33,8 @@ _HTTP = b"HTTP/"
 _PROXIED = ("http", "https", "all")
 _HIGHEST_PORT = 65_535
 _ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError)
+_BLANK = b" \t\r\n"
+_LOST = "connection lost"
 
 
 class HttpClient:
@@ -80,11 +83,11 @@ class HttpClient:
             if response.is_success:
                 return EventStream(response, over)
             try:
-                raise FailedError(await refusal(response))
+                raise FailedError(await _refusal(response))
             finally:
                 await response.aclose()
         except _ERRORS as error:
-            raise FailedError(failure_of(error)) from None
+            raise FailedError(_failure_of(error)) from None
 
     async def connect(self, origin: str) -> None:
         """Open a connection; httpx has no other way than a request, which goes without a key. Errors are not told."""
@@ -150,12 +153,181 @@ def _refuse_other_protocols(stream: AsyncNetworkStream) -> None:
 
 
 def _check_ports(proxies: Mapping[str, str]) -> None:
-    """Raise an error if the port of a proxy is none: httpx would find that out late, and with a group of errors.
-
-    Raises:
-        httpx.InvalidURL, ValueError: an address cannot be read, or its port is above 65535.
-    """
+    """Raise an error if the port of a proxy is none: httpx would find that out late, and with a group of errors."""
     for scheme, address in proxies.items():
         port = httpx.URL(address).port if scheme in _PROXIED else None
         if port is not None and port > _HIGHEST_PORT:
             raise ValueError(f"there is no port {port}")
+
+
+async def _nothing(*, is_stopped: bool) -> None:
+    """Do nothing after a response that came by no connection."""
+
+
+class Over(Protocol):
+    """Called when a response is closed."""
+
+    async def __call__(self, *, is_stopped: bool) -> None:
+        """Go on after a response; with ``is_stopped`` it was not read to its end."""
+
+
+class EventStream:
+    """The data of the server-sent events of one response, or its whole body if that is JSON.
+
+    ``over`` is called when it is closed. An event may have
+    ``longest_event_bytes``, which the memory must hold several times.
+    """
+
+    def __init__(
+        self, response: httpx.Response, over: Over = _nothing, *, longest_event_bytes: int = limits.EVENT.most
+    ) -> None:
+        self._response = response
+        self._over = over
+        self._longest_event_bytes = longest_event_bytes
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._event_bytes = 0
+        self.is_at_end = False
+        """Whether the server has closed the stream, maybe within the newest event."""
+
+    async def data(self) -> AsyncGenerator[str, None]:
+        """Yield the data of each event that has any.
+
+        Raises:
+            FailedError: the connection was lost, an event is too long, or the bytes are not UTF-8.
+        """
+        pieces = self._pieces()
+        try:
+            first = await _first_text(pieces)
+            if first.startswith((b"{", b"[")):
+                yield (first + b"".join([piece async for piece in pieces])).decode()
+                return
+            # The library refuses other types of content, which not every server declares right.
+            events = httpx.Response(
+                200, headers={"Content-Type": "text/event-stream"}, content=self._ended(first, pieces)
+            )
+            async for event in EventSource(events).aiter_sse():
+                self._event_bytes = 0
+                if event.data.strip():
+                    yield event.data
+        except UnicodeDecodeError:
+            raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid UTF-8")) from None
+        except (httpx.HTTPError, UnpackingError, OSError) as error:
+            raise FailedError(_failure_of(error)) from None
+        finally:
+            await pieces.aclose()
+
+    async def aclose(self) -> None:
+        """Close the response; the server goes on with none that was not read to its end."""
+        is_stopped = not self._response.is_closed
+        try:
+            await self._response.aclose()
+        finally:
+            await self._over(is_stopped=is_stopped)
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
+        async with aclosing(_body_of(self._response)) as body:
+            async for piece in body:
+                self._event_bytes += len(piece)
+                if self._event_bytes > self._longest_event_bytes:
+                    words = f"an event of more than {self._longest_event_bytes:,} bytes"
+                    raise FailedError(Failure(Trouble.INVALID_RESPONSE, words=words))
+                try:
+                    self._decoder.decode(piece)
+                except UnicodeDecodeError as error:
+                    # The events before it have arrived whole.
+                    yield piece[: max(0, error.start + len(piece) - len(error.object))]
+                    raise
+                yield piece
+
+    async def _ended(self, first: bytes, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """Yield the body, and then the blank line that some servers leave out after the last event."""
+        yield first
+        async for piece in pieces:
+            yield piece
+        self.is_at_end = True
+        yield b"\n\n"
+
+
+async def _first_text(pieces: AsyncIterator[bytes]) -> bytes:
+    """Return the beginning of a body, up to a piece that is not blank, without a byte order mark."""
+    text = b""
+    async for piece in pieces:
+        text = (text + piece).removeprefix(codecs.BOM_UTF8).lstrip(_BLANK)
+        if not codecs.BOM_UTF8.startswith(text):
+            break
+    return text
+
+
+def _failure_of(error: Exception) -> Failure:
+    """Return the failure that an error of httpx means."""
+    match error:
+        case httpx.TimeoutException():
+            return Failure(Trouble.UNANSWERED)
+        case UnpackingError():
+            return Failure(Trouble.INVALID_RESPONSE, words=str(error))
+        case OSError():
+            return Failure(Trouble.UNREACHABLE, words=_words(error))
+        case httpx.TransportError() if not isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+            return Failure(Trouble.UNREACHABLE, words=_words(error))
+        case _:
+            # An address or a header that cannot be sent: its words may quote the key.
+            return Failure(words=type(error).__name__)
+
+
+def _body_of(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    """Return the body of a response in pieces of a bounded size."""
+    encoding = response.headers.get("Content-Encoding", "")
+    if encoding:
+        return unpacked(response.aiter_raw(), encoding)
+    # Each piece of a reply would pass through for nothing; the library does not say that this is a generator.
+    return cast("AsyncGenerator[bytes, None]", response.aiter_raw())
+
+
+async def _refusal(response: httpx.Response) -> Failure:
+    """Return the error that the provider answers with."""
+    if response.has_redirect_location:
+        return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    try:
+        return Failure(status=response.status_code, body=decoded(await _beginning(response)), headers=headers)
+    except UnpackingError as error:
+        return Failure(status=response.status_code, headers=headers, words=f"its answer is {error}")
+
+
+async def _beginning(response: httpx.Response) -> bytes:
+    """Return the body of a response, as far as an error is read."""
+    content = bytearray()
+    async with aclosing(_body_of(response)) as pieces:
+        async for piece in pieces:
+            content += piece
+            if len(content) > limits.ERROR_BODY.most:
+                break
+    return bytes(content)
+
+
+def _words(error: BaseException) -> str:
+    """Return the cause of a failed connection in a few words."""
+    for cause in _with_causes(error):
+        match cause:
+            case ConnectionRefusedError():
+                return "connection refused"
+            case socket.gaierror():
+                return "host name not found"
+            case ssl.SSLCertVerificationError():
+                return f"its certificate is not trusted: {cause.verify_message}"
+            case ConnectionError():
+                return _LOST
+            case ssl.SSLError(reason="WRONG_VERSION_NUMBER"):
+                return "it does not speak TLS"
+            case OSError(strerror=str(words)):
+                return words
+    return str(error) if type(error).__name__.startswith(("Connect", "Proxy")) else _LOST
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        # A group has the errors of all addresses of the host.
+        group = error if isinstance(error, BaseExceptionGroup) else None
+        error = group.exceptions[0] if group else error.__cause__ or error.__context__

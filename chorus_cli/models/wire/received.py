@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from chorus_cli.core.text.code_points import PairJoiner
 from chorus_cli.log.rules.calls import CallAssembly
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.events import ModelEvent
 
 JsonObject = dict[str, object]
+Usage = dict[str, int]
 NOT_JSON = Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")
 
 DONE = "[DONE]"
-_STOP = "stop"
+STOP = "stop"
 _CALLS = "tool_calls"
 
 
@@ -75,63 +76,80 @@ def count_at(value: Mapping[str, object], name: str) -> int:
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
-def cache_counts(cached_tokens: int, written_tokens: int = 0) -> dict[str, int]:
-    """Return the tokens of the prompt that the provider's cache served and stored, as far as there are any."""
-    counts = {CACHED: cached_tokens, WRITTEN: written_tokens}
+def usage_of(
+    prompt: int, completion: int, total: int = 0, *, cache: tuple[int, int] = (0, 0), thought: int = 0
+) -> Usage:
+    """Return token counts under the names that ``ReplyEnd`` uses; the total is their sum unless it is given.
+
+    ``cache`` are the tokens of the prompt that the provider's cache served and stored, ``thought`` those of the reply
+    that the model thought: each is named only if there are any.
+    """
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
+    return usage | parts_of_usage(cache, thought)
+
+
+def parts_of_usage(cache: tuple[int, int], thought: int) -> Usage:
+    """Return the parts of a usage, as above."""
+    counts = {CACHED: cache[0], WRITTEN: cache[1], THOUGHT: thought}
     return {name: count for name, count in counts.items() if count}
 
 
-def thought_count(tokens: int) -> dict[str, int]:
-    """Return the tokens of the reply that the model thought, if there are any."""
-    return {THOUGHT: tokens} if tokens else {}
+class ReplyReader:
+    """Reads one reply, event by event: text, thoughts and calls, in the order of their arrival.
 
-
-def usage_of(prompt_tokens: int, completion_tokens: int, total_tokens: int = 0) -> dict[str, int]:
-    """Return token counts under the names that ``ReplyEnd`` uses; the total is their sum unless it is given."""
-    return {
-        "prompt_tokens": prompt_tokens,
-        "completion_tokens": completion_tokens,
-        "total_tokens": total_tokens or prompt_tokens + completion_tokens,
-    }
-
-
-class ReplyParts:
-    """The parts of one reply: pieces of text, thoughts and calls, in the order of their arrival.
-
-    ``own`` takes what the provider wants back word for word; ``form`` names its protocol.
+    Each protocol has a class that reads its events. ``form`` is its name in the log. With ``ends_by_mark`` the mark at
+    the end of a stream stands for the reason.
     """
 
-    def __init__(self, form: str) -> None:
-        self.own = PartsRecord()
-        self._form = form
-        self._text = PairJoiner()
-        self._reasoning = PairJoiner()
-        self._calls = CallAssembly()
+    form: ClassVar[str]
+    ends_by_mark: ClassVar[bool] = False
 
-    def text(self, piece: str) -> Iterator[ModelEvent]:
+    def __init__(self) -> None:
+        self._own = PartsRecord()
+        """What the provider wants back word for word."""
+        self._finish_reason: str | None = None
+        self._text_joiner = PairJoiner()
+        self._thought_joiner = PairJoiner()
+        self._assembly = CallAssembly()
+
+    def events(self, data: str) -> Iterator[ModelEvent]:
+        """Yield the pieces of the reply in the data of one server-sent event, with ``ReplyEnd`` last if it ends it."""
+        for event in json_objects(data):
+            yield from self._event(event)
+        if self.ends_by_mark and data.strip() == DONE:
+            self._finish_reason = self._finish_reason or STOP
+            yield from self.end()
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and ``ReplyEnd`` last; a reply that stops with calls is said to stop for them."""
+        if text := self._text_joiner.rest():
+            self._own.said(text)
+            yield TextDelta(text)
+        calls = self._assembly.calls()
+        reason = _CALLS if calls and self._finish_reason == STOP else self._finish_reason
+        yield ReplyEnd(reason, self._usage(), calls, self._own.written(self.form))
+
+    def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
+        raise NotImplementedError
+
+    def _usage(self) -> Usage:
+        raise NotImplementedError
+
+    def _text(self, piece: str) -> Iterator[ModelEvent]:
         """Yield a piece of the text, without half a character at its end."""
-        if text := self._text.join(piece):
-            self.own.said(text)
+        if text := self._text_joiner.join(piece):
+            self._own.said(text)
             yield TextDelta(text)
 
-    def reasoning(self, piece: str) -> Iterator[ModelEvent]:
+    def _thought(self, piece: str) -> Iterator[ModelEvent]:
         """Yield a piece of the thoughts, without half a character at its end."""
-        if text := self._reasoning.join(piece):
+        if text := self._thought_joiner.join(piece):
             yield ReasoningDelta(text)
 
-    def call(self, piece: CallPiece) -> None:
+    def _call(self, piece: CallPiece) -> None:
         """Keep a piece of a call for the end."""
-        if self._calls.add(piece):
-            self.own.called(piece.id)
-
-    def end(self, finish_reason: str | None, usage: Mapping[str, int]) -> Iterator[ModelEvent]:
-        """Yield the remaining text and the end; a reply that stops with calls is said to stop for them."""
-        if text := self._text.rest():
-            self.own.said(text)
-            yield TextDelta(text)
-        calls = self._calls.calls()
-        reason = _CALLS if calls and finish_reason == _STOP else finish_reason
-        yield ReplyEnd(reason, usage, calls, self.own.written(self._form))
+        if self._assembly.add(piece):
+            self._own.called(piece.id)
 
 
 _OPENING = "<think>"

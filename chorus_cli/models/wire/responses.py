@@ -10,27 +10,31 @@ from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.log.rules.calls import CallPiece
 from chorus_cli.models.providers.chat_messages import content_of, not_stored, reply_limit
 from chorus_cli.models.providers.echoes import SAID, Called, Said, replayed
-from chorus_cli.models.providers.efforts import NO_EFFORT, chosen_effort
 from chorus_cli.models.providers.failures import FailedError, Failure
-from chorus_cli.models.wire.dialects import dialect
-from chorus_cli.models.wire.protocol import Post
+from chorus_cli.models.providers.parameters import NO_EFFORT, chosen_effort, dialect
 from chorus_cli.models.wire.received import (
-    DONE,
-    ReplyParts,
-    cache_counts,
+    STOP,
+    ReplyReader,
+    Usage,
     count_at,
-    json_objects,
     object_at,
     objects_at,
     place_of,
     text_at,
-    thought_count,
     usage_of,
 )
-from chorus_cli.models.wire.writing import EncodedMessages, bare_id, is_filled, json_bytes, object_bytes
+from chorus_cli.models.wire.writing import (
+    EncodedMessages,
+    Post,
+    bare_id,
+    is_filled,
+    json_bytes,
+    object_bytes,
+    openai_headers,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from chorus_cli.models.providers.chat_messages import Load, Part
     from chorus_cli.models.providers.model_map import ModelMap
@@ -42,7 +46,6 @@ if TYPE_CHECKING:
 
 _FORM = "responses"
 _PATH = "/responses"
-_STOP = "stop"
 _SUMMARY = "reasoning.summary"
 _OPTIONAL = frozenset({"temperature", "tool_choice", "max_output_tokens", "include"})
 # The names of the OpenAI API's older protocol, which all clients use.
@@ -52,11 +55,104 @@ _UNKNOWN_ITEM = re.compile(r"\bitem with id\b", re.IGNORECASE)
 _NO_SUCH_PATH = frozenset({404, 405})
 
 
+class ResponsesReply(ReplyReader):
+    """Reads one reply: its items are added, grow, and are done one after another."""
+
+    form = _FORM
+    ends_by_mark = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grown: set[object] = set()
+        self._counts: JsonObject = {}
+
+    def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
+        match text_at(event, "type"):
+            case "response.completed" | "response.incomplete":
+                self._end_for(object_at(event, "response"))
+                yield from self.end()
+            case "response.failed":
+                raise FailedError(Failure(body=object_at(event, "response")))
+            case "error":
+                raise FailedError(Failure(body=object_at(event, "error") or event))
+            case "" if text_at(event, "object") == "response":
+                yield from self._whole(event)
+            case kind:
+                yield from self._piece(kind, event, event.get("output_index"))
+
+    def _piece(self, kind: str, event: JsonObject, index: object) -> Iterator[ModelEvent]:
+        """Yield what an event adds to the item ``index``."""
+        match kind:
+            case "response.output_text.delta" | "response.refusal.delta":
+                self._grown.add(index)
+                yield from self._text(text_at(event, "delta"))
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                self._grown.add(index)
+                yield from self._thought(text_at(event, "delta"))
+            case "response.reasoning_summary_part.added" if count_at(event, "summary_index"):
+                yield from self._thought(_PARAGRAPH)
+            case "response.output_item.added":
+                self._begun(object_at(event, "item"), index)
+            case "response.function_call_arguments.delta":
+                self._grown.add(index)
+                self._call(CallPiece(place_of(index), arguments=text_at(event, "delta")))
+            case "response.output_item.done":
+                yield from self._ended(object_at(event, "item"), index)
+
+    def _begun(self, item: JsonObject, index: object) -> None:
+        if item.get("type") == "function_call":
+            self._call(CallPiece(place_of(index), text_at(item, "call_id", "id"), text_at(item, "name")))
+
+    def _ended(self, item: JsonObject, index: object) -> Iterator[ModelEvent]:
+        """Take an item that is whole: its texts, if they have not come in pieces, and what goes back of it."""
+        has_come = index in self._grown
+        match item.get("type"):
+            case "reasoning":
+                if not has_come:
+                    yield from self._thought(_PARAGRAPH.join(_readable(item)))
+                # Nothing is stored there, so an item that lacks its thoughts could not be found again.
+                if item.get("encrypted_content") or item.get("content"):
+                    self._own.add(item)
+            case "function_call" if not has_come:
+                self._call(CallPiece(place_of(index), arguments=text_at(item, "arguments")))
+            case "message":
+                for part in [] if has_come else objects_at(item, "content"):
+                    yield from self._text(text_at(part, "text", "refusal"))
+                if phase := text_at(item, "phase"):
+                    self._own.sign(SAID, {"phase": phase})
+
+    def _whole(self, response: JsonObject) -> Iterator[ModelEvent]:
+        """Yield a whole reply, as servers send it that know no streams."""
+        if object_at(response, "error"):
+            raise FailedError(Failure(body=response))
+        for index, item in enumerate(objects_at(response, "output")):
+            self._begun(item, index)
+            yield from self._ended(item, index)
+        self._end_for(response)
+
+    def _end_for(self, response: JsonObject) -> None:
+        reason = text_at(object_at(response, "incomplete_details"), "reason")
+        self._finish_reason = _FINISH_REASONS.get(reason, "length") if reason else STOP
+        self._counts = object_at(response, "usage")
+
+    def _usage(self) -> Usage:
+        counts = self._counts
+        if not counts:
+            return {}
+        prompt, completion = count_at(counts, "input_tokens"), count_at(counts, "output_tokens")
+        details = object_at(counts, "input_tokens_details")
+        cache = count_at(details, "cached_tokens"), count_at(details, "cache_write_tokens")
+        thought = count_at(object_at(counts, "output_tokens_details"), "reasoning_tokens")
+        return usage_of(prompt, completion, count_at(counts, "total_tokens"), cache=cache, thought=thought)
+
+
 class OpenAIResponses:
     """The protocol, in which nothing is stored at the provider; ``model_map`` tells which models think.
 
     ``load`` returns the bytes of attachments.
     """
+
+    reader = ResponsesReply
 
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
@@ -64,9 +160,6 @@ class OpenAIResponses:
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
-        headers = {"Content-Type": "application/json"} | dict(endpoint.headers)
-        if endpoint.key:
-            headers["Authorization"] = f"Bearer {endpoint.key}"
         said = [message for message in request.messages if message.role != "system" and is_filled(message)]
         system = "\n\n".join(
             each.content for each in request.messages if each.role == "system" and each.content.strip()
@@ -80,11 +173,9 @@ class OpenAIResponses:
         fields |= {name: value for name, value in told.items() if value is not None and name not in left_out}
         fields |= _reasoning(effort.parameters, endpoint)
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional | {_SUMMARY: _SUMMARY}
-        return Post(_PATH, headers, object_bytes("input", self._encoded.joined(said), fields), optional)
-
-    def reader(self) -> ResponsesReply:
-        """Return a reader for the reply to one request."""
-        return ResponsesReply()
+        return Post(
+            _PATH, openai_headers(endpoint), object_bytes("input", self._encoded.joined(said), fields), optional
+        )
 
     def _parameters(self, request: ModelRequest) -> dict[str, object]:
         return {
@@ -92,102 +183,6 @@ class OpenAIResponses:
             "temperature": request.temperature,
             "max_output_tokens": reply_limit(request, self._model_map),
         }
-
-
-class ResponsesReply:
-    """Reads one reply: its items are added, grow, and are done one after another."""
-
-    def __init__(self) -> None:
-        self._parts = ReplyParts(_FORM)
-        self._grown: set[object] = set()
-        self._usage: Mapping[str, int] = {}
-        self._finish_reason: str | None = None
-
-    def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield the pieces of the reply in the data of one server-sent event, with ``ReplyEnd`` last if it ends it.
-
-        Raises:
-            FailedError: the event tells of an error, or is none of this protocol.
-        """
-        for event in json_objects(data):
-            match text_at(event, "type"):
-                case "response.completed" | "response.incomplete":
-                    self._end_for(object_at(event, "response"))
-                    yield from self.end()
-                case "response.failed":
-                    raise FailedError(Failure(body=object_at(event, "response")))
-                case "error":
-                    raise FailedError(Failure(body=object_at(event, "error") or event))
-                case "" if text_at(event, "object") == "response":
-                    yield from self._whole(event)
-                case kind:
-                    yield from self._piece(kind, event, event.get("output_index"))
-        if data.strip() == DONE:
-            self._finish_reason = self._finish_reason or _STOP
-            yield from self.end()
-
-    def end(self) -> Iterator[ModelEvent]:
-        """Yield the remaining text, and ``ReplyEnd`` last."""
-        yield from self._parts.end(self._finish_reason, self._usage)
-
-    def _piece(self, kind: str, event: JsonObject, index: object) -> Iterator[ModelEvent]:
-        """Yield what an event adds to the item ``index``."""
-        match kind:
-            case "response.output_text.delta" | "response.refusal.delta":
-                self._grown.add(index)
-                yield from self._parts.text(text_at(event, "delta"))
-            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                self._grown.add(index)
-                yield from self._parts.reasoning(text_at(event, "delta"))
-            case "response.reasoning_summary_part.added" if count_at(event, "summary_index"):
-                yield from self._parts.reasoning(_PARAGRAPH)
-            case "response.output_item.added":
-                self._begun(object_at(event, "item"), index)
-            case "response.function_call_arguments.delta":
-                self._grown.add(index)
-                self._parts.call(CallPiece(place_of(index), arguments=text_at(event, "delta")))
-            case "response.output_item.done":
-                yield from self._ended(object_at(event, "item"), index)
-
-    def _begun(self, item: JsonObject, index: object) -> None:
-        if item.get("type") == "function_call":
-            self._parts.call(CallPiece(place_of(index), text_at(item, "call_id", "id"), text_at(item, "name")))
-
-    def _ended(self, item: JsonObject, index: object) -> Iterator[ModelEvent]:
-        """Take an item that is whole: its texts, if they have not come in pieces, and what goes back of it."""
-        has_come = index in self._grown
-        match item.get("type"):
-            case "reasoning":
-                if not has_come:
-                    yield from self._parts.reasoning(_PARAGRAPH.join(_readable(item)))
-                # Nothing is stored there, so an item that lacks its thoughts could not be found again.
-                if item.get("encrypted_content") or item.get("content"):
-                    self._parts.own.add(item)
-            case "function_call" if not has_come:
-                self._parts.call(CallPiece(place_of(index), arguments=text_at(item, "arguments")))
-            case "message":
-                for part in [] if has_come else objects_at(item, "content"):
-                    yield from self._parts.text(text_at(part, "text", "refusal"))
-                if phase := text_at(item, "phase"):
-                    self._parts.own.sign(SAID, {"phase": phase})
-
-    def _whole(self, response: JsonObject) -> Iterator[ModelEvent]:
-        """Yield a whole reply, as servers send it that know no streams.
-
-        Raises:
-            FailedError: it tells of an error.
-        """
-        if object_at(response, "error"):
-            raise FailedError(Failure(body=response))
-        for index, item in enumerate(objects_at(response, "output")):
-            self._begun(item, index)
-            yield from self._ended(item, index)
-        self._end_for(response)
-
-    def _end_for(self, response: JsonObject) -> None:
-        reason = text_at(object_at(response, "incomplete_details"), "reason")
-        self._finish_reason = _FINISH_REASONS.get(reason, "length") if reason else _STOP
-        self._usage = _usage(object_at(response, "usage"))
 
 
 def _readable(thoughts: JsonObject) -> Iterator[str]:
@@ -265,15 +260,3 @@ def _part(part: Part) -> dict[str, object]:
     if part.is_picture:
         return {"type": "input_image", "image_url": part.address, "detail": "auto"}
     return {"type": "input_file", "filename": join_surrogates(part.attachment.name), "file_data": part.address}
-
-
-def _usage(counts: JsonObject) -> dict[str, int]:
-    if not counts:
-        return {}
-    details = object_at(counts, "input_tokens_details")
-    usage = usage_of(
-        count_at(counts, "input_tokens"), count_at(counts, "output_tokens"), count_at(counts, "total_tokens")
-    )
-    cached = cache_counts(count_at(details, "cached_tokens"), count_at(details, "cache_write_tokens"))
-    thought = count_at(object_at(counts, "output_tokens_details"), "reasoning_tokens")
-    return usage | cached | thought_count(thought)

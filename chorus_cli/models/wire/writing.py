@@ -1,4 +1,4 @@
-"""Requests as they are written for the wire: each message encoded once, and the ids of calls.
+"""How the protocols of the wire write a request: each message encoded once, and the ids of calls.
 
 litellm puts the signatures of Gemini's calls into their ids, and so did the wire once: such ids are in the log.
 """
@@ -6,7 +6,8 @@ litellm puts the signatures of Gemini's calls into their ids, and so did the wir
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Generic, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.log.rules.calls import SIGNED, stored_calls
@@ -14,7 +15,41 @@ from chorus_cli.log.rules.calls import SIGNED, stored_calls
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
-    from chorus_cli.models.rules.request import PromptMessage
+    from chorus_cli.models.providers.providers import Endpoint
+    from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+    from chorus_cli.models.wire.received import ReplyReader
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Post(NamedTuple):
+    """One HTTP request: the path and query below the address, its headers, its body as JSON.
+
+    ``optional`` has the names in errors for what may be left out of the body if the server refuses it, and what that
+    is: it is told so, and is in ``Endpoint.refused`` from then on.
+    """
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    optional: Mapping[str, str] = _NOTHING
+
+
+class WireProtocol(Protocol):
+    """A protocol by which models are asked: two of OpenAI's, Anthropic's messages, Gemini's own."""
+
+    @property
+    def reader(self) -> type[ReplyReader]:
+        """The class that reads a reply."""
+
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+        """Return the HTTP request that asks for a reply as a stream."""
+
+
+def openai_headers(endpoint: Endpoint) -> dict[str, str]:
+    """Return the headers of OpenAI's protocols."""
+    key = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    return {"Content-Type": "application/json", **key, **dict(endpoint.headers)}
 
 
 def json_bytes(value: object) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.models.litellm.thoughts import effort_arguments
+from chorus_cli.models.litellm.client import effort_arguments
 from chorus_cli.models.rules.request import ModelRequest
 
 OWN = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.models.providers.families import family, relatives
+from chorus_cli.models.providers.model_map import family, relatives
 
 LISTED = (
     *("claude-haiku-4-5-20251001", "claude-haiku-4-5", "claude-haiku-5-5", "claude-sonnet-5", "claude-opus-5-6"),

@@ -18,7 +18,7 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.wire.client import WireClient
 from chorus_cli.models.wire.connection import Connection
 from chorus_cli.models.wire.http_client import HttpClient
-from chorus_cli.models.wire.protocol import Post
+from chorus_cli.models.wire.writing import Post
 from tests.models.providers.fault_server import serving
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.kept_server import keeping

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from chorus_cli.models.litellm import library
+from chorus_cli.models.providers.parameters import Dialect, dialect
 from chorus_cli.models.providers.providers import PROVIDERS, ProtocolName, endpoint
-from chorus_cli.models.wire.dialects import Dialect, dialect
 from tests.models.providers.asked_models import BY_LITELLM
 
 CHATS = sorted(prefix for prefix, each in PROVIDERS.items() if each.protocol is ProtocolName.CHAT_COMPLETIONS)

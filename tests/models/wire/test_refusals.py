@@ -8,8 +8,8 @@ import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.providers.failures import Failure, Trouble
+from chorus_cli.models.providers.parameters import refused_parameter
 from chorus_cli.models.rules.events import Notice, ReplyEnd, TextDelta
-from chorus_cli.models.wire.dialects import refused_parameter
 from tests.calling_provider import calling
 from tests.models.wire.wire_talk import ASKING, client_of, events_of
 

@@ -11,7 +11,7 @@ from chorus_cli.models.rules.events import ReplyEnd
 from chorus_cli.models.rules.request import ModelRequest
 from chorus_cli.models.wire.chat_completions import ChatReader
 from chorus_cli.models.wire.client import WireClient
-from chorus_cli.models.wire.events import EventStream
+from chorus_cli.models.wire.http_client import EventStream
 from tests.models.providers.asked_models import HELLO, meaning
 from tests.models.providers.fault_server import serving
 from tests.models.providers.ways import MODEL_MAP
