@@ -279,6 +279,33 @@ def test_a_log_whose_step_has_no_name_is_refused_in_a_sentence_and_salvaged(home
     assert home.said() == [*SAID, "on we go"]
 
 
+@pytest.mark.parametrize(
+    "damage",
+    ["detail = 'no JSON'", "kind = 'undo', detail = '{\"undoes\": 3}'", "kind = 'undo', detail = '{'", "kind = 'x'"],
+)
+@pytest.mark.parametrize("is_in_backup", [True, False])
+def test_an_operation_that_cannot_be_read_is_passed_over_told_and_salvaged(
+    home: Home, damage: str, *, is_in_backup: bool
+) -> None:
+    assert home.run("ask", "/context 12").code == 0
+    for earlier in (home.path / "backups").glob("*.zip") if is_in_backup else ():
+        earlier.unlink()
+        assert home.run("backup").code == 0
+    home.sql(f"UPDATE operations SET {damage}")  # noqa: S608 - the cases above
+    told = "Operation 1 of the journal cannot be read"
+    for line in (("ask", "on we go"), ("log",), ("context",), ("context", "--json")):
+        outcome = home.run(*line)
+        assert (outcome.code, (outcome.output + outcome.errors).count(told)) == (0, 1), line
+    assert wrong(home)["rows"] == f"{told}. A salvage keeps all texts."
+    assert "The salvaged log is in use now." in mended(home, "y", "y")
+    assert wrong(home) == {}
+    assert home.said() == [*SAID, "on we go"]
+    assert told not in home.run("log").errors
+    with closing(sqlite3.connect(home.path / "chorus.db")) as connection:
+        kinds = connection.execute("SELECT kind FROM operations").fetchall()
+    assert kinds == [("window" if is_in_backup else "unreadable",)]
+
+
 @pytest.mark.parametrize("row", [1, 6])
 def test_a_time_that_is_none_is_told_by_the_doctor_and_stops_no_list(home: Home, row: int) -> None:
     home.sql("UPDATE messages SET timestamp = '2026-99-99T99:99:99Z' WHERE id = ?", row)

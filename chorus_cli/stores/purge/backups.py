@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
-from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
+from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.durable_files import sync_folder
@@ -58,10 +58,7 @@ class Holding(NamedTuple):
 
 def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
     """Return the rows of every purge of a log."""
-    found = NO_IDS
-    for (detail,) in connection.execute("SELECT detail FROM operations WHERE kind = ?", (Purge.kind,)):
-        found = found.united(PurgedIds.from_json(json.loads(detail)))
-    return rows_of(connection, found)
+    return rows_of(connection, examination.purged(connection).ids)
 
 
 def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
+from chorus_cli.log.rows import operation_rows
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.errors import folder_in_the_way
 from chorus_cli.storage.migrations import is_current, is_newer
@@ -122,7 +123,9 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
 
 
 def _damaged_rows(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
-    unreadable, lost = examination.unreadable(connection), examination.dangling_references(connection)
+    operations = operation_rows.unreadable(connection) if is_current(connection) else []
+    unread = [f"Operation {each.number} of the journal cannot be read." for each in operations]
+    unreadable, lost = [*examination.unreadable(connection), *unread], examination.dangling_references(connection)
     told = [*unreadable[:_MOST_NAMED], *([f"The log has {enumerated(lost)}."] if lost else [])]
     if told:
         # A salvage makes a thread that is gone anew.
