@@ -120,6 +120,15 @@ def zeroed(home: Home) -> None:
     (home.path / "chorus.db").write_bytes(content)
 
 
+def without_free_pages(home: Home) -> None:
+    """Damage the list of free pages, after which nothing is written."""
+    home.sql("CREATE TABLE filling AS SELECT zeroblob(99999) AS zeros")
+    home.sql("DROP TABLE filling")
+    with (home.path / "chorus.db").open("r+b") as file:
+        file.seek(32)
+        file.write(b"\xff" * 8)
+
+
 def open_to_all(home: Home) -> None:
     home.path.chmod(0o755)
     (home.path / "chorus.db").chmod(0o644)
@@ -141,6 +150,7 @@ def nameless_step(home: Home) -> None:
         (zeroed_index, "index", "The index of the search is damaged; no message is concerned."),
         (nameless_step, "log", "is damaged or is no database (a step in its list of migrations has no name)"),
         (zeroed, "log", "is damaged"),
+        (without_free_pages, "log", "freelist: "),
         (lambda home: (home.path / "chorus.db").write_bytes(b""), "log", "is empty (0 bytes)"),
         (lambda home: (home.path / "chorus.db").write_text("Dear diary"), "log", "is damaged or is no database"),
         (open_to_all, "permissions", "Other users of this machine can get at"),
@@ -158,6 +168,7 @@ def nameless_step(home: Home) -> None:
         "index of zeros",
         "nameless step",
         "zeroed",
+        "free pages",
         "empty",
         "no database",
         "permissions",
@@ -267,6 +278,16 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     assert wrong(home) == {}
     assert "1 backup (" in home.run("doctor").output
     assert home.run("ask", "on we go").code == 0
+
+
+def test_a_log_whose_list_of_free_pages_is_damaged_is_salvaged(home: Home) -> None:
+    without_free_pages(home)
+    outcome = home.run("ask", "a text that needs a page " * 1000)
+    assert (outcome.code, "chorus doctor" in outcome.errors) == (1, True), outcome
+    assert "The salvaged log is in use now." in mended(home, "y", "y")
+    assert wrong(home).keys() == {"rescue"}
+    assert home.run("ask", "on we go").code == 0
+    assert home.said() == [*SAID, "on we go"]
 
 
 def test_a_log_whose_step_has_no_name_is_refused_in_a_sentence_and_salvaged(home: Home) -> None:
