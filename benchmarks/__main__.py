@@ -29,6 +29,7 @@ from benchmarks import (
     start_up,
     streaming,
     streams_at_once,
+    syncs,
 )
 from benchmarks.figures import table
 
@@ -46,6 +47,7 @@ class _Row(Protocol):
 _ROWS: Mapping[str, _Row] = {
     "start-up": start_up.measure,
     "one-question": one_question.measure,
+    "syncs": syncs.measure,
     "first-message": first_message.measure,
     "memory": memory.measure,
     "key-echo": key_echo.measure,

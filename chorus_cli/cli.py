@@ -47,6 +47,7 @@ _SUBCOMMANDS = {
 }
 """Module and function of each subcommand; a start loads one module and no other."""
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_BEHIND_THE_START_SECONDS = 1.0
 
 
 class _EndedBySignal(Exception):  # noqa: N818 - no error: the process was asked to end
@@ -108,7 +109,10 @@ async def _reported(
 
 
 async def _until_signal(work: Coroutine[None, None, int]) -> int:
-    """Do ``work`` until SIGTERM, SIGHUP or SIGQUIT cancels it, so that the part of a reply that has arrived is kept."""
+    """Do ``work`` until SIGTERM, SIGHUP or SIGQUIT cancels it, so that the part of a reply that has arrived is kept.
+
+    A second SIGTERM or SIGQUIT ends the process at once.
+    """
     task = asyncio.ensure_future(work)
     received: list[int] = []
 
@@ -117,8 +121,14 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
         task.cancel()
 
     # Ignored signals stay ignored, as under nohup.
-    for number in (number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN):
+    heard = [number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:
         asyncio.get_running_loop().add_signal_handler(number, end, number)
+    # A window that closes may send SIGHUP twice.
+    at_the_second = [number for number in heard if number != signal.SIGHUP]
+    asyncio.get_running_loop().call_later(
+        _BEHIND_THE_START_SECONDS, event_loop.leave_the_second_to_the_system, at_the_second
+    )
     try:
         code = await task
     except ChorusError as error:

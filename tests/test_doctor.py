@@ -120,6 +120,15 @@ def zeroed(home: Home) -> None:
     (home.path / "chorus.db").write_bytes(content)
 
 
+def without_free_pages(home: Home) -> None:
+    """Damage the list of free pages, after which nothing is written."""
+    home.sql("CREATE TABLE filling AS SELECT zeroblob(99999) AS zeros")
+    home.sql("DROP TABLE filling")
+    with (home.path / "chorus.db").open("r+b") as file:
+        file.seek(32)
+        file.write(b"\xff" * 8)
+
+
 def open_to_all(home: Home) -> None:
     home.path.chmod(0o755)
     (home.path / "chorus.db").chmod(0o644)
@@ -141,6 +150,7 @@ def nameless_step(home: Home) -> None:
         (zeroed_index, "index", "The index of the search is damaged; no message is concerned."),
         (nameless_step, "log", "is damaged or is no database (a step in its list of migrations has no name)"),
         (zeroed, "log", "is damaged"),
+        (without_free_pages, "log", "freelist: "),
         (lambda home: (home.path / "chorus.db").write_bytes(b""), "log", "is empty (0 bytes)"),
         (lambda home: (home.path / "chorus.db").write_text("Dear diary"), "log", "is damaged or is no database"),
         (open_to_all, "permissions", "Other users of this machine can get at"),
@@ -158,6 +168,7 @@ def nameless_step(home: Home) -> None:
         "index of zeros",
         "nameless step",
         "zeroed",
+        "free pages",
         "empty",
         "no database",
         "permissions",
@@ -269,6 +280,16 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     assert home.run("ask", "on we go").code == 0
 
 
+def test_a_log_whose_list_of_free_pages_is_damaged_is_salvaged(home: Home) -> None:
+    without_free_pages(home)
+    outcome = home.run("ask", "a text that needs a page " * 1000)
+    assert (outcome.code, "chorus doctor" in outcome.errors) == (1, True), outcome
+    assert "The salvaged log is in use now." in mended(home, "y", "y")
+    assert wrong(home).keys() == {"rescue"}
+    assert home.run("ask", "on we go").code == 0
+    assert home.said() == [*SAID, "on we go"]
+
+
 def test_a_log_whose_step_has_no_name_is_refused_in_a_sentence_and_salvaged(home: Home) -> None:
     nameless_step(home)
     outcome = home.run("ask", "on we go")
@@ -277,6 +298,33 @@ def test_a_log_whose_step_has_no_name_is_refused_in_a_sentence_and_salvaged(home
     assert wrong(home) == {}
     assert home.run("ask", "on we go").code == 0
     assert home.said() == [*SAID, "on we go"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["detail = 'no JSON'", "kind = 'undo', detail = '{\"undoes\": 3}'", "kind = 'undo', detail = '{'", "kind = 'x'"],
+)
+@pytest.mark.parametrize("is_in_backup", [True, False])
+def test_an_operation_that_cannot_be_read_is_passed_over_told_and_salvaged(
+    home: Home, damage: str, *, is_in_backup: bool
+) -> None:
+    assert home.run("ask", "/context 12").code == 0
+    for earlier in (home.path / "backups").glob("*.zip") if is_in_backup else ():
+        earlier.unlink()
+        assert home.run("backup").code == 0
+    home.sql(f"UPDATE operations SET {damage}")  # noqa: S608 - the cases above
+    told = "Operation 1 of the journal cannot be read"
+    for line in (("ask", "on we go"), ("log",), ("context",), ("context", "--json")):
+        outcome = home.run(*line)
+        assert (outcome.code, (outcome.output + outcome.errors).count(told)) == (0, 1), line
+    assert wrong(home)["rows"] == f"{told}. A salvage keeps all texts."
+    assert "The salvaged log is in use now." in mended(home, "y", "y")
+    assert wrong(home) == {}
+    assert home.said() == [*SAID, "on we go"]
+    assert told not in home.run("log").errors
+    with closing(sqlite3.connect(home.path / "chorus.db")) as connection:
+        kinds = connection.execute("SELECT kind FROM operations").fetchall()
+    assert kinds == [("window" if is_in_backup else "unreadable",)]
 
 
 @pytest.mark.parametrize("row", [1, 6])

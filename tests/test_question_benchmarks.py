@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from benchmarks import httpx_script
 from benchmarks.figures import Figure, Skipped, table
 from benchmarks.memory import resident_mebibytes
 from benchmarks.one_question import installed_llm, seconds_to_first_character
+from benchmarks.syncs import syncs
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk
 
@@ -41,6 +43,15 @@ def test_the_script_of_the_reference_prints_the_answer_as_it_comes() -> None:
             check=True,
         )
     assert asked.stdout == "Hi there."
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace counts them")
+def test_the_waits_for_the_disk_of_a_program_and_its_children_are_counted(tmp_path: Path) -> None:
+    program = (
+        f"import os, threading; file = open({str(tmp_path / 'file')!r}, 'w'); os.fork() or os.fsync(file); "
+        "os.fsync(file); threading.Thread(target=os.fdatasync, args=(file,)).start()"
+    )
+    assert syncs([sys.executable, "-c", program], os.environ, tmp_path) == 5
 
 
 @pytest.mark.slow

@@ -183,7 +183,7 @@ async def show(services: Services) -> Report:
             parts,
             *([pins] if (pins := drawn_pins(view, target.persona.name)) else []),
             Text(filled),
-            *map(Text, target.persona.warnings),
+            *map(Text, filter(None, (*target.persona.warnings, report.plan.snapshot.unread))),
             Text(_examples(hours)),
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import signal
 import socket
 import sys
 import threading
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterable, Iterator
     from typing import Any, TypeVar
 
     _Result = TypeVar("_Result")
@@ -27,6 +28,22 @@ def run(work: Coroutine[Any, Any, _Result]) -> _Result:
     """Carry out ``work`` in a loop of its own, as ``asyncio.run`` does, and return its result."""
     with asyncio.Runner(loop_factory=_EventLoop) as runner:
         return runner.run(work)
+
+
+def leave_the_second_to_the_system(numbers: Iterable[int]) -> None:
+    """Let the second signal of these numbers end the process at once, which the running loop has handlers for.
+
+    That is the way out while C code holds the interpreter, where no handler is called. C libraries but glibc lack it.
+    """
+    import ctypes  # noqa: PLC0415 - it takes milliseconds
+
+    library = ctypes.CDLL(None)
+    if hasattr(library, "sysv_signal"):
+        library.signal.restype = ctypes.c_void_p
+        library.sysv_signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+        for number in numbers:
+            # The interpreter's own handler is set again, once.
+            library.sysv_signal(number, library.signal(number, signal.SIG_DFL))
 
 
 @contextmanager

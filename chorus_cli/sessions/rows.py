@@ -241,8 +241,7 @@ def _idle_key(persona: str) -> str:
 def _boundary_since(connection: sqlite3.Connection, persona: str, operation_id: int) -> bool:
     (found,) = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM operations WHERE persona = :persona AND id > :id AND (kind IN "
-        "('clear', 'edit', 'restore') OR COALESCE(json_extract(detail, '$.undoes.operation'), "
-        "json_extract(detail, '$.redoes.operation')) "
+        f"('clear', 'edit', 'restore') OR {operation_rows.SUBJECT} "
         "IN (SELECT id FROM operations WHERE persona = :persona AND kind IN ('clear', 'edit', 'restore'))))",
         {"persona": persona, "id": operation_id},
     ).fetchone()

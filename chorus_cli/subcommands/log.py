@@ -23,7 +23,7 @@ from chorus_cli.context.service.transcript import (
 from chorus_cli.core.time import timespan
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.export import entry_as_json
-from chorus_cli.log.rules.journal import log_marks
+from chorus_cli.log.rules.journal import log_marks, unread_notice
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.service.roster import Roster
@@ -54,6 +54,8 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         if chosen.newest is not None:
             selection = await newest_of(app.store, selection, chosen.newest)
         operations = await operations_of(app.store, selection)
+        if told := unread_notice(operations):
+            standard_error().notice(told)
         entries, marks = transcript(app.store, selection, operations), log_marks(operations, selection.thread_id)
         numbers = await numbers_of(app.store, slug)
         if chosen.json:

@@ -27,9 +27,9 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
             return await carry_out("/context", app.services(), standard_output(), standard_error())
         await app.focus.settle()
         target = app.focus.target()
-        for warning in target.persona.warnings:
-            standard_error().notice(warning)
         report = await context_report(app.services().context.planner, target, app.clock.now())
+        for warning in filter(None, (*target.persona.warnings, report.plan.snapshot.unread)):
+            standard_error().notice(warning)
         print_json(report.as_json())
     return DONE
 

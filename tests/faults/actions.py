@@ -205,7 +205,14 @@ ACTIONS = (
         ("purge", "--yes", "thread", "1"),
         _is_purged,
         # One session has only what goes, the other one something else too, and a name that goes.
-        (_TOLD, _SAVED, ("ask", "/thread new other"), ("ask", "I am glad"), ("ask", "/context save I am unhappy")),
+        (
+            _TOLD,
+            _SAVED,
+            ("ask", "/thread new other"),
+            ("ask", "I am glad"),
+            ("ask", "/context save I am unhappy"),
+            ("backup",),
+        ),
         replaces=True,
     ),
     Action("an import", ("import", "ASIDE/chat.jsonl"), _operation("import")),

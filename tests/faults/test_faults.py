@@ -27,7 +27,7 @@ QUICK = {
     "a setting": [("kill", 9), ("EIO", -2)],
     "a save": [("ENOSPC", -4)],
     "a restored backup": [("EIO", 34), ("EMFILE", 2)],
-    "a purge": [("kill", 105), ("kill", 115), ("EMFILE", 14)],
+    "a purge": [("kill", 105), ("kill", 115), ("EMFILE", 14), ("EMFILE", -1)],
 }
 """Faults at calls, counted from the end if negative: syncs after a commit and a rename, locks, rows, files, drafts."""
 

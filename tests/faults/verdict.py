@@ -38,6 +38,7 @@ _IS_DONE = (_UNCONFIRMED, "Imported 2 new messages")
 def violations(action: Action, before: HomeState, ending: Ending, place: Place, program: FaultyProgram) -> list[str]:
     """Return a sentence for everything that is wrong, at the end of a command and after the next start."""
     found = [*_at_the_end(ending)]
+    unfinished = leftovers.temporary_files(paths({}, str(place.home.path)), datetime.now(UTC))
     if ending.is_killed or any(told in ending.errors for told in _GOES_ON):
         found += _at_the_next_start(place, program)
         after = state_of(place.home.path)
@@ -46,6 +47,7 @@ def violations(action: Action, before: HomeState, ending: Ending, place: Place, 
         found += _untrue(action, before, ending, place, after)
         found += _at_the_next_start(place, program)
     is_done = _is_done(action, place, ending)
+    found += [f"left behind: {each}" for each in unfinished] if ending.code == 0 else []
     if lost := before.lost_in(after):
         found += [] if action.replaces and is_done else [f"lost: {lost}"]
     if ending.code == 0 and not is_done:

@@ -242,6 +242,10 @@ class Terminal:
         """Look until the program answers: from then on Ctrl-C is a signal to it, no longer a key at the prompt."""
         self.until(lambda: bool(self._modes & termios.ISIG), "a busy program", seconds)
 
+    def await_idle(self, seconds: float = PATIENCE_SECONDS) -> None:
+        """Look until the prompt is there: from then on Ctrl-C is a key."""
+        self.until(lambda: not self._modes & termios.ISIG, "the prompt", seconds)
+
     def watch(self, seconds: float) -> None:
         """Look at the screen for so long."""
         deadline = time.monotonic() + seconds

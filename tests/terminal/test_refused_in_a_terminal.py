@@ -48,10 +48,12 @@ def carried_out(home: Home, commands: tuple[str, ...], name: str, awaited: str =
                     chat.until(lambda: awaited in shown(chat), awaited)
                 else:
                     chat.watch(0.5)
+            # While the prompt is not back, Ctrl-C is a signal, which would stop the next command.
+            chat.await_idle()
             # A message that was refused is at the prompt again.
             chat.press("ctrl-c")
             chat.say("/no-such-command")
-            chat.await_text("There is no command", seconds=10)
+            chat.await_text("There is no command")
         return shown(chat)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
 import sqlite3
+import sys
 import time
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +26,18 @@ UNHAPPY = ("I am unhappy", "That sounds hard. What has made you unhappy?")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")
 WINDOW = timedelta(hours=8)
 A_SECOND = timedelta(seconds=1)
+HELD = """
+import os, re, threading, time
+from chorus_cli.cli import main
+def hold():
+    while not os.path.exists({file!r}):
+        time.sleep(0.05)
+    re.match("(a+)+$", "a" * 64 + "b")
+threading.Thread(target=hold, daemon=True).start()
+raise SystemExit(main([], os.environ))
+"""
+"""The program with a thread that holds the interpreter, as C code may, once there is a file."""
+
 NOT_STORED = "Try again. Nothing was sent, and your message is at the prompt again."
 
 
@@ -200,6 +215,26 @@ def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(home: Home, number
         os.kill(chat.pid, number)
         assert chat.await_end(seconds=2) == 128 + number
         assert chat.echoes
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT], ids=lambda number: number.name)
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "sysv_signal"), reason="only glibc can leave it to the system")
+def test_the_second_signal_ends_a_chat_whose_interpreter_is_held_by_c_code(
+    home: Home, tmp_path: Path, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", HELD.format(file=str(tmp_path / "held"))]
+    with closing(Terminal(home.environment, command=command)) as chat:
+        chat.await_line(PROMPT)
+        maps = Path(f"/proc/{chat.pid}/maps")
+        chat.until(lambda: "_ctypes" in maps.read_text(), "the way out")
+        chat.watch(0.5)
+        (tmp_path / "held").touch()
+        chat.watch(0.5)
+        os.kill(chat.pid, number)
+        chat.watch(0.5)
+        assert "zombie" not in Path(f"/proc/{chat.pid}/status").read_text()
+        os.kill(chat.pid, number)
+        assert chat.await_end(seconds=2) == -number
 
 
 def test_a_signal_while_litellm_is_being_imported_leaves_no_bug_behind(home: Home) -> None:

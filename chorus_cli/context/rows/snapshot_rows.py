@@ -78,6 +78,7 @@ def read_snapshot(
         hot=_chosen_hot(connection, frame, allowed, seen) if held is None else held,
         echoed={} if is_plain else _echoed(connection, frame, seen),
         is_plain=is_plain,
+        unread=journal.unread_notice(known.operations),
     )
 
 

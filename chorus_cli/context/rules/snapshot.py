@@ -96,6 +96,7 @@ class ContextSnapshot:
     the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
     older ones out. ``hot`` are the memory items of the system message. ``echoed`` are the thoughts that go with
     replies, by the ids of these. With ``is_plain``, the model takes earlier turns only as plain text.
+    ``unread`` is a sentence about operations that cannot be read, empty if there are none.
     """
 
     frame: Frame
@@ -108,6 +109,7 @@ class ContextSnapshot:
     hot: tuple[Item, ...] = ()
     echoed: Mapping[int, Echoed] = field(default_factory=dict)
     is_plain: bool = False
+    unread: str = ""
 
     @property
     def target(self) -> Target:

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+"""The moment in place of one that cannot be read."""
+
+
 def to_text(moment: datetime) -> str:
     """Write an aware moment as ``YYYY-MM-DDTHH:MM:SS.ffffffZ``."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

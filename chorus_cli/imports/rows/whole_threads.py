@@ -87,7 +87,7 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
     if not rows:
         raise DatabaseDamagedError(f"No message of thread {thread.thread_id} of {thread.persona} can be read.")
     keys = _keys(connection, thread.thread_id)
-    operations = operation_rows.readable_of(connection, thread.persona, thread.thread_id)
+    operations = operation_rows.all_of(connection, thread.persona, thread.thread_id)
     rows, off = _off_branch(rows, operations, thread.thread_id)
     parents = _parents(rows, off)
     title, created_at = connection.execute(

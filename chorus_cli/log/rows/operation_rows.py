@@ -11,30 +11,33 @@ from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from chorus_cli.core.errors import DatabaseDamagedError, JournalError
+from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.act import Inclusion
 from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Reversal, Subject, Undo
-from chorus_cli.log.rules.log_acts import Import, MemoryAct
+from chorus_cli.log.rules.log_acts import Import, MemoryAct, Unreadable
 from chorus_cli.log.rules.operations import NewOperation, Operation
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from chorus_cli.log.rules.act import Act
 
 _COLUMNS = "id, number, kind, thread_id, after_message_id, detail, created_at"
+DETAIL = "CASE WHEN json_valid(operations.detail) THEN operations.detail END"
+"""The detail of an operation as SQL reads it, which is none if it is no JSON."""
+
 _ON_MEMORY = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if issubclass(act, MemoryAct))
-_SUBJECT = (
-    "COALESCE(json_extract(operations.detail, '$.undoes.operation'), "
-    "json_extract(operations.detail, '$.redoes.operation'))"
-)
+SUBJECT = f"COALESCE(json_extract({DETAIL}, '$.undoes.operation'), json_extract({DETAIL}, '$.redoes.operation'))"
 _NOT_ON_MEMORY = (
     f"kind NOT IN ({_ON_MEMORY}) AND (kind NOT IN ('{Undo.kind}', '{Redo.kind}') OR NOT EXISTS("
-    f"SELECT 1 FROM operations AS subject WHERE subject.id = {_SUBJECT} "
+    f"SELECT 1 FROM operations AS subject WHERE subject.id = {SUBJECT} "
     f"AND subject.kind IN ({_ON_MEMORY})))"
 )
+_MAKES_NO_SENSE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _CONCERNING_ANY = "persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS NULL)"
 
 
@@ -102,7 +105,7 @@ def beginning(connection: sqlite3.Connection, persona: str) -> int:
     """
     row = connection.execute(
         f"SELECT after_message_id FROM operations WHERE persona = ? AND kind = '{Clear.kind}' "
-        "AND json_extract(detail, '$.begins') ORDER BY id DESC LIMIT 1",
+        f"AND json_extract({DETAIL}, '$.begins') ORDER BY id DESC LIMIT 1",
         (persona,),
     ).fetchone()
     return int(row[0]) if row else 0
@@ -160,22 +163,18 @@ def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) 
     return [_operation(connection, row) for row in found]
 
 
-def readable_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
-    """Return the operations that concern a thread, oldest first; damaged ones are left out."""
-    try:
-        return all_of(connection, persona, thread_id)
-    except DatabaseDamagedError:
-        found = connection.execute(
-            f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} ORDER BY id", (persona, thread_id, thread_id)
-        ).fetchall()
-        return [operation for row in found for operation in _readable(connection, row)]
+def unreadable(connection: sqlite3.Connection) -> list[Operation]:
+    """Return the operations of all personas that cannot be read, oldest first."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM operations ORDER BY id")
+    return [each for row in rows if (each := _operation(connection, row)).act == Unreadable()]
 
 
-def _readable(connection: sqlite3.Connection, row: Sequence[Any]) -> list[Operation]:
-    try:
-        return [_operation(connection, row)]
-    except DatabaseDamagedError:
-        return []
+def set_aside(connection: sqlite3.Connection) -> None:
+    """Keep each operation that cannot be read as one that changes nothing."""
+    connection.executemany(
+        "UPDATE operations SET detail = json_object('kind', kind, 'detail', detail), kind = ? WHERE id = ?",
+        [(Unreadable.kind, each.id) for each in unreadable(connection)],
+    )
 
 
 def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
@@ -185,10 +184,10 @@ def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
 
 def forks_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
     """Return the forks that were made of a thread, with every undo and redo of them, oldest first."""
-    forks = f"persona = :persona AND kind = '{Fork.kind}' AND json_extract(detail, '$.thread') = :thread"
+    forks = f"persona = :persona AND kind = '{Fork.kind}' AND json_extract({DETAIL}, '$.thread') = :thread"
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {forks} OR (persona = :persona "
-        f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {_SUBJECT} IN (SELECT id FROM operations WHERE {forks})) "
+        f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {SUBJECT} IN (SELECT id FROM operations WHERE {forks})) "
         "ORDER BY id",
         {"persona": persona, "thread": thread_id},
     ).fetchall()
@@ -201,7 +200,7 @@ def imports_of(connection: sqlite3.Connection, persona: str | None = None) -> li
     imports = f"{of_persona} AND kind = '{Import.kind}'"
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {imports} OR ({of_persona} "
-        f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {_SUBJECT} IN (SELECT id FROM operations WHERE {imports})) "
+        f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {SUBJECT} IN (SELECT id FROM operations WHERE {imports})) "
         "ORDER BY id",
         {"persona": persona},
     ).fetchall()
@@ -261,14 +260,22 @@ def _reversals(connection: sqlite3.Connection, persona: str, thread_id: int | No
     return [_operation(connection, row) for row in found]
 
 
+def act_of(connection: sqlite3.Connection, operation_id: int, kind: str, detail: Mapping[str, Any]) -> Act:
+    """Return the act of an operation, by its kind and the JSON of its row; `Unreadable` if these make no sense."""
+    try:
+        found = ACTS[kind]
+        return found.from_detail(detail, _members(connection, operation_id) if issubclass(found, Inclusion) else ())
+    except _MAKES_NO_SENSE:
+        return Unreadable()
+
+
 def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
     id_, number, kind, thread_id, after, text, created_at = row
     try:
-        detail, act = json.loads(text), ACTS[kind]
-        members = _members(connection, id_) if issubclass(act, Inclusion) else ()
+        detail = json.loads(text)
         return Operation(
             id=id_,
-            act=act.from_detail(detail, members),
+            act=act_of(connection, id_, kind, detail),
             thread_id=thread_id,
             after_message_id=after,
             created_at=timestamps.from_text(created_at),
@@ -276,8 +283,8 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
             newest_message_id=detail.get("newest"),
             number=number,
         )
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
-        raise DatabaseDamagedError(f"Operation {number} of the journal cannot be read ({error}).") from error
+    except _MAKES_NO_SENSE:
+        return Operation(id_, Unreadable(), thread_id, after, timestamps.EARLIEST, number=number)
 
 
 def _members(connection: sqlite3.Connection, operation_id: int) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows, message_times, operation_rows, search_index
 from chorus_cli.log.rows.message_rows import counted_moment
+from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN, ThreadKey
 from chorus_cli.log.rules.acts import ACTS, Fork, Restore
 from chorus_cli.log.rules.threads import Thread
@@ -126,7 +127,8 @@ def titles_in_context(
         # A fork, or a restore of one, puts messages of one thread into another.
         f"UNION SELECT thread_id FROM operations WHERE persona = :persona AND kind = '{Fork.kind}' "
         "AND created_at > :since "
-        "UNION SELECT json_extract(threads.value, '$[0]') FROM operations, json_each(detail, '$.threads') AS threads "
+        "UNION SELECT json_extract(threads.value, '$[0]') "
+        f"FROM operations, json_each({DETAIL}, '$.threads') AS threads "
         f"WHERE persona = :persona AND kind = '{Restore.kind}' AND created_at > :since"
         ") LEFT JOIN threads ON threads.id = thread_id WHERE closed_at IS NULL OR thread_id = :active "
         "ORDER BY thread_id",

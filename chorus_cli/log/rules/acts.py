@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rules.act import Act, Inclusion
-from chorus_cli.log.rules.log_acts import Flash, Greeting, Import, MemoryChange, Pin, Purge
+from chorus_cli.log.rules.log_acts import Flash, Greeting, Import, MemoryChange, Pin, Purge, Unreadable
 from chorus_cli.log.rules.messages import Runs, expanded, runs
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class Redo(Reversal):
 
 
 _CONTEXT = (Clear, Edit, Pin, Restore, Fork, Greeting, Retry, Window, Fold, Import)
-_EVERY = (*_CONTEXT, Flash, MemoryChange, Purge, Undo, Redo)
+_EVERY = (*_CONTEXT, Flash, MemoryChange, Purge, Unreadable, Undo, Redo)
 ACTS: Mapping[str, type[Act]] = {act.kind: act for act in _EVERY}
 """The classes of acts by their ``kind``."""
 

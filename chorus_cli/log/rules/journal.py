@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.log.rules.acts import Clear, Fold, Fork, Redo, Retry, Reversal, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin
+from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin, Unreadable
 from chorus_cli.log.rules.messages import expanded
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
     if chosen.subject is not None:
         raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
     if chosen.act.is_final:
-        raise JournalError(f"Operation {number} has overwritten what it names; no undo brings that back.")
+        raise JournalError(f"No undo takes operation {number} back: it {chosen.act.describe()}.")
     if chosen not in effective(operations):
         raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
     return chosen
@@ -356,6 +357,16 @@ def _marks(operations: Sequence[Operation]) -> LogMarks:
         moved_off=moved_off(operations),
         hidden=hidden_by(effective(operations)),
     )
+
+
+def unread_notice(operations: Iterable[Operation]) -> str:
+    """Say which operations cannot be read, and what is to be done about them; empty if all can."""
+    numbers = [f"{each.number}" for each in operations if each.act == Unreadable()]
+    if not numbers:
+        return ""
+    which, them = ("Operation", "it") if len(numbers) == 1 else ("Operations", "them")
+    told = f"{which} {enumerated(numbers)} of the journal cannot be read and"
+    return f"{told} {'is' if them == 'it' else 'are'} passed over; chorus doctor mends {them}."
 
 
 def marker(boundary: Operation) -> str:

@@ -333,6 +333,26 @@ class Purge(Act):
         return f"purged {enumerated(parts) or 'texts'} for good"
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable(Act):
+    """An act that cannot be read, which changes nothing; a salvage sets it aside, and then it is of this kind."""
+
+    kind = "unreadable"
+    is_final = True
+    changes_messages = False
+    breaks_prefix = False
+    is_set_aside: bool = False
+
+    @classmethod
+    def from_detail(cls, _detail: Mapping[str, Any], _members: tuple[int, ...]) -> Unreadable:
+        """Return an act that was set aside."""
+        return cls(is_set_aside=True)
+
+    def describe(self) -> str:
+        """Name the act."""
+        return "cannot be read, and is passed over"
+
+
 class Greeting(Inclusion):
     """A greeting of the persona's character card, which it says before the user says anything."""
 

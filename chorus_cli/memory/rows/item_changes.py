@@ -9,6 +9,7 @@ from chorus_cli.core.errors import JournalError, MemoryItemError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rules.log_acts import Flash, ItemChange, ItemState, ItemUse, MemoryAct, MemoryChange
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
@@ -122,9 +123,9 @@ def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now:
 def origins(connection: sqlite3.Connection, persona: str, ids: Iterable[int]) -> dict[int, str]:
     """Return the change that brought each of some items in, add, import or capture, by their ids."""
     newest_first = connection.execute(
-        "SELECT json_extract(item.value, '$.id'), json_extract(detail, '$.change') "
-        "FROM operations, json_each(detail, '$.items') AS item WHERE persona = ? AND kind = 'memory' "
-        "AND json_extract(detail, '$.change') IN ('add', 'import', 'capture') "
+        f"SELECT json_extract(item.value, '$.id'), json_extract({DETAIL}, '$.change') "
+        f"FROM operations, json_each({DETAIL}, '$.items') AS item WHERE persona = ? AND kind = 'memory' "
+        f"AND json_extract({DETAIL}, '$.change') IN ('add', 'import', 'capture') "
         "AND json_extract(item.value, '$.id') IN (SELECT value FROM json_each(?)) ORDER BY operations.id DESC",
         (persona, json.dumps([*ids])),
     )
@@ -269,9 +270,9 @@ def _reword(connection: sqlite3.Connection, item: Item) -> None:
 KEPT = 10
 # Those of an earlier persona of the same folder are not listed.
 _OWN = (
-    "persona = :persona AND id IN (SELECT json_extract(detail, '$.checkpoint') FROM operations "
+    f"persona = :persona AND id IN (SELECT json_extract({DETAIL}, '$.checkpoint') FROM operations "
     "WHERE persona = :persona AND kind = 'flash' AND id > (SELECT COALESCE(MAX(id), 0) FROM operations "
-    "WHERE persona = :persona AND kind = 'clear' AND json_extract(detail, '$.begins')))"
+    f"WHERE persona = :persona AND kind = 'clear' AND json_extract({DETAIL}, '$.begins')))"
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
+from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.rows import window_changes
 from chorus_cli.storage.store import committed
@@ -35,7 +36,7 @@ def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
     """Return number and newest time of messages by persona, without those of an earlier persona of the same folder."""
     found = connection.execute(
         "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
-        "WHERE kind = 'clear' AND json_extract(detail, '$.begins') GROUP BY persona) "
+        f"WHERE kind = 'clear' AND json_extract({DETAIL}, '$.begins') GROUP BY persona) "
         "SELECT persona, COUNT(*), MAX(timestamp) FROM messages LEFT JOIN begun USING (persona) "
         "WHERE id > COALESCE(after, 0) AND purged_by IS NULL GROUP BY persona"
     ).fetchall()

@@ -40,6 +40,8 @@ def working_folder(parent: Path | None) -> Iterator[Path]:
             folder = folder.rename(folder.with_name(f"{folder.name}{_SUFFIX}"))
             yield folder
     finally:
+        # An error may pass, such as that of too many open files, and the folder has texts that were to go.
+        shutil.rmtree(folder, ignore_errors=True)
         # As soon as it is free, another process may delete it too.
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)

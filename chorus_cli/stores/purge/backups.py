@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
-from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
+from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, StorageError
+from chorus_cli.log.rules.log_acts import Purge, PurgedIds
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.durable_files import sync_folder
@@ -57,10 +57,18 @@ class Holding(NamedTuple):
 
 
 def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
-    """Return the rows of every purge of a log."""
-    found = NO_IDS
-    for (detail,) in connection.execute("SELECT detail FROM operations WHERE kind = ?", (Purge.kind,)):
-        found = found.united(PurgedIds.from_json(json.loads(detail)))
+    """Return the rows of every purge of a log.
+
+    Raises:
+        DatabaseDamagedError: one of the purges cannot be read.
+    """
+    found = examination.purged(connection).ids
+    for number, detail in connection.execute("SELECT number, detail FROM operations WHERE kind = ?", (Purge.kind,)):
+        try:
+            PurgedIds.from_json(json.loads(detail))
+        except (AttributeError, TypeError, ValueError) as error:
+            told = f"Operation {number} of the journal, a purge, cannot be read: chorus doctor mends it."
+            raise DatabaseDamagedError(told) from error
     return rows_of(connection, found)
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.log.rows import search_index
+from chorus_cli.log.rows import operation_rows, search_index
 from chorus_cli.log.rows.message_rows import THERE
-from chorus_cli.log.rules.acts import ACTS, Fold, Fork
+from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
 from chorus_cli.log.rules.search_query import set_apart
 from chorus_cli.stores.listing import AMONG
@@ -216,14 +216,11 @@ def _summaries(connection: sqlite3.Connection, found: Concerned) -> frozenset[in
 def _summary_rows(connection: sqlite3.Connection) -> list[_SummaryRow]:
     found = connection.execute(
         "SELECT summaries.id, operation_id, summaries.persona, summaries.thread_id, base_operation_id, content, kind, "
-        "detail FROM summaries JOIN operations ON operations.id = operation_id WHERE content <> ''"
+        f"{operation_rows.DETAIL} FROM summaries JOIN operations ON operations.id = operation_id WHERE content <> ''"
     ).fetchall()
     rows = []
     for id_, operation_id, persona, thread_id, base, content, kind, detail in found:
-        members = connection.execute(
-            "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position", (operation_id,)
-        ).fetchall()
-        act = ACTS[kind].from_detail(json.loads(detail), tuple(member for (member,) in members))
+        act = operation_rows.act_of(connection, operation_id, kind, json.loads(detail or "{}"))
         covered = act.folded if isinstance(act, Fold | Fork) else ()
         ids = frozenset(number for first, last in covered for number in range(first, last + 1))
         rows.append(_SummaryRow(id_, operation_id, persona, (thread_id, base), content, ids))

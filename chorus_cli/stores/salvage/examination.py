@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
@@ -21,9 +22,10 @@ from chorus_cli.stores import listing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from chorus_cli.log.rules.messages import Runs
     from chorus_cli.stores.listing import RowStore
 
-_MOST_NAMED = 20
+_MOST_NAMED, _MOST_SOUGHT = 20, 1000
 
 
 class Named(NamedTuple):
@@ -60,12 +62,30 @@ def dangling_references(connection: sqlite3.Connection) -> list[str]:
     return [counted(number, one, more) for (one, more), number in found.items() if number]
 
 
+def gaps(connection: sqlite3.Connection) -> Runs:
+    """Return the ids of messages that are gone: each number was given once, and no row is ever deleted."""
+    return tuple(
+        connection.execute(
+            "SELECT id + 1, following - 1 FROM (SELECT id, LEAD(id) OVER (ORDER BY id) AS following FROM ("
+            "SELECT 0 AS id UNION ALL SELECT id FROM messages "
+            "UNION ALL SELECT seq + 1 FROM sqlite_sequence WHERE name = 'messages')) WHERE following > id + 1"
+        )
+    )
+
+
+def each_of(gone: Runs) -> Iterator[int]:
+    """Yield the ids of runs, which may be very long if a number is damaged."""
+    return (id_ for first, last in gone for id_ in range(first, last + 1))
+
+
 def missing(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
-    """Return the rows that are gone and that messages refer to: their ids by their tables."""
+    """Return the rows that are gone, of messages the first ones, and of others those referred to: ids by tables."""
     found: dict[str, frozenset[int]] = {}
     for _, _, column, table in _REFERENCES:
         if ids := frozenset(_gone(connection, column, table)):
             found[table] = found.get(table, frozenset()) | ids
+    if gone := frozenset(islice(each_of(gaps(connection)), _MOST_SOUGHT)):
+        found["messages"] = found.get("messages", frozenset()) | gone
     return found
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = "dict[str, Any]"
 
-MESSAGES = "messages"
-NUMBERED = ("threads", "operations")
+MESSAGES, OPERATIONS = "messages", "operations"
+NUMBERED = ("threads", OPERATIONS)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*Z", re.ASCII)
 _RUN = re.compile(r"[\w-]{1,100}", re.ASCII)
 _EARLIEST = "1970-01-01T00:00:00.000000Z"
@@ -29,7 +29,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "RE
 _TIMES = ("timestamp", "created_at", "closed_at", "last_accessed", "window_start", "window_end")
 _READ: Mapping[str, Callable[[str], object]] = {
     **dict.fromkeys(_TIMES, timestamps.from_text),
-    **dict.fromkeys(("detail", "usage", "attachments", "thought_parts"), json.loads),
+    **dict.fromkeys(("usage", "attachments", "thought_parts"), json.loads),
     "run": lambda run: _RUN.fullmatch(run) is not None,
     "role": ("user", "assistant", "tool_use", "tool_result").__contains__,
     # Entries of indexes have the form of these two tables.

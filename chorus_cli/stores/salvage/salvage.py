@@ -6,13 +6,15 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rows.message_rows import checksum
 from chorus_cli.log.rows.search_index import STATE
+from chorus_cli.log.rules.log_acts import Purge, Unreadable
 from chorus_cli.storage import meta_rows, migrations
 from chorus_cli.stores import listing
 from chorus_cli.stores.salvage import checksums, examination, known_tables
 from chorus_cli.stores.salvage.file_rows import file_rows
-from chorus_cli.stores.salvage.known_tables import MESSAGES, NUMBERED, TIME
+from chorus_cli.stores.salvage.known_tables import MESSAGES, NUMBERED, OPERATIONS, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.stores.salvage.file_rows import Row
     from chorus_cli.stores.salvage.known_tables import Values
 
-_OF_ORIGIN = (MESSAGES, "operations", "summaries", "context_items")
+_OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", "context_items")
 _DELETED_FROM = frozenset({"input_history", "outbox", "sessions"})
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _NAMING = frozenset({"turn_id", "revises", "reply_id"})
@@ -124,11 +126,12 @@ class _NewLog:
             else:
                 self._count(row, is_backup=is_backup)
         self._number_again()
+        operation_rows.set_aside(self._connection)
         return stored
 
     def keep_purged(self, found: Purged) -> None:
         """Empty the rows that the journal has as purged, should the file have held an older copy of one."""
-        newest = "SELECT MAX(id) FROM operations WHERE kind = 'purge'"
+        newest = f"SELECT MAX(id) FROM operations WHERE kind IN ('{Purge.kind}', '{Unreadable.kind}')"
         (operation_id,) = self._connection.execute(newest).fetchone()
         for store in listing.ROWS:
             store.erase(self._connection, getattr(found.ids, store.name), operation_id)
@@ -175,6 +178,9 @@ class _NewLog:
         for name, id_ in values.items():
             if id_ is not None and (name.endswith("message_id") or name in _NAMING):
                 self._name(id_)
+        if table == OPERATIONS and is_backup:
+            aside = f"DELETE FROM operations WHERE id = ? AND kind = '{Unreadable.kind}'"
+            self._connection.execute(aside, (values["id"],))
         if table != MESSAGES:
             return self._inserted(table, values)
         there = self._message(values["id"])

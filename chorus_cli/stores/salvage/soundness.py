@@ -78,7 +78,9 @@ def concerns_log(connection: sqlite3.Connection) -> bool:
         tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall()
     except UNREADABLE:
         return True
-    return not tables or any(_checked(connection, f"integrity_check('{name}')") for (name,) in tables)
+    # The list of free pages is of no table, and without it nothing can be written.
+    is_listed = not any("freelist" in fault.casefold() for fault in _checked(connection, "integrity_check(1)"))
+    return not (tables and is_listed) or any(_checked(connection, f"integrity_check('{name}')") for (name,) in tables)
 
 
 def _checked(connection: sqlite3.Connection, check: str) -> Sequence[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
+from chorus_cli.log.rows import operation_rows
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.errors import folder_in_the_way
 from chorus_cli.storage.migrations import is_current, is_newer
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from chorus_cli.log.rules.messages import Runs
     from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
     from chorus_cli.stores.service.stored_files import LostFile
@@ -122,8 +125,11 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
 
 
 def _damaged_rows(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
-    unreadable, lost = examination.unreadable(connection), examination.dangling_references(connection)
-    told = [*unreadable[:_MOST_NAMED], *([f"The log has {enumerated(lost)}."] if lost else [])]
+    operations = operation_rows.unreadable(connection) if is_current(connection) else []
+    unread = [f"Operation {each.number} of the journal cannot be read." for each in operations]
+    unreadable, lost = [*examination.unreadable(connection), *unread], examination.dangling_references(connection)
+    gone = examination.gaps(connection)
+    told = [*unreadable[:_MOST_NAMED], *([f"The log has {enumerated(lost)}."] if lost else []), *_gone(gone)]
     if told:
         # A salvage makes a thread that is gone anew.
         missing = examination.missing(connection).keys()
@@ -133,7 +139,16 @@ def _damaged_rows(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
         if missing - {"threads"}:
             source = f"{backup} has" if backup else "No backup that can be used has"
             told.append(f"{source} rows that are gone.")
-        yield wrong("rows", " ".join(told), Mend.SALVAGE if is_mendable else None)
+        state = State.WRONG if is_mendable or lost else State.NOTE
+        yield Finding("rows", state, " ".join(told), Mend.SALVAGE if is_mendable else None)
+
+
+def _gone(gone: Runs) -> Iterator[str]:
+    number = sum(last - first + 1 for first, last in gone)
+    if number:
+        ids = [f"#{id_}" for id_ in islice(examination.each_of(gone), _MOST_NAMED)]
+        ids += [f"{number - len(ids):,} more"] if number > len(ids) else []
+        yield f"{counted(number, 'message')} {'is' if number == 1 else 'are'} gone: {enumerated(ids)}."
 
 
 def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
-from chorus_cli.core.errors import BackupError, SessionError, StorageError
+from chorus_cli.core.errors import BackupError, DatabaseDamagedError, SessionError, StorageError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.log.rules.attachments import digests_in, is_sha256
 from chorus_cli.personas import files as persona_files
@@ -205,7 +205,7 @@ def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
     """Return the backups that hold messages that were purged since, or may hold some."""
     try:
         rows = purged_backups.rows_purged(connection)
-    except (ValueError, TypeError, AttributeError):
+    except DatabaseDamagedError:
         # The journal is damaged where it says what was purged.
         return frozenset(each.path for each in daily.listed(places))
     holding = purged_backups.holding(places, rows) if any(rows) else purged_backups.Holding((), ())

@@ -274,7 +274,9 @@ class Opening:
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
         loaded = recall_notice(told.recalled) if told.recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        notices = tuple(filter(None, (again, pause, left, loaded)))
+        # It is told with the first request of this process.
+        unread = "" if self.context.prefixes.last_window(target) else snapshot.unread
+        notices = tuple(filter(None, (again, pause, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
 
     def _mended(self, connection: Connection, now: datetime) -> tuple[int, ...]:

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rows.operation_rows import all_of, introduce, introduce_reversal, since_boundary
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.act import Act
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Flash, MemoryChange
+from chorus_cli.log.rules.log_acts import Flash, MemoryChange, Unreadable
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from tests.amount import examples
@@ -227,7 +226,7 @@ def test_only_boundaries_have_members(connection: sqlite3.Connection) -> None:
         {"kind": "clean"},
     ],
 )
-def test_an_operation_that_makes_no_sense_is_a_sentence_that_names_it(
+def test_an_operation_that_makes_no_sense_changes_nothing_and_is_named(
     connection: sqlite3.Connection, damaged: dict[str, str]
 ) -> None:
     clear(connection)
@@ -235,5 +234,8 @@ def test_an_operation_that_makes_no_sense_is_a_sentence_that_names_it(
     for column, value in damaged.items():
         connection.execute(f"UPDATE operations SET {column} = ?", (value,))  # noqa: S608
     for read in (operation_rows.all_of, operation_rows.since_boundary):
-        with pytest.raises(DatabaseDamagedError, match="Operation 1 of the journal cannot be read"):
-            read(connection, "frodo", 1)
+        operations = read(connection, "frodo", 1)
+        assert [each.act for each in operations] == [Unreadable()]
+        assert journal.boundary(operations) is None
+        told = "Operation 1 of the journal cannot be read and is passed over; chorus doctor mends it."
+        assert journal.unread_notice(operations) == told

@@ -26,6 +26,7 @@ OPERATION = [
     "DELETE FROM operations WHERE id = 99",
 ]
 THREAD = ["DELETE FROM threads"]
+NUMBER = ["DELETE FROM messages WHERE id > 2"]
 UNREADABLE = ["UPDATE messages SET usage = 'x' WHERE id = 2"]
 
 
@@ -67,6 +68,23 @@ async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World,
     with salvaging.salvaged(places_of(world)) as (folder, counts), copying.opened(folder / "chorus.db") as connection:
         assert counts.backup is None
         assert (examination.dangling_references(connection), examination.unreadable(connection)) == ([], [])
+
+
+@pytest.mark.parametrize(("has_backup", "state", "mend"), [(True, "wrong", "salvage"), (False, "note", None)])
+async def test_messages_that_no_other_row_names_are_told_by_their_numbers(
+    world: World, state: str, mend: str | None, *, has_backup: bool
+) -> None:
+    places_of(world).backups.mkdir()
+    for text in ("hello", "and", "then", "more"):
+        await world.say(text)
+    if has_backup:
+        backup_of(world, "all.zip", 0)
+    changed(world, NUMBER)
+    (found,) = of_rows(world)
+    assert found.sentence.startswith("6 messages are gone: #3, #4, #5, #6, #7 and 1 more. ")
+    assert (found.state, found.mend) == (state, mend)
+    with salvaging.salvaged(places_of(world)) as (_, counts):
+        assert counts.from_backup == (6 if has_backup else 0)
 
 
 async def test_a_salvage_rolls_the_transaction_of_a_killed_process_back(world: World) -> None:

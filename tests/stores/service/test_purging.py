@@ -170,7 +170,7 @@ async def test_a_purge_is_in_the_journal_and_no_undo_takes_it_back(world: World)
     await talk(world)
     await purged(world, "/purge message 1")
     assert "purged 1 message for good" in await world.told("/context ops")
-    assert await world.told("/context undo 1") == "Operation 1 has overwritten what it names; no undo brings that back."
+    assert await world.told("/context undo 1") == "No undo takes operation 1 back: it purged 1 message for good."
     with pytest.raises(JournalError, match="nothing to undo"):
         await world.journal.undo(world.focus.target(), None)
 
