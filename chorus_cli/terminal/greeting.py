@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.context.service.focus import Focus
+    from chorus_cli.log.rules.threads import Exchange
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.prompt.toolbar import Toolbar
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class Greeting:
-    """Greets above the first prompt; if Ollama must be asked for its model, after the prompt has appeared.
+    """Names the model above the first prompt; notices and the last exchange follow once the prompt has appeared.
+
+    So does the model if Ollama must be asked for it.
 
     The terminal itself has shown the keys ``typed_early``.
     """
@@ -38,7 +41,7 @@ class Greeting:
         self._late: list[str] = []
 
     async def begin(self, target: Target, notices: Sequence[str], drawn: Callable[[], None]) -> None:
-        """Greet, with ``notices`` after the target's own; call ``drawn`` when prompt and greeting are on the screen."""
+        """Greet, with ``notices`` after the target's own; call ``drawn`` when the prompt is on the screen."""
         if self._typed_early and not self._typed_early.endswith("\r"):
             # The greeting would continue the unfinished line.
             self._screen.write("\n")
@@ -77,25 +80,22 @@ class Greeting:
     async def _go_on(self, notices: Sequence[str], *, is_settled: bool) -> None:
         # A missing persona folder is reported with the first message.
         with suppress(PersonaError):
-            notices = (*await self._focus.notices(), *notices)
-            exchange = await self._focus.last_exchange()
-            await self._focus.settle()
-            target = self._focus.target()
-
-            def tell() -> None:
-                if not is_settled:
-                    self._greet(target)
-                for notice in (*notices, *self._late):
-                    self._screen.notice(notice)
-                if exchange is not None:
-                    show_exchange(exchange, self._screen)
-
-            if notices or exchange or not is_settled or self._late:
-                self._prompt.above(tell)
             if not is_settled:
+                await self._focus.settle()
+                self._prompt.above(lambda: self._greet(self._focus.target()))
                 self._toolbar.names_model = True
-                self._toolbar.show(target)
+                self._toolbar.show(self._focus.target())
+            found, exchange = await self._focus.notices(), await self._focus.last_exchange()
+            told = (*found, *notices, *self._late)
+            if told or exchange:
+                self._prompt.above(lambda: self._tell_all(told, exchange))
         self._is_to_come = False
+
+    def _tell_all(self, told: Sequence[str], exchange: Exchange | None) -> None:
+        for notice in told:
+            self._screen.notice(notice)
+        if exchange is not None:
+            show_exchange(exchange, self._screen)
 
     def _greet(self, target: Target) -> None:
         self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
