@@ -2,19 +2,18 @@
 
 All blocks at the top level but the last are settled: no further line can change them. So a block is parsed only while
 it is open, and the cost of a long reply is the sum of its blocks. A fence or list that grows without end is settled in
-parts; the remainder keeps what it needs to continue: a fence its first line and the lexer's stack, a list its number, a
-table its head.
+parts; the remainder keeps what it needs to continue: a fence its first line, a list its number, a table its head.
 
 Imported only when a reply is painted, because markdown-it and rich take long to import.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.text.safe_text import SafeTextStream
-from chorus_cli.terminal.markdown.code_block import WHOLE, CodePart
+from chorus_cli.terminal.markdown.code_block import LAST, WHOLE, CodePart
 from chorus_cli.terminal.markdown.tokens import labels_in, make_drawable, reply_parser, with_definitions
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from markdown_it.token import Token
 
-    from chorus_cli.terminal.markdown.lexing import Lexing
+    from chorus_cli.terminal.markdown.lexing_process import Lexing
 
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _CODE = ("fence", "code_block")
@@ -121,7 +120,7 @@ class MarkdownBlocks:
         at = self._seam(_length(lines))
         self._broken_off = self._open[:at] if kind in {"paragraph_open", "fence"} else ""
         if kind == "fence" and begin < len(lines):
-            return self._continue(at, lines[begin], self._code_part().continued())
+            return self._continue(at, lines[begin], LAST)
         return self._continue(at, "", None)
 
     def take_back(self, row: str) -> bool:
@@ -149,14 +148,11 @@ class MarkdownBlocks:
         code = _complete_lines(fence.content)
         # The last line with words stays: empty lines at the end of code are not drawn.
         filled = max((number for number, line in enumerate(code) if line.strip()), default=0)
-        places = self._lexing.points(_language(fence), fence.content, self._code_part().stack)
         wanted = min(len(code) - kept_lines, filled)
-        number = max((place for place in places if place <= wanted), default=0)
-        if not number:
+        if wanted <= 0:
             return None
-        return self._continue(
-            _length(lines[: opening + 1 + number]), lines[opening], self._code_part().continued(places[number])
-        )
+        number = next((place for place in range(wanted, 0, -1) if _is_seam(code, place)), wanted)
+        return self._continue(_length(lines[: opening + 1 + number]), lines[opening], LAST)
 
     def _shed_items(self, tokens: Sequence[Token], lines: list[str]) -> Piece | None:
         items = [token for token in tokens if token.type == "list_item_open" and token.level == 1]
@@ -175,7 +171,7 @@ class MarkdownBlocks:
         if isinstance(going_on, CodePart):
             for token in piece.tokens:
                 if token.type == "fence":
-                    token.meta["part"] = self._part_of(token).unfinished()
+                    token.meta["part"] = replace(token.meta.get("part", WHOLE), is_last=False)
         self._open, self._prefix = prefix + self._open, prefix
         self._going_on = going_on
         self._after_gap = False
@@ -208,10 +204,6 @@ class MarkdownBlocks:
                 token.meta["part"] = self._code_part()
         late = [found for label, found in references.items() if label in self._undefined and label not in known]
         return with_definitions(tokens, text, late) if late else tokens
-
-    def _part_of(self, token: Token) -> CodePart:
-        part = token.meta.get("part")
-        return part if isinstance(part, CodePart) else WHOLE
 
     def _structure(self, lines: list[str]) -> list[Token]:
         """Return the block structure, without parsing inline markup."""
@@ -260,8 +252,12 @@ def _is_closed(fence: Token) -> bool:
     return end - begin > 1 + fence.content.count("\n")
 
 
-def _language(fence: Token) -> str:
-    return fence.info.partition(" ")[0]
+def _is_seam(code: Sequence[str], number: int) -> bool:
+    """Return whether a lexer may begin at a line, because an empty one is above it and it is not indented.
+
+    What is lexed from the middle of a string or a comment has wrong colours.
+    """
+    return not code[number - 1].strip() and not code[number][:1].isspace()
 
 
 def _lines_of(token: Token) -> Sequence[int]:

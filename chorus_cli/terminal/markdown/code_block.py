@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+# pygments has no types.
+from pygments.token import Token as Kind  # type: ignore[import-untyped]
 from rich.markdown import CodeBlock
 from rich.syntax import Syntax
 
-from chorus_cli.terminal.markdown.lexing import ROOT, TAB_SIZE, BoundedLexer
+from chorus_cli.terminal.markdown.lexing import TAB_SIZE
 from chorus_cli.terminal.screen.palette import CODE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.markdown import Markdown
 
-    from chorus_cli.terminal.markdown.lexing import Lexing, Stack
+    from chorus_cli.terminal.markdown import lexing as lexers
+    from chorus_cli.terminal.markdown.lexing_process import Lexing
 
 
 @dataclass(frozen=True, slots=True)
 class CodePart:
-    """Part of a fence: the lexer's stack at its start, and whether it is the block's first and last part."""
+    """Part of a fence: whether it is the block's first and last part."""
 
-    stack: Stack = ROOT
     is_first: bool = True
     is_last: bool = True
 
-    def unfinished(self) -> CodePart:
-        """Return the same part, but not the last."""
-        return replace(self, is_last=False)
-
-    def continued(self, stack: Stack | None = None) -> CodePart:
-        """Return the part that follows."""
-        return CodePart(self.stack if stack is None else stack, is_first=False)
-
 
 WHOLE = CodePart()
+LAST = CodePart(is_first=False)
 
 
 class PartialCodeBlock(CodeBlock):
@@ -58,18 +55,25 @@ class PartialCodeBlock(CodeBlock):
         code = str(self.text)
         yield _Code(
             code.rstrip() if self._part.is_last else code.removesuffix("\n"),
-            BoundedLexer(self.lexer_name, self._part.stack, self._lexing),
+            self.lexer_name,
+            self._lexing,
             (int(self._part.is_first), 1, int(self._part.is_last), 1),
         )
 
 
 class _Code(Syntax):
-    """Code with a lexer object instead of a lexer's name."""
+    """Code that is its own lexer: rich asks one for its tokens alone."""
 
-    def __init__(self, code: str, lexer: BoundedLexer, padding: tuple[int, int, int, int]) -> None:
+    def __init__(self, code: str, language: str, lexing: Lexing, padding: tuple[int, int, int, int]) -> None:
         super().__init__(code, lexer="text", theme=CODE, word_wrap=True, padding=padding, tab_size=TAB_SIZE)
-        self._bounded = lexer
+        self._language = language
+        self._lexing = lexing
 
     @property
-    def lexer(self) -> BoundedLexer:
-        return self._bounded
+    def lexer(self) -> _Code:
+        return self
+
+    def get_tokens(self, code: str) -> Iterable[lexers.Token]:
+        """Return the tokens of ``code``; a single one of plain text if lexing it costs too much."""
+        tokens = self._lexing.tokens(self._language, code)
+        return [(Kind.Text, code)] if tokens is None else tokens

@@ -1,31 +1,34 @@
-"""Lexers in a process of their own, which is killed if it does not answer in time.
+"""Lexers in a process of their own, which is killed if it does not answer in time: later code has no colours.
 
-It starts with the first code of a reply, without the keys in the environment, and ends with the reply; if the chat is
-killed, its standard input ends, and so does it.
+Many lexers take quadratic or cubic time on input they cannot match, long runs of blanks above all: a few kilobytes can
+take hours. Such code is not lexed at all.
+
+The process starts with the first code of a reply, without the keys in the environment, and ends with the reply; if the
+chat is killed, its standard input ends, and so does it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
 import time
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 # pygments has no types.
 from pygments.token import string_to_tokentype  # type: ignore[import-untyped]
 
 from chorus_cli.machine.environment import without_secrets
 from chorus_cli.terminal.markdown import lexing
-from chorus_cli.terminal.markdown.lexing import TAB_SIZE, anywhere, is_too_costly
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from chorus_cli.terminal.markdown.lexing import Stack, Token
+    from chorus_cli.terminal.markdown.lexing import Token
 
 _PATIENCE_SECONDS = 1.0
 """The process itself stops after 0.3 seconds of processor time; this is for a machine that gives it none."""
@@ -34,6 +37,29 @@ _HURRY_SECONDS = 0.05
 
 _PIECE_BYTES = 65_536
 _WITHOUT_COLOURS = ("", "text")
+_MAX_CHARACTERS = 32_768
+_TOO_COSTLY = re.compile(r"\s{200}|[^\n]{4096}")
+
+
+class Lexing(Protocol):
+    """The lexers of one reply.
+
+    If it does not wait (``waits``), code has no tokens while the lexers are being loaded.
+    """
+
+    waits: bool
+
+    def tokens(self, language: str, code: str) -> Iterable[Token] | None:
+        """Return the tokens of ``code``, which contains no tabs; ``None`` if lexing it costs too much."""
+        ...
+
+    def hurry(self) -> None:
+        """Do without lexers that take long: the user has stopped the reply."""
+        ...
+
+    def close(self) -> None:
+        """Need no more lexers."""
+        ...
 
 
 class NoAnswerError(Exception):
@@ -59,16 +85,10 @@ class LexingProcess:
         """The number of the process, ``None`` if there is none."""
         return None if self._pipes is None else self._pipes.pid
 
-    def tokens(self, language: str, code: str, stack: Stack) -> Iterable[Token] | None:
+    def tokens(self, language: str, code: str) -> Iterable[Token] | None:
         """Return the tokens of ``code``; ``None`` if that costs too much or the process is not ready."""
-        found = None if is_too_costly(code) else self._answer("tokens", language, code, stack)
+        found = None if is_too_costly(code) else self._answer(language, code)
         return None if found is None else [(_kind(kind), text) for kind, text in found]
-
-    def points(self, language: str, code: str, stack: Stack) -> Mapping[int, Stack]:
-        """Return the lines at which lexing can resume; any line if finding them costs too much."""
-        expanded = code.expandtabs(TAB_SIZE)
-        found = None if is_too_costly(expanded) else self._answer("points", language, expanded, stack)
-        return anywhere(code) if found is None else {line: tuple(states) for line, states in found}
 
     def hurry(self) -> None:
         """Answer within 0.05 s from now on, also what another thread is waiting for: the user has stopped the reply."""
@@ -81,7 +101,7 @@ class LexingProcess:
             self._pipes.close()
             self._pipes = None
 
-    def _answer(self, kind: str, language: str, code: str, stack: Stack) -> list[Any] | None:
+    def _answer(self, language: str, code: str) -> list[Any] | None:
         if self._is_over or language in _WITHOUT_COLOURS:
             return None
         try:
@@ -91,7 +111,7 @@ class LexingProcess:
             if not self._is_ready:
                 self._line(pipes)
                 self._is_ready = True
-            pipes.write(json.dumps([kind, language, code, stack]).encode() + b"\n", self._seconds)
+            pipes.write(json.dumps([language, code]).encode() + b"\n", self._seconds)
             return cast("list[Any] | None", json.loads(self._line(pipes)))
         except (NoAnswerError, OSError, ValueError):
             self.close()
@@ -104,6 +124,11 @@ class LexingProcess:
             if time.monotonic() - began > self._seconds:
                 raise NoAnswerError
         return pipes.line(self._seconds)
+
+
+def is_too_costly(code: str) -> bool:
+    """Return whether no lexer may look at ``code``."""
+    return len(code) > _MAX_CHARACTERS or _TOO_COSTLY.search(code) is not None
 
 
 class Pipes:

@@ -11,8 +11,9 @@ is its own address is shown as that text alone.
 
 Differences from drawing the whole text at once: a link that was settled before its definition arrived stays text, and
 so does the definition; in a list that was settled in parts, each part has its own width of numbers; code that was
-settled in parts has the colours known at that time, and code that is costly to lex has none (see ``lexing``). And a
-block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of brackets or cells.
+settled in parts has the colours of each part by itself, and code that is costly to lex has none (see
+``lexing_process``). And a block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of
+brackets or cells.
 
 A window that changes its size may scroll away open rows. They stay as they were drawn, and the block continues below
 them at the new width. Only if the block was taller than the screen are these rows repeated when it settles, because
@@ -31,8 +32,6 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.terminal.markdown.already_printed import without_printed, words_of
 from chorus_cli.terminal.markdown.blocks import MarkdownBlocks
 from chorus_cli.terminal.markdown.drawing import MarkdownDrawing
-from chorus_cli.terminal.markdown.lexing import LexingLimit
-from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row, widest
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.text.safe_text import SafeTextStream
     from chorus_cli.terminal.markdown.blocks import Piece
-    from chorus_cli.terminal.markdown.lexing import Lexing
+    from chorus_cli.terminal.markdown.lexing_process import Lexing
 
 _STEP_CHARACTERS = 4_096
 _HEAVY_BLOCK = 8_192
@@ -153,20 +152,19 @@ class Draft:
 class MarkdownStream:
     """One reply on a terminal that obeys escape sequences; its text must be safe already.
 
-    Code is lexed in this process, or in one of its own that is killed at its limit if the stream ``lexes_apart``. While
-    a thread works on the ``draft``, only `feed`, `take_down` and `give_up` may be called.
+    While a thread works on the ``draft``, only `feed`, `take_down` and `give_up` may be called.
     """
 
     def __init__(
         self,
         write: Callable[[str], None],
+        lexing: Lexing,
         *,
         colour: bool = True,
         breaks_rows: bool = True,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
-        lexes_apart: bool = False,
     ) -> None:
-        self.draft = Draft(LexingProcess() if lexes_apart else LexingLimit(), colour=colour)
+        self.draft = Draft(lexing, colour=colour)
         self._rows = PaintedRows(write, breaks_rows=breaks_rows)
         self._size = size
         self._drawn_for = size()

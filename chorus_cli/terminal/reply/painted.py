@@ -198,14 +198,16 @@ class PaintedReply:
 
     @cached_property
     def _markdown(self) -> MarkdownStream:
-        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415 - only painting needs rich
+        # Only painting needs rich.
+        from chorus_cli.terminal.markdown.lexing_process import LexingProcess  # noqa: PLC0415
+        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415
 
         return MarkdownStream(
             self._answers.write,
+            LexingProcess(),
             colour=self._answers.colour,
             breaks_rows=self._answers.breaks_rows,
             size=self._window.current,
-            lexes_apart=True,
         )
 
     def _wait_for(self, wait: Wait) -> None:
