@@ -14,7 +14,6 @@ from chorus_cli.core.errors import (
     StorageError,
 )
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.storage.patience import is_busy
 from chorus_cli.storage.read_only import is_refusal
 from chorus_cli.storage.untrusted import GIVEN_UP
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _REASON_CHARACTERS = 120
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _UNDECODED = "Could not decode to UTF-8"
 """The beginning of Python's error about such a text, which has no code."""
@@ -32,6 +32,11 @@ UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
 
 A damaged size may ask for more memory than there is.
 """
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether SQLite gave up because another connection holds a lock."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
 
 
 def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path: Path) -> StorageError:

@@ -15,17 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.storage import migrations, read_only, untrusted
-from chorus_cli.storage.errors import storage_error, unconfirmed, unknown
-from chorus_cli.storage.finished_rows import FinishedRows
-from chorus_cli.storage.patience import Patience
+from chorus_cli.storage.errors import is_busy, storage_error, unconfirmed, unknown
 from chorus_cli.storage.witness import Tokens, Witness, mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,6 +44,82 @@ _PRAGMAS = (
     "PRAGMA secure_delete = ON",
 )
 _NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
+_MOST_FINISHED, _MOST_FINISHED_CHARACTERS = 5_000, 1 << 24
+_LEAST_WAIT_SECONDS = 0.1
+
+
+class FinishedRows(Generic[T]):
+    """The finished rows of messages that were read last, by their ids.
+
+    They are forgotten when one of them was changed after all, by whichever program: the database counts that;
+    and when they are more than 5,000, or have more than ``most_characters`` together, so that memory stays bounded.
+    """
+
+    def __init__(self, most_characters: int = _MOST_FINISHED_CHARACTERS) -> None:
+        self._rows: dict[int, T] = {}
+        self._characters = 0
+        self._most_characters = most_characters
+        self._changes: object = None
+
+    def forget(self) -> None:
+        """Forget all rows: a rollback may have taken back what was read."""
+        self._rows, self._characters = {}, 0
+
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        ids: Sequence[int],
+        read: Callable[[Iterable[int]], Mapping[int, T]],
+        size: Callable[[T], int | None],
+    ) -> list[T]:
+        """Return the rows of ``ids`` in their order; ``read`` returns those that are not known.
+
+        Those that it does not return are passed over. ``size`` returns the characters of a row that is finished,
+        ``None`` for one that may change.
+        """
+        changes = connection.execute("SELECT count FROM changed_rows").fetchone()
+        if changes != self._changes or len(self._rows) > _MOST_FINISHED or self._characters > self._most_characters:
+            self.forget()
+            self._changes = changes
+        known = self._rows
+        missing = [id_ for id_ in ids if id_ not in known]
+        fresh = read(missing) if missing else {}
+        found = [row for id_ in ids if (row := fresh.get(id_) or known.get(id_))]
+        for id_, row in fresh.items():
+            if (characters := size(row)) is not None:
+                known[id_] = row
+                self._characters += characters
+        return found
+
+
+class Patience:
+    """The ``seconds`` that a call waits for locks, counted from its submission, also while earlier calls wait."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = self._allowed = seconds
+        # The last wait that ended in a refusal; reads in between may succeed and say nothing of a lock against writing.
+        self._busy_from = self._busy_until = 0.0
+
+    def keep(self, connection: sqlite3.Connection | None, submitted_at: float, work: Callable[[], T]) -> T:
+        """Run ``work`` on ``connection``; it waits less for a lock if calls before it have waited since its submission.
+
+        Times are monotonic. A call that waited behind long work still has all of its seconds.
+        """
+        began_at, since = time.monotonic(), max(self._busy_from, submitted_at)
+        waited = max(0.0, self._busy_until - since)
+        self._allow(connection, max(_LEAST_WAIT_SECONDS, self._seconds - waited))
+        try:
+            return work()
+        except sqlite3.Error as error:
+            if is_busy(error):
+                self._busy_from = self._busy_from if waited else began_at
+                self._busy_until = time.monotonic()
+            raise
+
+    def _allow(self, connection: sqlite3.Connection | None, seconds: float) -> None:
+        if connection is not None and seconds != self._allowed:
+            connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}").fetchall()
+            self._allowed = seconds
 
 
 class Connection(untrusted.Connection):

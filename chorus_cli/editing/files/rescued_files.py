@@ -1,4 +1,4 @@
-"""Texts that the database refused: the files that ``durable_files.rescue`` has left."""
+"""Texts that the database refused: the files that `storage.files.rescue` has left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.storage.durable_files import home_mark, sync_folder
+from chorus_cli.storage.files import home_mark, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
