@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.text.safe_text import SafeTextStream
-from chorus_cli.terminal.markdown.code_block import LAST, WHOLE, CodePart
 from chorus_cli.terminal.markdown.tokens import labels_in, make_drawable, reply_parser, with_definitions
 
 if TYPE_CHECKING:
@@ -32,6 +31,18 @@ _TABLE_HEAD_LINES = 2
 _HEAVIEST_BLOCK, _HEAVIEST_TABLE = 16_384, 32_768
 _WEIGHTS = {"\n": 16, "[": 16, "!": 8, "*": 8, "_": 8, "~": 6, "<": 8}
 _CELL_WEIGHT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CodePart:
+    """Part of a fence: whether it is the block's first and last part."""
+
+    is_first: bool = True
+    is_last: bool = True
+
+
+WHOLE = CodePart()
+LAST = CodePart(is_first=False)
 
 
 @dataclass(frozen=True, slots=True)

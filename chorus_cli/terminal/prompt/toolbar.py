@@ -11,8 +11,8 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.costs import dollars
+from chorus_cli.terminal.screen.output import knows_unicode
 from chorus_cli.terminal.screen.painted_rows import widest
-from chorus_cli.terminal.screen.terminal import knows_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

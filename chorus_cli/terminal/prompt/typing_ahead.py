@@ -14,11 +14,8 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from chorus_cli.core.text.safe_text import safe_line
-from chorus_cli.terminal.prompt.at_signs import AtSigns
-from chorus_cli.terminal.prompt.keys import TypedText
-from chorus_cli.terminal.prompt.waiting_keys import is_hung_up
-from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
-from chorus_cli.terminal.screen.painted_rows import widest
+from chorus_cli.terminal.prompt.keys import AtSigns, TypedText, is_hung_up
+from chorus_cli.terminal.screen.painted_rows import beginning_of, dim_row, dots, end_of, widest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -27,10 +27,17 @@ from chorus_cli.models.rules.events import (
     WaitBegun,
     WaitOver,
 )
-from chorus_cli.terminal.reply.dim_lines import PREPARING, WAITING, Silence, Thinking, tool_line, wait_after
-from chorus_cli.terminal.reply.printed_thoughts import PrintedThoughts
+from chorus_cli.terminal.reply.dim_lines import (
+    PREPARING,
+    WAITING,
+    PrintedThoughts,
+    Silence,
+    Thinking,
+    tool_line,
+    wait_after,
+)
+from chorus_cli.terminal.screen.output import WindowSize
 from chorus_cli.terminal.screen.progress import Progress
-from chorus_cli.terminal.screen.terminal import WindowSize
 
 if TYPE_CHECKING:
     import os

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.terminal.prompt.at_signs import AtSigns
-from chorus_cli.terminal.prompt.keys import TypedText, presses
+from chorus_cli.terminal.prompt.keys import AtSigns, TypedText, presses
 from chorus_cli.terminal.prompt.typing_ahead import TypedLine
 
 BACKSPACE, ENTER, UP, LAST_WORD = "\x7f", "\r", "\x1b[A", "\x17"
