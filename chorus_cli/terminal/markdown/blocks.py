@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from markdown_it.token import Token
 
-    from chorus_cli.terminal.markdown.lexing_process import Lexing
+    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _CODE = ("fence", "code_block")
@@ -57,7 +57,7 @@ class Piece:
 class MarkdownBlocks:
     """Parser for arriving safe Markdown; ``decoded`` is the filter for decoded entities and links."""
 
-    def __init__(self, lexing: Lexing) -> None:
+    def __init__(self, lexing: LexingProcess) -> None:
         self.decoded = SafeTextStream()
         self._parser = reply_parser()
         self._references: dict[str, Any] = {}  # the parser's own records

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.terminal.markdown import lexing as lexers
     from chorus_cli.terminal.markdown.blocks import CodePart, Piece
-    from chorus_cli.terminal.markdown.lexing_process import Lexing
+    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 
 MARKDOWN = Theme(
     {
@@ -101,7 +101,7 @@ _BETWEEN_CELLS = " | "
 class PartialCodeBlock(CodeBlock):
     """A code block as rich draws it, or a part of one."""
 
-    def __init__(self, lexer_name: str, theme: str, part: CodePart, lexing: Lexing) -> None:
+    def __init__(self, lexer_name: str, theme: str, part: CodePart, lexing: LexingProcess) -> None:
         super().__init__(lexer_name, theme)
         self._part = part
         self._lexing = lexing
@@ -126,7 +126,7 @@ class PartialCodeBlock(CodeBlock):
 class _Code(Syntax):
     """Code that is its own lexer: rich asks one for its tokens alone."""
 
-    def __init__(self, code: str, language: str, lexing: Lexing, padding: tuple[int, int, int, int]) -> None:
+    def __init__(self, code: str, language: str, lexing: LexingProcess, padding: tuple[int, int, int, int]) -> None:
         super().__init__(code, lexer="text", theme=CODE, word_wrap=True, padding=padding, tab_size=TAB_SIZE)
         self._language = language
         self._lexing = lexing

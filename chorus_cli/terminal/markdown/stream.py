@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.text.safe_text import SafeTextStream
     from chorus_cli.terminal.markdown.blocks import Piece
-    from chorus_cli.terminal.markdown.lexing_process import Lexing
+    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 
 _STEP_CHARACTERS = 4_096
 _HEAVY_BLOCK = 8_192
@@ -63,7 +63,7 @@ class Draft:
     that were parsed.
     """
 
-    def __init__(self, lexing: Lexing, *, colour: bool) -> None:
+    def __init__(self, lexing: LexingProcess, *, colour: bool) -> None:
         self.lexing = lexing
         self.taken = 0
         self._blocks = MarkdownBlocks(lexing)
@@ -168,7 +168,7 @@ class MarkdownStream:
     def __init__(
         self,
         write: Callable[[str], None],
-        lexing: Lexing,
+        lexing: LexingProcess,
         *,
         colour: bool = True,
         breaks_rows: bool = True,

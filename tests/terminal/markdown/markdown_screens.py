@@ -15,7 +15,7 @@ from rich.console import Console
 
 from chorus_cli.terminal.markdown.drawing import MARKDOWN
 from chorus_cli.terminal.markdown.lexing import tokens_of
-from chorus_cli.terminal.markdown.lexing_process import is_too_costly
+from chorus_cli.terminal.markdown.lexing_process import LexingProcess, is_too_costly
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from tests.terminal.markdown.mended_markdown import MendedMarkdown
 from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
@@ -36,19 +36,11 @@ class Size:
         return os.terminal_size((self.columns, self.lines))
 
 
-class LexersHere:
+class LexersHere(LexingProcess):
     """The lexers, without their process and its limit."""
-
-    waits = True
 
     def tokens(self, language: str, code: str) -> list[tuple[object, str]] | None:
         return None if is_too_costly(code) else tokens_of(language, code)
-
-    def hurry(self) -> None:
-        return
-
-    def close(self) -> None:
-        return
 
 
 class _Screen(DimScreen):
