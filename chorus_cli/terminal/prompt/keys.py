@@ -24,7 +24,6 @@ from prompt_toolkit.filters import (
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_supported
 
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
+    from prompt_toolkit.key_binding.key_processor import KeyPress
 
     from chorus_cli.terminal.prompt.keyboard import AtRest
 
@@ -64,14 +64,6 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
     def __init__(self, typed: str) -> None:
         super().__init__()
         self.typed = typed
-
-
-class TypedText(KeyPress):
-    """A text that was typed before the prompt was there; ``at_signs`` are the positions of the typed ones in it."""
-
-    def __init__(self, text: str, at_signs: Iterable[int]) -> None:
-        super().__init__(Keys.BracketedPaste, text)
-        self.at_signs = tuple(at_signs)
 
 
 class AtSigns:
@@ -221,11 +213,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
 def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
     @bindings.add(Keys.BracketedPaste, filter=_TYPING)
     def _paste(event: KeyPressEvent) -> None:
-        press = event.key_sequence[-1]
-        if isinstance(press, TypedText):
-            _insert_typed(event.current_buffer, line, press.data, press.at_signs)
-        else:
-            event.current_buffer.insert_text(line.paste(event.data))
+        event.current_buffer.insert_text(line.paste(event.data))
 
     @Condition
     def is_offered() -> bool:
