@@ -10,7 +10,7 @@ on dark and light ones; cyan, yellow, white and all bright colours are faint on 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from markdown_it.token import Token
 
@@ -26,20 +26,19 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from chorus_cli.terminal.markdown.blocks import WHOLE
 from chorus_cli.terminal.markdown.lexing import TAB_SIZE
 from chorus_cli.terminal.markdown.tokens import OWN_ADDRESS
 from chorus_cli.terminal.screen.painted_rows import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import ConsoleOptions, RenderResult
     from rich.markdown import MarkdownContext, MarkdownElement, TableRowElement
     from rich.text import TextType
 
     from chorus_cli.terminal.markdown import lexing as lexers
-    from chorus_cli.terminal.markdown.blocks import CodePart, Piece
+    from chorus_cli.terminal.markdown.blocks import Piece
     from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 
 MARKDOWN = Theme(
@@ -99,28 +98,22 @@ _BETWEEN_CELLS = " | "
 
 
 class PartialCodeBlock(CodeBlock):
-    """A code block as rich draws it, or a part of one."""
+    """A code block as rich draws it, or a part of one, which its token's ``meta`` describes."""
 
-    def __init__(self, lexer_name: str, theme: str, part: CodePart, lexing: LexingProcess) -> None:
+    def __init__(self, lexer_name: str, theme: str, meta: Mapping[str, Any]) -> None:
         super().__init__(lexer_name, theme)
-        self._part = part
-        self._lexing = lexing
+        self._meta = meta
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> PartialCodeBlock:
-        """Return the block for ``token``, whose ``meta`` holds the reply's ``lexing`` and the ``part`` of a fence."""
-        name = token.info.partition(" ")[0] or "text"
-        return cls(name, markdown.code_theme, token.meta.get("part", WHOLE), token.meta["lexing"])
+        """Return the block for a token."""
+        return cls(token.info.partition(" ")[0] or "text", markdown.code_theme, token.meta)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the lines, with an empty one above and below the block."""
-        code = str(self.text)
-        yield _Code(
-            code.rstrip() if self._part.is_last else code.removesuffix("\n"),
-            self.lexer_name,
-            self._lexing,
-            (int(self._part.is_first), 1, int(self._part.is_last), 1),
-        )
+        code, is_first, is_last = str(self.text), not self._meta.get("goes_on"), not self._meta.get("cut_off")
+        shown = code.rstrip() if is_last else code.removesuffix("\n")
+        yield _Code(shown, self.lexer_name, self._meta["lexing"], (int(is_first), 1, int(is_last), 1))
 
 
 class _Code(Syntax):

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from chorus_cli.core.text.safe_text import SafeTextStream
     from chorus_cli.terminal.markdown.blocks import Piece
     from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 
@@ -60,22 +59,18 @@ class Draft:
     """The text of a reply on its way to rows: parsed and drawn without a terminal.
 
     One thread at a time may call its methods; only ``feed`` may be called meanwhile. ``taken`` counts the characters
-    that were parsed.
+    that were parsed. ``decoded`` is the filter that settled text went through after entities were decoded.
     """
 
     def __init__(self, lexing: LexingProcess, *, colour: bool) -> None:
         self.lexing = lexing
         self.taken = 0
         self._blocks = MarkdownBlocks(lexing)
+        self.decoded = self._blocks.decoded
         self._drawing = MarkdownDrawing(colour=colour)
         self._waiting: deque[str] = deque()
         self._settled: list[Row] = []
         self._tolerated_weight = _HEAVY_BLOCK
-
-    @property
-    def decoded(self) -> SafeTextStream:
-        """The filter that settled text went through after entities were decoded."""
-        return self._blocks.decoded
 
     @property
     def source(self) -> str:
@@ -186,11 +181,6 @@ class MarkdownStream:
         self._paints_all = True
         self._beginning = ""
         self._has_drawn = False
-
-    @property
-    def decoded(self) -> SafeTextStream:
-        """The filter that settled text went through after entities were decoded."""
-        return self.draft.decoded
 
     @property
     def nothing_drawn(self) -> str:

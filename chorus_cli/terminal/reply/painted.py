@@ -185,7 +185,7 @@ class PaintedReply:
         left_out = self._markdown.show_rest() if self._is_settled else self._settled_in_time()
         for warning in (
             hidden_warning(self._safe),
-            hidden_warning(self._markdown.decoded, "this reply, written as entities"),
+            hidden_warning(self._markdown.draft.decoded, "this reply, written as entities"),
             _unshown(left_out) or self._markdown.nothing_drawn,
         ):
             if warning:

@@ -189,7 +189,7 @@ def test_what_only_the_parser_decodes_is_filtered_too(text: str, seen: str, hidd
     window = Window(Size())
     window.write("".join(written))
     assert window.text()[0] == seen
-    assert stream.decoded.hidden_count == hidden
+    assert stream.draft.decoded.hidden_count == hidden
 
 
 @pytest.mark.parametrize(
