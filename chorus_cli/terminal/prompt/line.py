@@ -128,7 +128,8 @@ class Prompt:
 
     def tell_of_long_pastes(self, tell: Callable[[str], None]) -> None:
         """Call ``tell`` with a sentence whenever a paste is too long and left out."""
-        bound_pastes(self.keyboard, tell)
+        if isinstance(self.keyboard, Vt100Input):
+            self.keyboard.vt100_parser = PasteParser(self.keyboard.vt100_parser.feed_key_callback, tell)
 
     def when_drawn(self, drawn: Callable[[], None]) -> None:
         """Call ``drawn`` once, when the next prompt is on the screen."""
@@ -297,12 +298,6 @@ class Prompt:
         if self._drawn is not None:
             drawn, self._drawn = self._drawn, None
             drawn()
-
-
-def bound_pastes(keyboard: Input, tell: Callable[[str], None]) -> None:
-    """Have ``keyboard`` leave out pastes that are too long; ``tell`` is called with a sentence about each."""
-    if isinstance(keyboard, Vt100Input):
-        keyboard.vt100_parser = PasteParser(keyboard.vt100_parser.feed_key_callback, tell)
 
 
 class PasteParser(Vt100Parser):

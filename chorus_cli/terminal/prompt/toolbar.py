@@ -46,7 +46,6 @@ NOTHING = Background()
 
 
 async def _no_price(_target: Target) -> float | None:
-    """Return no price."""
     return None
 
 

@@ -106,11 +106,7 @@ class PaintedReply:
             keyboard.begin(self._show_typed)
 
     def show(self, event: TurnEvent) -> None:
-        """Take one event of the turn; it appears with the next frame.
-
-        Raises:
-            OutputError: the output takes no more.
-        """
+        """Take one event of the turn; it appears with the next frame."""
         if self._painting.done():
             self._painting.result()
         match event:
