@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.service.focus import Focus
 from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, cutoff
-from chorus_cli.log.rows import interrupted_replies
+from chorus_cli.log.rows import thread_rows
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.run_storage import Keeping, forgotten, is_restoring, kept, only_read
-from chorus_cli.storage import meta_rows
+from chorus_cli.storage import drafts, meta_rows
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from chorus_cli.composition import Providers, Turns
+    from chorus_cli.log.rows.interrupted_replies import BrokenOff
     from chorus_cli.services import Services
 
 _SETTLING_SECONDS = 2.0
@@ -100,14 +100,13 @@ class App:
                 self._turns = self._compose_turns()
             return self._turns
 
-    async def take_broken_off(self) -> tuple[interrupted_replies.BrokenOff, ...]:
+    async def take_broken_off(self) -> tuple[BrokenOff, ...]:
         """Return the replies that ended with a process that is gone, unless another Chorus has named their threads."""
         # Damage is told by the greeting, a full disk by the first message.
         with suppress(DatabaseDamagedError, DatabaseFullError):
             if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is not None:
-                return await self.store.write(
-                    interrupted_replies.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS)
-                )
+                found: tuple[BrokenOff, ...] = await _startup().take_broken_off(self.store, self.clock.now())
+                return found
         return ()
 
     def warm_client(self, model: str) -> None:
@@ -195,7 +194,7 @@ class App:
 
     async def _back_up(self, services: Services) -> None:
         try:
-            for sentence in (await services.upkeep.rescued.notice(), await services.upkeep.backups.make_daily()):
+            for sentence in (*await services.upkeep.rescued.notices(), await services.upkeep.backups.make_daily()):
                 if sentence:
                     self.notifier.aside(sentence)
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and tomorrow it is tried again
@@ -280,7 +279,11 @@ async def opened(
                 standard_error().notice(told)
             # On a full disk all can be read; the next turn marks it.
             with suppress(DatabaseFullError):
-                await app.store.write(interrupted_replies.mend, keeping.is_alive, app.clock.now())
+                if await app.store.read(thread_rows.writers):
+                    await _startup().mark_interrupted(app.store, keeping.is_alive, app.clock.now())
+            if not (keeping.is_private or keeping.obstacle) and drafts.unsent(places.drafts, keeping.is_alive):
+                with suppress(DatabaseFullError):
+                    await _startup().take_over_drafts(app.store, places, keeping.is_alive)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _startup().finish_purge(app.services()):
                     standard_error().notice(sentence)

@@ -62,7 +62,7 @@ class _Terminal(NamedTuple):
             if outer is not None:
                 _continue(outer, app)
             keeping = app.keeping
-            unsent = UnsentInput(keeping.unsent, keeping.run, app.clock, keeping.is_alive, _rescue_of(app))
+            unsent = UnsentInput(app.store, keeping.run, app.clock, keeping.is_alive, _rescue_of(app))
             backend = Backend(
                 app.focus,
                 unsent,

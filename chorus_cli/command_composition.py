@@ -18,7 +18,6 @@ from chorus_cli.context.service.journal import Journal
 from chorus_cli.context.service.transcript import Exporting
 from chorus_cli.context.service.window import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
-from chorus_cli.editing.service.unsent_drafts import UnsentDrafts
 from chorus_cli.framework.drafts import Editing
 from chorus_cli.framework.own_commands import OwnCommands
 from chorus_cli.imports.service.imports import Imports
@@ -49,8 +48,7 @@ from chorus_cli.stores.service.backups import Backups
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
-from chorus_cli.threads.service.outbox import Outbox
-from chorus_cli.threads.service.replies import Replies, Surroundings
+from chorus_cli.threads.service.replies import Outbox, Replies, Surroundings
 from chorus_cli.threads.service.threads import ThreadActivity, Threads
 from chorus_cli.turns.folding.summarizer import Summarizer
 
@@ -127,7 +125,8 @@ def _own_commands(turns: Turns) -> OwnCommands[Services]:
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:
     opened, machine = turns.opened, turns.machine
-    outbox = Outbox(UnsentDrafts(opened.keeping.unsent, opened.keeping.run))
+    keeping = opened.keeping
+    outbox = Outbox(keeping.store, keeping.run, machine.clock, is_in_memory=keeping.is_private)
     focus, told = opened.focus, opened.notifier.done
     return Replies(turns.conversation, outbox, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
 
@@ -157,7 +156,8 @@ def _roster(turns: Turns) -> Roster:
 def _upkeep(turns: Turns) -> UpkeepServices:
     keeping, clock, paths = turns.opened.keeping, turns.machine.clock, turns.opened.paths
     purging = Purging(keeping.store, clock, turns.search, _roster(turns), Home(paths, keeping.is_alive))
-    return UpkeepServices(Backups(paths, clock), RescuedTexts(keeping.store, paths.rescue, clock), purging)
+    rescued = RescuedTexts(keeping.store, paths, clock, keeping.is_alive)
+    return UpkeepServices(Backups(paths, clock), rescued, purging)
 
 
 def _editing(turns: Turns, desk: Desk) -> EditingServices:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.files.attachments import AttachmentFolder, AttachmentMemory
 from chorus_cli.context.files import OpenThreads, UnannouncedThreads
 from chorus_cli.core.errors import BackupError
 from chorus_cli.machine.paths import shipped_personas
-from chorus_cli.machine.tmpfs import MemoryFolder
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import file_lock
@@ -31,19 +29,18 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.ports import AttachmentStore
+    from chorus_cli.machine.tmpfs import MemoryFolder
 
 _RESTORING = ".restoring"
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(NamedTuple):
     """The places of one run.
 
     ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process
-    still runs. ``unsent`` is the folder for messages that are not sent yet, ``None`` if they are not kept;
-    ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused and
-    returns its file, ``None`` if there is none. ``bugs`` is the file for tracebacks, ``None`` if they are not kept.
-    ``obstacle`` says why nothing can be stored; it is empty if all can.
+    still runs. ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database
+    refused and returns its file, ``None`` if there is none. ``bugs`` is the file for tracebacks, ``None`` if they are
+    not kept. ``obstacle`` says why nothing can be stored; it is empty if all can.
     """
 
     run: str
@@ -52,7 +49,6 @@ class Keeping:
     personas: Personas
     open_threads: OpenThreads
     attachments: AttachmentStore
-    unsent: Path | None
     edited: Callable[[], Path]
     rescue: Callable[[datetime, Mapping[str, str]], Path | None]
     bugs: Path | None
@@ -70,7 +66,6 @@ def on_disk(paths: Paths, run: str) -> Keeping:
         personas=Personas(paths.personas, paths.config_file),
         open_threads=OpenThreads(paths.run, run),
         attachments=AttachmentFolder(paths.attachments),
-        unsent=paths.drafts,
         edited=lambda: paths.drafts,
         rescue=partial(rescue, paths.rescue),
         bugs=paths.log_file,
@@ -88,7 +83,6 @@ def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> Keeping:
         personas=Personas(installed, paths.config_file, copies=lambda: folder.path() / "personas"),
         open_threads=UnannouncedThreads(),
         attachments=AttachmentMemory(),
-        unsent=None,
         edited=lambda: folder.path() / "drafts",
         rescue=lambda _now, _record: None,
         bugs=None,
@@ -142,6 +136,8 @@ def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[Keeping]
     """
     if is_restoring(paths):
         raise BackupError("A restore was interrupted. Start chorus without --private once: that finishes it.")
+    from chorus_cli.machine.tmpfs import MemoryFolder  # noqa: PLC0415 - only a private chat needs it
+
     folder = MemoryFolder(environment)
     try:
         yield in_memory(paths, _run_name(), folder)

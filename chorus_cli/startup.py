@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import BackupError, ChorusError
+from chorus_cli.core.errors import BackupError, ChorusError, EditorError
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, cutoff
+from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
+from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.sessions import files as session_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
@@ -15,9 +20,12 @@ from chorus_cli.stores.backup import restoring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
+    from chorus_cli.log.rows.interrupted_replies import BrokenOff
     from chorus_cli.machine.paths import Paths
     from chorus_cli.services import Services
+    from chorus_cli.storage.store import Store
 
 
 def prepare(services: Services) -> None:
@@ -51,6 +59,29 @@ def finish_restore(paths: Paths) -> None:
             f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
             "Mend that and start again; nothing is lost."
         ) from error
+
+
+async def mark_interrupted(store: Store, is_alive: Callable[[str], bool], now: datetime) -> None:
+    """Mark the replies whose process is gone as interrupted."""
+    await store.write(interrupted_replies.mend, is_alive, now)
+
+
+async def take_broken_off(store: Store, now: datetime) -> tuple[BrokenOff, ...]:
+    """Return the replies that ended with a process that is gone, each only once."""
+    return await store.write(interrupted_replies.take_broken_off, cutoff(now, MAXIMUM_CONTEXT_HOURS))
+
+
+async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str], bool]) -> None:
+    """Store the unsent messages that an older Chorus has left in files, and delete those; unreadable ones stay.
+
+    Raises:
+        StorageError: they cannot be stored; the files stay.
+    """
+    for path, changed_at in drafts.unsent(paths.drafts, is_alive):
+        with suppress(EditorError):
+            text = Unsaid(drafts.persona_of(path), drafts.read(path))
+            await store.write(outbox_rows.take_over, [Left(text, changed_at, NO_RUN + path.stem)])
+            drafts.delete(path)
 
 
 async def finish_purge(services: Services) -> list[str]:

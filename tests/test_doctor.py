@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.log.rows.thread_rows import all_threads
+from chorus_cli.log.rows.thread_lists import all_threads
 from tests.storage.damaged_files import PAGE_BYTES, damaged
 from tests.terminal.driver import Home, Terminal
 

@@ -76,8 +76,8 @@ def test_a_purge_of_a_persona_takes_the_line_that_the_next_chat_would_show(home:
     draft.parent.mkdir(exist_ok=True)
     draft.write_text("A line that was never sent")
     told = json.loads(home.run("purge", "persona", "chorus", "--yes", "--json").output)
-    assert told["drafts"] == [draft.name]
-    assert not draft.exists()
+    assert (told["unsent"], told["drafts"]) == (1, [])
+    assert (draft.exists(), home.unsent()) == (False, [])
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def home(tmp_path: Path) -> Home:
 
 def test_the_next_chat_tells_of_them(home: Home) -> None:
     with home.chat() as terminal:
-        terminal.await_text("2 texts that could not be stored are kept in files; /rescue")
+        terminal.await_text("2 texts not sent or not stored are kept; /rescue shows them.")
 
 
 def test_they_are_brought_into_the_log_and_into_no_context(home: Home) -> None:
@@ -53,21 +53,32 @@ def test_they_are_brought_into_the_log_and_into_no_context(home: Home) -> None:
     assert home.run("ask", "/rescue").output == "There is no text that could not be stored.\n"
 
 
-def test_texts_that_an_interrupted_attempt_has_stored_come_in_once(home: Home) -> None:
+def test_a_message_that_was_not_sent_is_shown_and_brought_into_the_log_with_them(home: Home) -> None:
+    home.sql(
+        "INSERT INTO outbox(persona, role, content, is_sent, run, created_at) "
+        "VALUES ('chorus', 'user', 'Unsaid', 0, '1-ab', '2026-02-12T15:00:00.000000Z')"
+    )
+    assert "Unsaid" in home.run("ask", "/rescue").output
+    assert "3 texts of chorus in thread #2" in home.run("ask", "/rescue keep").output
+    assert (home.said()[-1], home.unsent()) == ("Unsaid", [])
+
+
+def test_texts_that_an_interrupted_attempt_has_taken_over_are_shown_once(home: Home) -> None:
     (path,) = (home.path / "state" / "rescue").iterdir()
     content = path.read_text()
-    assert home.run("ask", "/rescue keep").code == 0
+    assert home.run("ask", "/rescue").code == 0
+    assert not path.exists()
     path.write_text(content)
-    assert home.run("ask", "/rescue keep").output == "All of them were in the log already.\n"
-    assert len(home.said()) == 2
+    assert home.run("ask", "/rescue").output.count("A long letter.") == 1
+    assert len(home.unsent()) == 2
 
 
 def test_they_are_deleted_only_with_consent(home: Home) -> None:
-    assert home.run("ask", "/rescue discard").code == 1
     assert "2 texts" in json.loads(home.run("doctor", "--json").output)["findings"][-2]["sentence"]
+    assert home.run("ask", "/rescue discard").code == 1
     with home.chat() as terminal:
         terminal.say("/rescue discard")
         terminal.await_text("for good?")
         terminal.say("y")
         terminal.await_text("Deleted 2 texts.")
-    assert [*(home.path / "state" / "rescue").iterdir()] == []
+    assert ([*(home.path / "state" / "rescue").iterdir()], home.unsent()) == ([], [])

@@ -210,7 +210,7 @@ async def another_thread(world: World, title: str = "") -> Target:
     # Another persona's thread comes first, so that ids and numbers differ.
     await world.store.write(thread_rows.new, "frodo", "", world.clock.now())
     opened = await world.store.write(thread_rows.new, target.persona.slug, title, world.clock.now())
-    return replace(target, thread_id=opened.id, thread_number=opened.number)
+    return target._replace(thread_id=opened.id, thread_number=opened.number)
 
 
 async def words_come(events: AsyncIterator[TurnEvent]) -> None:
@@ -283,7 +283,7 @@ async def built_on(
     paths = Paths(folder, folder, folder)
     (paths.personas / "chorus").mkdir(parents=True, exist_ok=True)
     paths.run.mkdir(parents=True, exist_ok=True)
-    keeping = replace(on_disk(paths, "this-run"), store=store, is_alive=lambda run: run != "dead")
+    keeping = on_disk(paths, "this-run")._replace(store=store, is_alive=lambda run: run != "dead")
     focus = Focus(keeping.personas, store, clock, Naming(model, {}, lambda: None), keeping.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     turns = compose_turns(

@@ -1,4 +1,6 @@
 """Commands of the shell, in the foreground or behind the conversation.
 
-A watcher in the group of each kills it when Chorus is gone.
+Each job is a session without a terminal. A watcher in its group waits on a pipe that only Chorus can write to, and
+kills the group when the pipe closes. News are taken before the transaction that stores a message, and put back if it
+fails.
 """

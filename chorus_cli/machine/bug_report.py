@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.text.redaction import redact, secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +31,7 @@ def report_bug(log_file: Path | None, error: BaseException, environment: Mapping
     kind = type(error).__name__
     try:
         log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = redact("".join(traceback.format_exception(error)), secrets_in(environment))
+        text = _without_keys("".join(traceback.format_exception(error)), environment)
         _append(log_file, f"\n{text}")
     except OSError as problem:
         return (
@@ -47,7 +46,13 @@ def note(log_file: Path, line: str, environment: Mapping[str, str]) -> None:
     Raises:
         OSError: the file cannot be written, or has no folder yet.
     """
-    _append(log_file, f" {redact(line[:_LOOKED_AT], secrets_in(environment))[:_LONGEST_NOTE]}")
+    _append(log_file, f" {_without_keys(line[:_LOOKED_AT], environment)[:_LONGEST_NOTE]}")
+
+
+def _without_keys(text: str, environment: Mapping[str, str]) -> str:
+    from chorus_cli.core.text.redaction import redact, secrets_in  # noqa: PLC0415 - a start without errors is faster
+
+    return redact(text, secrets_in(environment))
 
 
 def _append(log_file: Path, entry: str) -> None:

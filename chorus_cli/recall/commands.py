@@ -13,7 +13,7 @@ from chorus_cli.framework.arguments import Parameter, without_option
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text
 from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.log.rows.thread_rows import TitledThread
+from chorus_cli.log.rows.thread_lists import TitledThread
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service.search import Findings, Match

@@ -12,7 +12,7 @@ import shutil
 import stat
 import tempfile
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,15 +22,13 @@ from chorus_cli.storage.files import PREFIX, SUFFIX, make_folder, sweep_stale, s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
-_OWNER = re.compile(rf"^{_PREFIX}([0-9]+-[0-9a-f]+-)?")
 _BACKUP_SUFFIX = "~"
 KEPT = timedelta(days=7)
-"""How long a draft is kept after its last change, unless a process that runs owns it."""
+"""How long a draft or an unsent text is kept after its last change, unless a process that runs owns it."""
 
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -84,31 +82,6 @@ def read(path: Path) -> str:
     return _decoded(path, data)
 
 
-def claimed(path: Path, run: str) -> Path:
-    """Return a draft under a name that says that ``run`` owns it, as changed now; unaltered if it cannot be renamed.
-
-    Raises:
-        FileNotFoundError: it is gone, for example claimed by another process.
-    """
-    owned = path.with_name(f"{_PREFIX}{run}-{_OWNER.sub('', path.name, count=1)}")
-    try:
-        path.rename(owned)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        return path
-    with suppress(OSError):
-        os.utime(owned)
-    return owned
-
-
-def renamed(path: Path, old: str, new: str) -> Path:
-    """Return a draft whose name ends in ``new`` now instead of ``old``; unaltered if it cannot be renamed."""
-    with suppress(OSError):
-        return path.rename(path.with_name(path.name.removesuffix(old) + new))
-    return path
-
-
 def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
     """Copy the damaged session of a persona into ``folder``, under a new name that `sweep` passes over.
 
@@ -131,11 +104,6 @@ def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
     return kept
 
 
-def unsent_name(slug: str) -> str:
-    """Return the end of the name of a draft of input to a persona."""
-    return f"unsent-{slug}.md"
-
-
 def persona_of(path: Path) -> str:
     """Return the persona that the input in a draft was typed for, by its name; empty if it is another draft."""
     _, _, persona = path.name.removesuffix(_BACKUP_SUFFIX).partition("unsent-")
@@ -150,14 +118,20 @@ def delete(path: Path) -> None:
 
 
 def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[Path, ...]:
-    """Return the drafts that `sweep` would keep, the least recently changed first.
+    """Return the drafts that `sweep` would keep, the least recently changed first; none if they cannot be listed.
 
     Drafts of a process that ``is_alive`` are not among them: they may still be open.
     """
     oldest_kept = (now - KEPT).timestamp()
-    paths = [path for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
-    found = [(_changed_at(path), path) for path in paths if not is_owned(path, is_alive)]
-    return tuple(path for changed_at, path in sorted(found) if changed_at >= oldest_kept)
+    paths = [path for path in _of_ended(folder, f"{_PREFIX}*", is_alive) if not path.name.endswith(_BACKUP_SUFFIX)]
+    found = sorted((_changed_at(path), path) for path in paths)
+    return tuple(path for changed_at, path in found if changed_at >= oldest_kept)
+
+
+def unsent(folder: Path, is_alive: Callable[[str], bool]) -> tuple[tuple[Path, datetime], ...]:
+    """Return the files of an older Chorus with unsent messages of processes that ended, and when they changed."""
+    paths = _of_ended(folder, f"{_PREFIX}*unsent-*.md", is_alive)
+    return tuple((path, datetime.fromtimestamp(_changed_at(path), UTC)) for path in paths)
 
 
 def is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
@@ -180,6 +154,13 @@ def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
             # Another process may sweep the same folder.
             with suppress(OSError):
                 path.unlink()
+
+
+def _of_ended(folder: Path, pattern: str, is_alive: Callable[[str], bool]) -> list[Path]:
+    # A folder that cannot be read must not prevent the chat.
+    with suppress(OSError):
+        return [path for path in folder.glob(pattern) if not is_owned(path, is_alive)]
+    return []
 
 
 def _bytes_of(path: Path) -> bytes:

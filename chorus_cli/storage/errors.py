@@ -45,9 +45,9 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
         return damaged(path, found)
     if is_refusal(error):
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
-    if is_busy(error):
-        return DatabaseBusyError(f"Another program uses {path} and did not finish in time. Try again.")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _BUSY:
+        return DatabaseBusyError(f"Another program uses {path} and did not finish in time. Try again.")
     if code == sqlite3.SQLITE_FULL:
         return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
@@ -82,20 +82,26 @@ def folder_in_the_way(path: Path) -> StorageError:
     )
 
 
-def unconfirmed(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
-    """Return the error of a change that is written, but whose last sync failed."""
+def unconfirmed_commit(
+    connection: sqlite3.Connection, error: sqlite3.OperationalError
+) -> DatabaseUnconfirmedError | None:
+    """Return the error of a ``COMMIT`` that failed and may be made all the same, ``None`` if it is not made.
+
+    After an I/O error nobody knows which: the journal may be gone already, and only the last sync have failed.
+    """
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if connection.in_transaction or code != sqlite3.SQLITE_IOERR:
+        return None
     return DatabaseUnconfirmedError(
-        f"{path} has been changed, but the disk does not confirm it ({error}): a power cut may take the change back. "
-        "Look at the disk before you go on."
+        f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
+        "then the log (/log, or chorus log) shows whether the change was made."
     )
 
 
-def unknown(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
-    """Return the error of a change that may be written or not."""
-    return DatabaseUnconfirmedError(
-        f"It is not known whether {path} has been changed: writing it failed ({error}). "
-        "Look at the disk, and at the log, before you go on."
-    )
+def file_of(connection: sqlite3.Connection) -> str:
+    """Return the path of a database, in words if it has none."""
+    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+    return str(path or "The database")
 
 
 def damaged(path: Path | str, found: object) -> DatabaseDamagedError:

@@ -14,8 +14,6 @@ PURGE = "purge"
 """The key of a purge that was decided and is not complete."""
 NEWEST_PURGE = "newest_purge"
 """The key of the newest operation that has overwritten rows of a purge."""
-LAST_COMMIT = "last_commit"
-"""The key of the token of the last transaction that has changed rows."""
 
 
 def last_thread_key(persona: str) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.errors import damaged, folder_in_the_way, unconfirmed
+from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, unconfirmed_commit
 from chorus_cli.storage.files import make_folder, sync_folder
 from chorus_cli.storage.schema import (
     ACTS_OF_ANY_KIND,
@@ -32,6 +32,7 @@ from chorus_cli.storage.schema import (
     NUMBERS,
     ORIGIN_OF,
     OTHER_REQUESTS,
+    OUTBOX,
     PURGES,
     THOUGHTS,
 )
@@ -60,6 +61,7 @@ STEPS: tuple[Step, ...] = (
     ("0010_other_requests", OTHER_REQUESTS),
     ("0011_thoughts", THOUGHTS),
     ("0012_no_intents", NO_INTENTS),
+    ("0013_outbox", OUTBOX),
 )
 
 
@@ -70,7 +72,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
         StorageError: the copy cannot be made; nothing was changed.
         DatabaseTooNewError: a newer Chorus has changed this file.
         DatabaseDamagedError: the file belongs to another program.
-        DatabaseUnconfirmedError: a step stands, but the disk does not confirm it.
+        DatabaseUnconfirmedError: the disk does not confirm a step.
     """
     connection.create_function(ORIGIN_OF, 3, _origin_of, deterministic=True)
     while True:
@@ -80,7 +82,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
         connection.execute("BEGIN IMMEDIATE")
         try:
             is_applied = _apply_first(connection, steps, backups)
-            _commit(connection, missing[0][0])
+            _commit(connection)
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -118,7 +120,7 @@ def applied(connection: sqlite3.Connection) -> list[str]:
         return []
     names = [name for (name,) in connection.execute("SELECT name FROM schema_migrations ORDER BY rowid").fetchall()]
     if None in names:
-        raise damaged(_file(connection), "a step in its list of migrations has no name")
+        raise damaged(file_of(connection), "a step in its list of migrations has no name")
     return names
 
 
@@ -182,7 +184,7 @@ def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         known = ", ".join(_unknown(connection, steps)) or f"version {version}"
         raise DatabaseTooNewError(
-            f"{_file(connection)} was made by a newer Chorus (it knows {known}). Update Chorus to open it."
+            f"{file_of(connection)} was made by a newer Chorus (it knows {known}). Update Chorus to open it."
         )
     return [step for step in steps if step[0] not in done]
 
@@ -206,29 +208,13 @@ def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups:
     return True
 
 
-def _commit(connection: sqlite3.Connection, step: str) -> None:
-    """Commit a step; a commit that is reported as failed may stand all the same.
-
-    Raises:
-        sqlite3.OperationalError: it does not stand.
-        DatabaseUnconfirmedError: it stands, but the disk does not confirm it.
-    """
+def _commit(connection: sqlite3.Connection) -> None:
     try:
         connection.execute("COMMIT")
     except sqlite3.OperationalError as error:
-        path = Path(_file(connection))
-        if not connection.in_transaction and step in _applied_in(path):
-            raise unconfirmed(path, error) from error
+        if unconfirmed := unconfirmed_commit(connection, error):
+            raise unconfirmed from error
         raise
-
-
-def _applied_in(path: Path) -> list[str]:
-    """Return the names of the steps that another connection sees; none if it sees nothing."""
-    with suppress(sqlite3.Error):
-        if path.exists():
-            with closing(sqlite3.connect(path)) as other:
-                return applied(other)
-    return []
 
 
 def _origin_of(*first_message: object) -> str:
@@ -237,7 +223,7 @@ def _origin_of(*first_message: object) -> str:
 
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     """Copy the database to a file of its own in ``folder``; the lock of ``connection`` keeps other writers away."""
-    path = Path(_file(connection))
+    path = Path(file_of(connection))
     copy = folder / f"{path.stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-before-{step}{path.suffix}"
     draft = copy.with_name(f".{copy.name}.new")
     try:
@@ -262,11 +248,6 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
     if tables and application_id != APPLICATION_ID:
         raise DatabaseDamagedError(
-            f"{_file(connection)} belongs to another program. Move it away, or choose another folder with --home."
+            f"{file_of(connection)} belongs to another program. Move it away, or choose another folder with --home."
         )
     return "schema_migrations" in tables
-
-
-def _file(connection: sqlite3.Connection) -> str:
-    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
-    return str(path or "The database")

@@ -21,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _READ_ONLY = "this log is read-only"
-_KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_items")
+_KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_items", "outbox")
 
 
 def is_writable(path: Path) -> bool:

@@ -364,6 +364,21 @@ OTHER_REQUESTS: tuple[str, ...] = (
 )
 """Requests to models whose answers are no messages, such as those for summaries; only their usage is stored."""
 
+OUTBOX: tuple[str, ...] = (
+    f"""
+    CREATE TABLE outbox(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        thread_id INTEGER,
+        role TEXT NOT NULL,
+        content TEXT NOT NULL,
+        is_sent INTEGER NOT NULL CHECK (is_sent IN (0, 1)),
+        run TEXT NOT NULL,
+        created_at TEXT NOT NULL CHECK (created_at {UTC_TIME})
+    ) STRICT""",
+)
+"""Texts that are not said yet, with the run whose process has them: of a prompt, or of a message for a thread."""
+
 _THOUGHT = ("thought_parts", "thought_tokens", "thought_seconds", "reply_id", "reasoning")
 
 THOUGHTS: tuple[str, ...] = (

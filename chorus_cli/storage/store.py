@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.storage import migrations, read_only, untrusted
-from chorus_cli.storage.errors import is_busy, storage_error, unconfirmed, unknown
-from chorus_cli.storage.witness import Tokens, Witness, mark
+from chorus_cli.storage.errors import storage_error, unconfirmed_commit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +44,6 @@ _PRAGMAS = (
 )
 _NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 _MOST_FINISHED, _MOST_FINISHED_CHARACTERS = 5_000, 1 << 24
-_LEAST_WAIT_SECONDS = 0.1
 
 
 class FinishedRows(Generic[T]):
@@ -92,59 +90,22 @@ class FinishedRows(Generic[T]):
         return found
 
 
-class Patience:
-    """The ``seconds`` that a call waits for locks, counted from its submission, also while earlier calls wait."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = self._allowed = seconds
-        # The last wait that ended in a refusal; reads in between may succeed and say nothing of a lock against writing.
-        self._busy_from = self._busy_until = 0.0
-
-    def keep(self, connection: sqlite3.Connection | None, submitted_at: float, work: Callable[[], T]) -> T:
-        """Run ``work`` on ``connection``; it waits less for a lock if calls before it have waited since its submission.
-
-        Times are monotonic. A call that waited behind long work still has all of its seconds.
-        """
-        began_at, since = time.monotonic(), max(self._busy_from, submitted_at)
-        waited = max(0.0, self._busy_until - since)
-        self._allow(connection, max(_LEAST_WAIT_SECONDS, self._seconds - waited))
-        try:
-            return work()
-        except sqlite3.Error as error:
-            if is_busy(error):
-                self._busy_from = self._busy_from if waited else began_at
-                self._busy_until = time.monotonic()
-            raise
-
-    def _allow(self, connection: sqlite3.Connection | None, seconds: float) -> None:
-        if connection is not None and seconds != self._allowed:
-            connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}").fetchall()
-            self._allowed = seconds
-
-
 class Connection(untrusted.Connection):
     """A connection whose transaction may change something outside the database too, such as a file.
 
     ``finished_rows`` are the messages that it has read and that do not change any more. ``has_begun`` says whether a
-    transaction is open, also while it waits to be committed. ``witness`` sees whether a commit stands; a database in
-    memory has none.
+    transaction is open, also while it waits to be committed.
     """
 
     compensations: ExitStack
     finished_rows: FinishedRows[Any]
     has_begun = False
-    witness: Witness | None = None
-
-    def close(self) -> None:
-        """Close it, and its witness."""
-        super().close()
-        if self.witness:
-            self.witness.connection.close()
 
     def unless_committed(self, compensation: Callable[[], object]) -> None:
         """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
 
-        It is called before the rollback: until then no other process can write to the database.
+        It is called before the rollback: until then no other process can write to the database. It is not called if
+        the commit is unconfirmed.
         """
         self.compensations.callback(compensation)
 
@@ -171,7 +132,6 @@ class Store:
         self._path = path
         self._backups = backups
         self._busy_timeout_seconds = busy_timeout_seconds
-        self._patience = Patience(busy_timeout_seconds)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._resting = threading.Lock()
         self._connection: Connection | None = None
@@ -245,9 +205,8 @@ class Store:
         self._thread.shutdown()
 
     async def _on_thread(self, work: Callable[[], T]) -> T:
-        patiently = partial(self._patience.keep, self._connection, time.monotonic(), work)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, patiently)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
             raise storage_error(error, self._path) from error
 
@@ -301,9 +260,6 @@ def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
             connection.execute(pragma).fetchall()
         # A trigger or a view that somebody put into the log may have no end.
         untrusted.confine(connection)
-        if isinstance(path, Path) and path != IN_MEMORY:
-            other = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
-            connection.witness = Witness(path, other)
     except BaseException:
         connection.close()
         raise
@@ -315,13 +271,14 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     connection.has_begun = True
     try:
         with ExitStack() as connection.compensations:
-            changes = connection.total_changes
             result = work(connection)
-            tokens = mark(connection) if connection.witness and connection.total_changes != changes else None
             try:
                 connection.execute("COMMIT")
             except sqlite3.OperationalError as error:
-                _accept(connection, tokens, error)
+                if unconfirmed := unconfirmed_commit(connection, error):
+                    connection.compensations.pop_all()
+                    raise unconfirmed from error
+                raise
             connection.compensations.pop_all()
     except BaseException:
         if connection.in_transaction:
@@ -331,26 +288,3 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     finally:
         connection.has_begun = False
     return result
-
-
-def _accept(connection: Connection, tokens: Tokens | None, error: sqlite3.OperationalError) -> None:
-    """Take a failed commit for done if it stands all the same, because only the last of its calls has failed.
-
-    Raises:
-        sqlite3.OperationalError: it does not stand.
-        DatabaseUnconfirmedError: it stands, but cannot be made durable; or it is not known whether it stands.
-    """
-    witness = connection.witness
-    stands = witness.stands(tokens) if witness and tokens and not connection.in_transaction else False
-    if witness is None or stands is False:
-        raise error
-    connection.compensations.pop_all()
-    if stands is None:
-        raise unknown(witness.path, error) from error
-    try:
-        connection.execute(_TO_WRITE)
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        connection.execute(f"PRAGMA user_version = {version}")
-        connection.execute("COMMIT")
-    except sqlite3.Error as again:
-        raise unconfirmed(witness.path, again) from error

@@ -66,9 +66,10 @@ SUMMARIES = RowStore(
     "id, persona, thread_id, created_at",
 )
 INPUTS = RowStore("inputs", "input_history", ("content",), "DELETE FROM input_history")
+UNSAID = RowStore("unsaid", "outbox", ("content",), "DELETE FROM outbox")
 TITLES = RowStore("titles", "threads", ("title",), "UPDATE threads SET title = ''")
 PREAMBLES = RowStore("preambles", "messages", ("preamble",), "UPDATE messages SET preamble = '', token_count = NULL")
-ROWS = (MESSAGES, ITEMS, SUMMARIES, INPUTS, TITLES, PREAMBLES)
+ROWS = (MESSAGES, ITEMS, SUMMARIES, INPUTS, UNSAID, TITLES, PREAMBLES)
 
 FOLLOWING = {
     "context_checkpoints": "items, which a purge cuts out of them",
@@ -101,10 +102,10 @@ FOLDERS = {
     "personas": "sessions, and documents, which a purge names and leaves to the user",
     "attachments": "files that messages name, and texts that were never sent",
     "backups": "each opened as a home; deleted personas with their sessions among them",
-    "drafts": "texts in the making",
+    "drafts": "texts that an editor has open",
     "rescue": "texts that could not be stored",
 }
 """The places of a home that a purge looks into, by their names in ``chorus paths``, and what is in them."""
 
-UNSAID = frozenset({"config", "commands", "run", "log"})
+WORDLESS_FOLDERS = frozenset({"config", "commands", "run", "log"})
 """Places with nothing of a talk: settings, commands that the user wrote, locks, and reports without words."""

@@ -1,4 +1,5 @@
 """The terminal: the only room with prompt_toolkit and rich.
 
-Everything not written by Chorus passes `core/text/safe_text`, and all output the guard of `screen/guard`.
+A thread parses and draws a reply, a process lexes its code, and only the event loop writes to the terminal. The
+`Screen` knows what is painted for a while and removes it before a sentence, before Ctrl-Z and before an editor.
 """

@@ -47,8 +47,9 @@ class Backend(NamedTuple):
     """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
     ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
-    replies ended with their process and that no chat has named yet. ``connect`` is called when the user begins to type.
-    ``at_rest`` is entered while the program is stopped by Ctrl-Z, so that no transaction is open then.
+    replies ended with their process and that no chat has named yet.
+    ``connect`` is called when the user begins to type. ``at_rest`` is entered while the program is stopped by Ctrl-Z,
+    so that no transaction is open then.
     """
 
     focus: Focus

@@ -122,11 +122,11 @@ class Following:
             await turn.stop()
         finally:
             telling.cancel()
-        self._tell_stopped(turn, has_words=arrival.has_words)
+        await self._tell_stopped(turn, has_words=arrival.has_words)
 
-    def _tell_stopped(self, turn: RunningTurn, *, has_words: bool) -> None:
+    async def _tell_stopped(self, turn: RunningTurn, *, has_words: bool) -> None:
         if turn.is_waiting:
-            self._unsent.text = _typed(self._services.replies.give_back(turn))
+            self._unsent.text = _typed(await self._services.replies.give_back(turn))
             self._services.attachments.give_back(turn.attachments)
             self._screen.notice(_NOT_SENT)
         elif turn.error is None:

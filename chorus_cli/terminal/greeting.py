@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.context.service.focus import Focus
-    from chorus_cli.log.rules.threads import Exchange
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.prompt.toolbar import Toolbar
@@ -43,20 +42,16 @@ class Greeting:
         if self._typed_early and not self._typed_early.endswith("\r"):
             # The greeting would continue the unfinished line.
             self._screen.write("\n")
-        notices = (*await self._focus.notices(), *notices)
-        exchange = await self._focus.last_exchange()
-        if self._focus.is_settled:
+        if is_settled := self._focus.is_settled:
             self._toolbar.names_model = True
-            self._greet(target, notices, exchange)
-            self._prompt.when_drawn(drawn)
-            return
-
+            self._greet(target)
         self._is_to_come = True
 
-        def greet_later() -> None:
-            self._pending = asyncio.ensure_future(self._greet_when_settled(notices, exchange, drawn))
+        def go_on() -> None:
+            self._pending = asyncio.ensure_future(self._go_on(notices, is_settled=is_settled))
+            drawn()
 
-        self._prompt.when_drawn(greet_later)
+        self._prompt.when_drawn(go_on)
 
     def tell(self, notice: str) -> None:
         """Show a notice at once, or with the greeting if that is still to come."""
@@ -79,22 +74,30 @@ class Greeting:
             self._pending.cancel()
             await run_to_completion(asyncio.wait({self._pending}))
 
-    async def _greet_when_settled(
-        self, notices: Sequence[str], exchange: Exchange | None, drawn: Callable[[], None]
-    ) -> None:
+    async def _go_on(self, notices: Sequence[str], *, is_settled: bool) -> None:
         # A missing persona folder is reported with the first message.
         with suppress(PersonaError):
+            notices = (*await self._focus.notices(), *notices)
+            exchange = await self._focus.last_exchange()
             await self._focus.settle()
-            self._prompt.above(lambda: self._greet(self._focus.target(), notices, exchange))
-            self._toolbar.names_model = True
-            self._toolbar.show(self._focus.target())
-        self._is_to_come = False
-        drawn()
+            target = self._focus.target()
 
-    def _greet(self, target: Target, notices: Sequence[str], exchange: Exchange | None) -> None:
+            def tell() -> None:
+                if not is_settled:
+                    self._greet(target)
+                for notice in (*notices, *self._late):
+                    self._screen.notice(notice)
+                if exchange is not None:
+                    show_exchange(exchange, self._screen)
+
+            if notices or exchange or not is_settled or self._late:
+                self._prompt.above(tell)
+            if not is_settled:
+                self._toolbar.names_model = True
+                self._toolbar.show(target)
+        self._is_to_come = False
+
+    def _greet(self, target: Target) -> None:
         self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
-        for notice in (self._focus.way_to_a_model(target.choice), *notices, *self._late):
-            if notice:
-                self._screen.notice(notice)
-        if exchange is not None:
-            show_exchange(exchange, self._screen)
+        if way := self._focus.way_to_a_model(target.choice):
+            self._screen.notice(way)

@@ -101,7 +101,7 @@ class LineHandler:
             send = self._services.replies.send(target, prepared.text, attachments=prepared.attachments)
             turn = await self._uninterrupted(send)
         if turn is None:
-            # It is a draft of its own.
+            # It has a row of its own.
             self._unsent.release()
             self._screen.notice(waiting_line(target))
         else:

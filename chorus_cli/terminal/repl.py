@@ -11,10 +11,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.service.focus import drafts_notices, interrupted_elsewhere, question_in
+from chorus_cli.context.service.focus import interrupted_elsewhere, question_in
 from chorus_cli.core.errors import ChorusError, MessageRefusedError
 from chorus_cli.core.text.command_signs import begins_private, is_message
-from chorus_cli.editing.service.unsent_drafts import joined
+from chorus_cli.editing.service.unsent import joined
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.greeting import Greeting
@@ -27,7 +27,6 @@ from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from concurrent.futures import Future
 
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.terminal.backend import Backend
@@ -131,11 +130,12 @@ class Repl:
     async def _talk(self, drawn: Callable[[], None]) -> None:
         target = self._focus.target()
         slug, interrupted = target.persona.slug, self._backend.interrupted
-        drafts = self._unsent.take_up(slug, question_in(target, interrupted))
-        told = (self._backend.privacy.notice, *interrupted_elsewhere(target, interrupted), *drafts_notices(drafts))
+        await self._unsent.take_up(slug, question_in(target, interrupted))
+        told = (self._backend.privacy.notice, *interrupted_elsewhere(target, interrupted))
         await self._greeting.begin(target, tuple(filter(None, told)), drawn)
         self._own_terminal()
-        self._begin_with_draft(slug)
+        if self._unsent.is_put_off(slug) and line_ahead(self._prompt.keyboard):
+            self._greeting.tell(_PUT_OFF)
         while True:
             try:
                 if await self._next(target):
@@ -145,23 +145,17 @@ class Repl:
             except Leave:
                 break
             except EOFError:
-                self._keep_unsent(target)
+                await run_to_completion(self._keep_unsent(target))
                 # A closed terminal also sends a signal, which decides the exit code.
                 await asyncio.sleep(_SIGNAL_SECONDS)
                 return
             except (asyncio.CancelledError, KeyboardInterrupt):
-                self._keep_unsent(target)
+                await run_to_completion(self._keep_unsent(target))
                 raise
             except ChorusError as error:
                 self._refuse(error, advised)
             except Exception as error:  # noqa: BLE001 - a bug must not end the chat
                 self._refuse(error, self._backend.report_bug)
-
-    def _begin_with_draft(self, slug: str) -> None:
-        """Begin the first prompt with the text that the last run left, or a later one if a line is typed ahead."""
-        self._unsent.put_off(slug)
-        if self._unsent.is_put_off(slug) and line_ahead(self._prompt.keyboard):
-            self._greeting.tell(_PUT_OFF)
 
     def _bring_back(self, slug: str) -> None:
         """Put the text that the last run left into the next prompt, unless a line is typed ahead of it."""
@@ -198,9 +192,7 @@ class Repl:
         # Of the lines that waited, one was sent.
         typed_ahead = "" if self._is_private else self._prompt.typed_ahead
         sent = line if is_message(line) else ""
-        held = self._unsent.send(target.persona.slug, sent, typed_ahead)
-        if held is not None:
-            await self._await_draft(held, line)
+        self._unsent.send(target.persona.slug, sent, typed_ahead)
         self._unsent.settle()
         if await self._in_foreground(self._handle(line)):
             return True
@@ -210,7 +202,7 @@ class Repl:
         return False
 
     async def _read(self, target: Target) -> str:
-        """Return the line that is typed at the prompt and meanwhile kept as a draft; a signal leaves that as it is.
+        """Return the line that is typed at the prompt and meanwhile kept; a signal leaves that as it is.
 
         Raises:
             Leave: the user wants to go.
@@ -237,15 +229,6 @@ class Repl:
         self._is_private = begins_private(line)
         return line
 
-    async def _await_draft(self, held: Future[None], line: str) -> None:
-        """Wait until the lines behind ``line`` are safe; a signal or an error meanwhile gives it back."""
-        self._unsent.text = line
-        try:
-            await asyncio.wrap_future(held)
-        except (asyncio.CancelledError, KeyboardInterrupt):
-            self._given_back = line
-            raise
-
     async def _handle(self, line: str) -> bool:
         if await self._greeting.finish():
             # Cancelled now, the line would be lost.
@@ -263,14 +246,14 @@ class Repl:
                 self._given_back = self._unsent.text or self._unsent.sending
                 raise
 
-    def _keep_unsent(self, target: Target) -> None:
+    async def _keep_unsent(self, target: Target) -> None:
         if self._is_private:
             return
         ahead = self._prompt.typed_ahead + text_of_keys(self._foreground.typed_ahead)
         typed = self._prompt.typed + ahead if self._prompt.typed else joined(self._given_back, ahead)
         # The terminal may be gone.
         with suppress(OSError, ChorusError):
-            if told := self._unsent.keep(target.persona.slug, typed):
+            if told := await self._unsent.keep(target.persona.slug, typed):
                 self._screen.error(told)
 
     def _refuse(self, error: Exception, sentence_of: Callable[[Exception], str]) -> None:

@@ -15,7 +15,7 @@ from chorus_cli.core.text.cutting import cut_to_characters
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.jobs.rules import elapsed, readable
-from chorus_cli.log.rows import operation_rows, thread_rows
+from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Role, Status, is_filled, words_of
@@ -131,7 +131,7 @@ async def read_thread(services: ToolServices, caller: Caller, arguments: Argumen
     persona = caller.persona
     after = await services.store.read(operation_rows.beginning, persona.slug)
     thread_id, number = await services.store.read(thread_rows.had, persona.slug, arguments.number("id"), after)
-    newest = await services.store.read(thread_rows.newest_messages, persona.slug, thread_id, _MOST_READ)
+    newest = await services.store.read(thread_lists.newest_messages, persona.slug, thread_id, _MOST_READ)
     rows = [row for row in newest if row.id > after]
     marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
     said = [row for row in rows if _is_said(row) and not marks.is_undone(row) and not marks.is_replaced(row)]

@@ -155,4 +155,4 @@ def _marked(mark: str) -> Iterator[str]:
 def kept(home: Home) -> str:
     """Return the texts that are in the log, in the input line of the next chat or in a draft."""
     drafts = [path.read_text() for path in (home.path / "state" / "drafts").glob("*")]
-    return "\n".join([*home.said(), *drafts])
+    return "\n".join([*home.said(), *home.unsent(), *drafts])

@@ -31,7 +31,8 @@ _UNCHANGED = re.compile(
     r"|is unchanged|was not stored|could not do that|cannot be (?:changed|written)|There is no room left"
 )
 _GOES_ON = ("The next start goes on with it", "The next start notes it", "The next start of Chorus carries it on")
-_IS_DONE = ("the disk does not confirm it", "Imported 2 new messages")
+_UNCONFIRMED = "The disk does not confirm a change of"
+_IS_DONE = (_UNCONFIRMED, "Imported 2 new messages")
 
 
 def violations(action: Action, before: HomeState, ending: Ending, place: Place, program: FaultyProgram) -> list[str]:
@@ -49,7 +50,9 @@ def violations(action: Action, before: HomeState, ending: Ending, place: Place, 
         found += [] if action.replaces and is_done else [f"lost: {lost}"]
     if ending.code == 0 and not is_done:
         found.append("acknowledged, but not done")
-    if not is_done and after != before and not action.is_begun(place, ending):
+    # A file whose row may be stored stays; the sentence says that the change is open.
+    is_open = action.is_begun(place, ending) or _UNCONFIRMED in ending.errors
+    if not is_done and after != before and not is_open:
         found.append("neither done nor as before")
     return found
 

@@ -12,9 +12,7 @@ def note(connection: sqlite3.Connection, key: str) -> None:
 
 
 def notes(connection: sqlite3.Connection) -> list[str]:
-    return [
-        key for (key,) in connection.execute("SELECT key FROM meta WHERE key <> 'last_commit' ORDER BY key").fetchall()
-    ]
+    return [key for (key,) in connection.execute("SELECT key FROM meta ORDER BY key").fetchall()]
 
 
 def note_and_fail(connection: sqlite3.Connection) -> None:

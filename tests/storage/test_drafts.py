@@ -235,15 +235,8 @@ def test_an_old_draft_of_a_living_process_is_not_swept(tmp_path: Path) -> None:
     assert names(tmp_path) == set()
 
 
-def test_a_draft_that_is_claimed_is_as_good_as_new(tmp_path: Path) -> None:
-    draft = aged(tmp_path / "draft-1-ab-x-unsent-frodo.md", timedelta(days=6))
-    claimed = drafts.claimed(draft, "2-ab")
-    assert names(tmp_path) == {"draft-2-ab-x-unsent-frodo.md"}
-    assert drafts.kept(tmp_path, datetime.now(UTC) + timedelta(days=6), lambda _run: False) == (claimed,)
-
-
-def test_a_draft_that_another_process_has_claimed_is_gone(tmp_path: Path) -> None:
-    draft = drafts.create(tmp_path, "unsent-frodo.md", "text", "1-ab")
-    drafts.claimed(draft, "2-ab")
-    with pytest.raises(FileNotFoundError):
-        drafts.claimed(draft, "3-ab")
+def test_messages_in_files_of_an_older_chorus_are_found_unless_it_lives(tmp_path: Path) -> None:
+    for name in ("1-ab-x-unsent-frodo.md", "2-ab-y-unsent-sam.md", "1-ab-z-context.md"):
+        aged(tmp_path / f"draft-{name}", timedelta())
+    [(path, _)] = drafts.unsent(tmp_path, lambda run: run == "2-ab")
+    assert drafts.persona_of(path) == "frodo"

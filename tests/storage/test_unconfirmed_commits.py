@@ -1,4 +1,4 @@
-"""A commit that SQLite reports as failed: done if its own token is in the file, else not, or not known."""
+"""A commit that SQLite reports as failed with an I/O error: one sentence says so, and the log shows what was made."""
 
 from __future__ import annotations
 
@@ -9,33 +9,31 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import DatabaseUnconfirmedError, StorageError
-from chorus_cli.storage import meta_rows
 from chorus_cli.storage import store as stores
 from chorus_cli.storage.migrations import applied, find_or_create, migrate
 from chorus_cli.storage.store import Connection, Store
-from chorus_cli.storage.witness import mark
 from tests.storage.notes import note, notes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 
 class Failing(Connection):
-    """A connection whose next commit fails, before or after it is made, with other work in the same moment."""
+    """A connection whose next commit fails, before or after it is made."""
 
     fails = False
     is_made = False
-    meanwhile: Callable[[], None] | None = None
+    code = sqlite3.SQLITE_IOERR_FSYNC
 
     def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
         if sql != "COMMIT" or not self.fails:
             return super().execute(sql, *parameters)  # type: ignore[arg-type]
         self.fails = False
         super().execute("COMMIT" if self.is_made else "ROLLBACK")
-        if self.meanwhile:
-            self.meanwhile()
-        raise sqlite3.OperationalError("disk I/O error")
+        error = sqlite3.OperationalError("the disk failed")
+        error.sqlite_errorcode = self.code
+        raise error
 
 
 @pytest.fixture
@@ -47,58 +45,51 @@ async def failing(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     await opened.close()
 
 
-def elsewhere(path: Path) -> Callable[[], None]:
-    """Return the work of another Chorus, which notes ``other``."""
-
-    def work() -> None:
-        with closing(sqlite3.connect(path)) as other:
-            note(other, "other")
-            mark(other)
-            other.commit()
-
-    return work
-
-
-async def write_mine(failing: Store, meanwhile: Callable[[], None] | None, *, is_made: bool) -> None:
+async def write_mine(failing: Store, code: int = sqlite3.SQLITE_IOERR_FSYNC, *, is_made: bool) -> None:
     connection = failing._opened
     assert isinstance(connection, Failing)
-    connection.is_made, connection.meanwhile = is_made, meanwhile
-    connection.fails = True
+    connection.is_made, connection.code, connection.fails = is_made, code, True
     await failing.write(note, "mine")
 
 
-async def test_a_commit_that_stands_counts(failing: Store) -> None:
-    await write_mine(failing, None, is_made=True)
-    assert await failing.read(notes) == ["mine"]
+@pytest.mark.parametrize("is_made", [False, True])
+async def test_after_an_io_error_the_commit_is_not_confirmed(failing: Store, path: Path, *, is_made: bool) -> None:
+    sentence = rf"The disk does not confirm a change of {path} .*the log \(/log, or chorus log\) shows"
+    with pytest.raises(DatabaseUnconfirmedError, match=sentence):
+        await write_mine(failing, is_made=is_made)
+    assert await failing.read(notes) == (["mine"] if is_made else [])
+    await failing.write(note, "next")
+    assert "next" in await failing.read(notes)
 
 
-async def test_one_that_was_rolled_back_is_an_error(failing: Store) -> None:
-    with pytest.raises(StorageError, match="disk I/O error") as met:
-        await write_mine(failing, None, is_made=False)
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY])
+async def test_after_another_error_it_is_not_made(failing: Store, code: int) -> None:
+    with pytest.raises(StorageError) as met:
+        await write_mine(failing, code, is_made=False)
     assert not isinstance(met.value, DatabaseUnconfirmedError)
     assert await failing.read(notes) == []
 
 
 @pytest.mark.parametrize("is_made", [False, True])
-async def test_it_is_not_taken_for_the_commit_of_another_chorus(failing: Store, path: Path, *, is_made: bool) -> None:
-    with pytest.raises(DatabaseUnconfirmedError, match="It is not known whether"):
-        await write_mine(failing, elsewhere(path), is_made=is_made)
-    assert await failing.read(notes) == (["mine", "other"] if is_made else ["other"])
+async def test_what_goes_with_an_unconfirmed_commit_is_not_taken_back(failing: Store, *, is_made: bool) -> None:
+    taken_back: list[str] = []
+
+    def work(connection: Connection) -> None:
+        connection.unless_committed(lambda: taken_back.append("file"))
+        assert isinstance(connection, Failing)
+        connection.is_made, connection.fails = is_made, True
+
+    with pytest.raises(DatabaseUnconfirmedError):
+        await failing.write(work)
+    assert taken_back == []
 
 
-async def test_a_transaction_without_changes_has_no_token(failing: Store) -> None:
-    assert await failing.write(notes) == []
-    assert await failing.read(meta_rows.value, meta_rows.LAST_COMMIT) is None
-
-
-@pytest.mark.parametrize(
-    ("is_made", "told"), [(True, "the disk does not confirm it"), (False, "^disk I/O error$")], ids=["made", "not made"]
-)
-def test_a_step_of_the_tables_that_stands_is_not_told_as_failed(path: Path, told: str, *, is_made: bool) -> None:
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_step_of_the_tables_is_applied_once(path: Path, *, is_made: bool) -> None:
     step = ("0001_one", ("CREATE TABLE one(id INTEGER)",))
     with closing(sqlite3.connect(path, isolation_level=None, factory=Failing)) as connection:
         connection.fails, connection.is_made = True, is_made
-        with pytest.raises((DatabaseUnconfirmedError, sqlite3.OperationalError), match=told):
+        with pytest.raises(DatabaseUnconfirmedError, match="does not confirm"):
             migrate(connection, [step])
         assert applied(connection) == (["0001_one"] if is_made else [])
         migrate(connection, [step])

@@ -21,5 +21,5 @@ def test_every_table_is_on_the_list_once() -> None:
 
 def test_every_place_of_a_home_is_on_the_list_once() -> None:
     places = {name for name, _ in paths({}, "/home/of/nobody").listing()}
-    assert places == listing.FOLDERS.keys() | listing.UNSAID
-    assert not listing.FOLDERS.keys() & listing.UNSAID
+    assert places == listing.FOLDERS.keys() | listing.WORDLESS_FOLDERS
+    assert not listing.FOLDERS.keys() & listing.WORDLESS_FOLDERS

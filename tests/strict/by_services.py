@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,7 +101,7 @@ class ByServices:
     async def retry(self, answer: str, model: str | None = None) -> None:
         target = self.world.focus.target()
         if model is not None:
-            target = replace(target, choice=target.choice._replace(model=model))
+            target = target._replace(choice=target.choice._replace(model=model))
         await self._follow(self.world.conversation.retry(target), answer)
 
     async def stop(self, text: str, actor: Actor, held: Held) -> None:

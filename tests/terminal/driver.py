@@ -122,6 +122,10 @@ class Home:
         """Return all messages of the user, in the order of the log."""
         return self.sql("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
 
+    def unsent(self) -> list[Any]:
+        """Return the texts that are not said yet, those at prompts too."""
+        return self.sql("SELECT content FROM outbox ORDER BY id")
+
     def replies(self) -> list[Any]:
         """Return content and status of every reply, in the order of the log."""
         return self.sql("SELECT content, status FROM messages WHERE role = 'assistant' ORDER BY id")

@@ -44,7 +44,7 @@ class Chat:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.unsent = UnsentInput(world.folder / "drafts", "run", world.clock, lambda _run: False, lambda _record: None)
+        self.unsent = UnsentInput(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
         self.unsent.send("chorus", TEXT, "")
         self._screen = Screen(TerminalFile(), {})
 

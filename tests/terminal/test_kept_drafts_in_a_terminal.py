@@ -86,7 +86,7 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
     tmp_path: Path, home: Home
 ) -> None:
     waiting = f'{REWORDING}; trap "" HUP; echo now editing; read answer'
-    notice = "An edit that was not used is kept in"
+    notice = "1 unused edit is kept for 7 days in"
     with home.chat(EDITOR=editor(tmp_path, waiting, waiting)) as chat:
         put_in(home, *FIVE)
         chat.say("/context edit")
@@ -102,7 +102,7 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
 
     with home.chat(EDITOR=editor(tmp_path, waiting, waiting)) as chat:
         chat.await_text(notice)
-        names_it = f"{hung_up.name}for7days;deletethefile"
+        names_it = f"{hung_up.name};deleteit"
         chat.until(lambda: names_it in "".join(chat.screen_text().split()), names_it)
         chat.say("/context edit")
         chat.await_text("now editing")
@@ -111,7 +111,7 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
     [killed] = drafts(home) - {hung_up}
     assert b"A two" in killed.read_bytes()
     with home.chat() as chat:
-        chat.await_text("2 edits that were not used are kept in")
+        chat.await_text("2 unused edits are kept for 7 days in")
         chat.until(lambda: killed.name in "".join(chat.screen_text().splitlines()), killed.name)
     assert home.seen() == [*FIVE]
 

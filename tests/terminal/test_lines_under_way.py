@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 LINE = "I typed this for minutes"
 
 
-def unsent(home: Home) -> list[str]:
-    return [path.read_text() for path in (home.path / "state" / "drafts").glob("*-unsent-*")]
-
-
 def test_a_message_that_waits_for_an_answer_of_the_user_outlives_a_kill(home: Home) -> None:
     home.run("ask", "I am unhappy")
     home.sql("UPDATE messages SET model = 'gpt-4o-mini', usage = ? WHERE role = 'assistant'", USAGE)
@@ -27,7 +24,7 @@ def test_a_message_that_waits_for_an_answer_of_the_user_outlives_a_kill(home: Ho
     with home.chat() as chat:
         chat.say(LINE)
         chat.await_text("Ask the model all the same?")
-        chat.until(lambda: unsent(home) == [LINE], "a draft")
+        chat.until(lambda: home.unsent() == [LINE], "a draft")
         os.kill(chat.pid, signal.SIGKILL)
         assert chat.await_end() == -signal.SIGKILL
     with home.chat(f"{PROMPT} {LINE}") as chat:
@@ -38,29 +35,32 @@ def test_a_message_that_waits_for_an_answer_of_the_user_outlives_a_kill(home: Ho
 def test_a_stored_message_does_not_come_back_after_a_kill_during_its_reply(home: Home) -> None:
     with home.chat() as chat:
         chat.type(LONG_MESSAGE)
-        chat.until(lambda: unsent(home) == [LONG_MESSAGE], "a draft")
+        chat.until(lambda: home.unsent() == [LONG_MESSAGE], "a draft")
         chat.press("enter")
         chat.await_text(FIRST_WORD, times=2)
-        chat.until(lambda: unsent(home) == [], "the end of the draft", seconds=1)
+        chat.until(lambda: home.unsent() == [], "the end of the draft", seconds=1)
         assert [status for _, status in home.replies()] == ["streaming"]
         os.kill(chat.pid, signal.SIGKILL)
         assert chat.await_end() == -signal.SIGKILL
-    assert unsent(home) == []
+    assert home.unsent() == []
     assert home.said() == [LONG_MESSAGE]
 
 
-def test_a_stored_message_does_not_come_back_after_a_kill_before_its_draft_is_deleted(home: Home) -> None:
+def test_a_stored_message_does_not_come_back_after_a_kill_before_its_row_is_deleted(home: Home) -> None:
     with home.chat() as chat:
         chat.say(LONG_MESSAGE)
         chat.await_text(FIRST_WORD, times=2)
         os.kill(chat.pid, signal.SIGKILL)
         assert chat.await_end() == -signal.SIGKILL
-    drafts = home.path / "state" / "drafts"
-    drafts.mkdir(exist_ok=True)
-    (drafts / "draft-1-ab-cd-sent-unsent-chorus.md").write_text(f"{LONG_MESSAGE}\nand this")
+    for content, is_sent in ((LONG_MESSAGE, 1), ("and this", 0)):
+        home.sql(
+            "INSERT INTO outbox(run, persona, role, content, is_sent, created_at) "
+            "VALUES ('1-ab', 'chorus', 'user', ?, ?, ?)",
+            *(content, is_sent, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"),
+        )
     with home.chat(f"{PROMPT} and this") as chat:
         chat.await_text("was interrupted; /retry")
-        chat.until(lambda: unsent(home) == ["and this"], "the rest as a draft")
+        chat.until(lambda: home.unsent() == ["and this"], "the rest as a draft")
         chat.press("ctrl-c")
     assert home.said() == [LONG_MESSAGE]
 
@@ -68,13 +68,13 @@ def test_a_stored_message_does_not_come_back_after_a_kill_before_its_draft_is_de
 def test_a_line_stays_a_draft_while_it_is_in_the_editor(home: Home, tmp_path: Path) -> None:
     with home.chat(EDITOR=editor(tmp_path, "sleep 2.2")) as chat:
         chat.type(LINE)
-        chat.until(lambda: unsent(home) == [LINE], "a draft")
+        chat.until(lambda: home.unsent() == [LINE], "a draft")
         chat.press("ctrl-x", "ctrl-e")
         chat.watch(0.5)
-        assert unsent(home) == [LINE]
+        assert home.unsent() == [LINE]
         chat.await_line(f"{PROMPT} {LINE}")
         chat.ask("", "minutes.")
-    assert unsent(home) == []
+    assert home.unsent() == []
 
 
 def test_a_line_that_could_not_be_looked_after_is_at_the_prompt_again(home: Home) -> None:

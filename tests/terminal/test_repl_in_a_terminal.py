@@ -103,6 +103,7 @@ def test_two_programs_that_talk_in_one_thread_answer_one_turn_at_a_time(home: Ho
 
 def test_a_locked_database_does_not_freeze_the_keyboard(home: Home) -> None:
     with home.chat() as chat:
+        chat.ask("/search kingfisher", "Nothing was found.")
         with closing(sqlite3.connect(home.path / "chorus.db", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             chat.type(TIRED[0])

@@ -49,10 +49,6 @@ def await_replies(home: Home, chat: Terminal, count: int) -> None:
     chat.await_line(PROMPT)
 
 
-def unsent(home: Home) -> list[str]:
-    return [path.read_text() for path in (home.path / "state" / "drafts").glob("*-unsent-*")]
-
-
 def test_the_line_is_seen_and_stands_at_the_prompt_after_the_reply(
     home: Home, chat: Terminal, provider: PatientProvider
 ) -> None:
@@ -103,7 +99,7 @@ def test_enter_has_lines_wait_and_up_takes_them_back(home: Home, chat: Terminal,
     assert home.said()[1:] == ["line one", "line two", "line three", "line fourty"]
     assert "waiting:" not in shown
     assert [shown.count(f"{PROMPT} line {word}\n") for word in ("one", "two", "three", "fourty")] == [1] * 4
-    assert unsent(home) == []
+    assert home.unsent() == []
 
 
 def test_commands_wait_as_well(home: Home, chat: Terminal, provider: PatientProvider) -> None:
@@ -164,7 +160,7 @@ def test_waiting_lines_outlive_the_program(
         later.await_text(f"noted: {returned[-1].split()[-1]}.")
         later.await_line(PROMPT)
     assert home.said() == [LONG_MESSAGE, LATE_MESSAGE, "\n".join(returned)]
-    assert unsent(home) == []
+    assert home.unsent() == []
 
 
 def test_the_order_of_keys_survives_ctrl_z(home: Home, provider: PatientProvider) -> None:

@@ -6,9 +6,8 @@ They are in a folder of the user's, or in memory for a chat that keeps nothing.
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, PurgeError
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 _PREFIX_LENGTH = 2
 
 
-@dataclass(frozen=True, slots=True)
-class AttachmentFolder:
+class AttachmentFolder(NamedTuple):
     """Attachments in files below ``folder``."""
 
     folder: Path
@@ -49,11 +47,11 @@ class AttachmentFolder:
         return path_of(self.folder, digest).is_file()
 
 
-@dataclass(frozen=True, slots=True)
 class AttachmentMemory:
     """Attachments in memory, gone with the process."""
 
-    stored: dict[str, bytes] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.stored: dict[str, bytes] = {}
 
     def store(self, data: bytes) -> str:
         """Store ``data`` and return its SHA-256."""

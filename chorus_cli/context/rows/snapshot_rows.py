@@ -91,12 +91,12 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))
     later = [each.act for each in journal.effective(every) if isinstance(each.act, Fork) and each.created_at > moment]
     if later:
-        origin = replace(target, thread_id=later[0].origin, thread_number=later[0].origin_number)
+        origin = target._replace(thread_id=later[0].origin, thread_number=later[0].origin_number)
         return read_past_snapshot(connection, replace(frame, target=origin), moment)
     found = journal.window_at(every, moment, persona.settings.context_hours)
     hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
-    past = replace(persona, settings=replace(persona.settings, context_hours=hours))
-    frame = replace(frame, target=replace(target, persona=past))
+    past = persona._replace(settings=persona.settings._replace(context_hours=hours))
+    frame = replace(frame, target=target._replace(persona=past))
     then = journal.thread_journal(target.thread_id, journal.operations_at(every, moment))
     return read_snapshot(connection, frame, then, RequestStart(cutoff(moment, hours)), moment)
 

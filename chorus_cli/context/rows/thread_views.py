@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.context.rows import thought_rows
 from chorus_cli.context.rules.view import Reason, put_in, view
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_rows
+from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.message_times import LIVE, live_values
 from chorus_cli.log.rules.acts import Retry
@@ -80,7 +80,7 @@ def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Ite
     thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
     number = _AT_FIRST
     while True:
-        newest = thread_rows.newest_ids(connection, thread_id, after, number)
+        newest = thread_lists.newest_ids(connection, thread_id, after, number)
         members = [id_ for each in journal.operations for id_ in each.members_in(thread_id)[-number:]]
         rows = message_rows.rows(connection, {*newest, *members})
         yield view(rows, journal, _EVER).messages

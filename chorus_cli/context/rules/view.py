@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.operations import Operation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Summary:
     """The text that a fold has written, and the messages that it stands for.
 
@@ -95,7 +95,7 @@ class Reason(StrEnum):
     UNUSABLE = "blank, or half of a tool's call"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """The messages in context in order, the boundary, the cutoff, and the messages taken back within its reach.
 

@@ -206,7 +206,7 @@ class Context:
 
     def window_start(self, target: Target, journal: ThreadJournal, now: datetime) -> datetime:
         """Return where the window of a request begins that is made now in the thread of ``journal``."""
-        there = replace(target, thread_id=journal.thread_id)
+        there = target._replace(thread_id=journal.thread_id)
         return self.prefixes.request_start(there, now, journal.newest_id).window
 
     def read_since(self, connection: Connection, frame: Frame, since: datetime) -> ContextSnapshot:

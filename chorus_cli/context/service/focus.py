@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.rows.thread_views import last_exchange_of, newest_thoughts_of, read_on_arrival, window_fill
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseFullError, StorageError
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, age, cutoff, window_reaching
-from chorus_cli.log.rows import interrupted_replies, thread_rows
+from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
-from chorus_cli.personas.rows.window_changes import note_edit
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
 from chorus_cli.personas.rules.target import Target
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.drafts import KEPT
 from chorus_cli.storage.read_only import for_this_run
 
 if TYPE_CHECKING:
@@ -32,25 +30,40 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.threads import Exchange
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.store import Store
+    from chorus_cli.storage.store import Connection, Store
 
 SHARED = "Another Chorus is open in this thread."
 
 
-async def notices(store: Store, target: Target, now: datetime) -> tuple[str, ...]:
-    """Return the warnings about the persona's files, and the notices about messages outside the window and the reply.
+def _note_edit(connection: Connection, path: Path, slug: str, now: datetime) -> None:
+    from chorus_cli.personas.rows.window_changes import note_edit  # noqa: PLC0415 - seldom is there one
 
-    The latter names the question if the last reply of the thread was interrupted.
-    """
-    hours = target.persona.settings.context_hours
-    fill = await store.read(
-        window_fill, target.persona.slug, target.thread_id, cutoff(now, hours), cutoff(now, MAXIMUM_CONTEXT_HOURS)
-    )
-    question = await store.read(
-        interrupted_replies.interrupted_question, target.persona.slug, target.thread_id, cutoff(now, hours)
-    )
-    found = (window_notice(fill, hours, now), "" if question is None else _interrupted(question))
-    return (*target.persona.warnings, *filter(None, found))
+    note_edit(connection, path, slug, now)
+
+
+def _notices(connection: Connection, target: Target, now: datetime) -> tuple[str, ...]:
+    """Return the notices about messages outside the window, and about an interrupted reply."""
+    from chorus_cli.context.rows.thread_views import read_on_arrival, window_fill  # noqa: PLC0415 - the prompt needs none
+    from chorus_cli.log.rows.interrupted_replies import interrupted_question  # noqa: PLC0415 - likewise
+
+    slug, thread_id, hours = target.persona.slug, target.thread_id, target.persona.settings.context_hours
+    since = cutoff(now, hours)
+    fill = window_fill(connection, slug, thread_id, since, cutoff(now, MAXIMUM_CONTEXT_HOURS))
+    question = interrupted_question(connection, slug, thread_id, since)
+    read_on_arrival(connection, slug, thread_id)
+    return (window_notice(fill, hours, now), "" if question is None else _interrupted(question))
+
+
+def _last_exchange(connection: Connection, slug: str, thread_id: int) -> Exchange | None:
+    from chorus_cli.context.rows.thread_views import last_exchange_of  # noqa: PLC0415 - the prompt does not need it
+
+    return last_exchange_of(connection, slug, thread_id)
+
+
+def _newest_thoughts(connection: Connection, slug: str, thread_id: int) -> list[tuple[Thought, str]]:
+    from chorus_cli.context.rows.thread_views import newest_thoughts_of  # noqa: PLC0415 - the prompt does not need it
+
+    return newest_thoughts_of(connection, slug, thread_id)
 
 
 def _interrupted(question: str) -> str:
@@ -77,25 +90,6 @@ def question_in(target: Target, interrupted: Sequence[BrokenOff]) -> str:
 
 def _is_in(target: Target, reply: BrokenOff) -> bool:
     return (reply.persona, reply.thread_number) == (target.persona.slug, target.thread_number)
-
-
-def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
-    """Return sentences that say where unused edits and unsent messages are; ``kept`` has the newest last."""
-    unsent = [path for path in kept if "-unsent-" in path.name and path.suffix == ".md"]
-    edits = [path for path in kept if path not in unsent]
-    return (
-        *_kept_notice(edits, "An edit that was not used", "edits that were not used"),
-        *_kept_notice(unsent, "A message that was not sent", "messages that were not sent"),
-    )
-
-
-def _kept_notice(kept: Sequence[Path], one: str, several: str) -> tuple[str, ...]:
-    if not kept:
-        return ()
-    if len(kept) == 1:
-        return (f"{one} is kept in {kept[0]} for {KEPT.days} days; delete the file if you do not want it.",)
-    newest = f"the newest is {kept[-1].name}. Delete the files that you do not want."
-    return (f"{len(kept):,} {several} are kept in {kept[-1].parent} for {KEPT.days} days; {newest}",)
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
@@ -197,13 +191,11 @@ class Focus:
         """Return the notices for a user who turns to the persona and thread in focus; one of them names damage."""
         target = self.target()
         self._given_warnings = target.persona.warnings
-        found = target.persona.warnings
         try:
-            found = await notices(self._store, target, self._clock.now())
-            await self._store.read(read_on_arrival, self.slug, self.thread_id)
+            found = await self._store.read(_notices, target, self._clock.now())
         except DatabaseDamagedError as error:
-            found = (*found, str(error))
-        return (*self.sharing_notices(), *found)
+            found = (str(error),)
+        return (*self.sharing_notices(), *target.persona.warnings, *filter(None, found))
 
     async def last_exchange(self) -> Exchange | None:
         """Return the last turn of the thread in focus that counts, for a user who comes to it; ``None`` if none does.
@@ -211,12 +203,12 @@ class Focus:
         Damage is told by `notices`.
         """
         with suppress(StorageError):
-            return await self._store.read(last_exchange_of, self.slug, self.thread_id)
+            return await self._store.read(_last_exchange, self.slug, self.thread_id)
         return None
 
     async def newest_thoughts(self) -> list[tuple[Thought, str]]:
-        """Return the thoughts of the newest turn of the thread in focus that has any, as `newest_thoughts_of` does."""
-        return await self._store.read(newest_thoughts_of, self.slug, self.thread_id)
+        """Return the thoughts of the newest turn in the thread that has any, each with its text."""
+        return await self._store.read(_newest_thoughts, self.slug, self.thread_id)
 
     def new_warnings(self, target: Target) -> tuple[str, ...]:
         """Return the warnings about the persona's files that were not given before."""
@@ -273,8 +265,10 @@ class Focus:
     async def _arrive(self, slug: str) -> None:
         """Enter a persona, and let its journal note what its file says, which on a full disk waits."""
         path, now = self._personas.settings_path(slug), self._clock.now()
-        with suppress(DatabaseFullError):
-            await self._store.write(for_this_run, note_edit, path, slug, now)
+        known = await self._store.read(meta_rows.value, meta_rows.window_key(slug))
+        if known != json.dumps(self._personas.own_value(slug, "context_hours")):
+            with suppress(DatabaseFullError):
+                await self._store.write(for_this_run, _note_edit, path, slug, now)
         await self._enter(slug)
 
     async def _enter(self, slug: str) -> None:

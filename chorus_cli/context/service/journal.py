@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import fork_rows
 from chorus_cli.core.errors import JournalError, SettingsError
-from chorus_cli.log.rows import message_rows, message_times, operation_rows, thread_rows
+from chorus_cli.log.rows import message_rows, message_times, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
 from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin
@@ -253,7 +253,7 @@ def _reverse_import(connection: Connection, new: NewOperation, here: int) -> Non
     """Store the undo or redo of an import; its threads without other messages are closed, but for the one in focus."""
     operation_rows.introduce_reversal(connection, new)
     undone = operation_rows.undone_imports(connection, new.persona)
-    withdrawn = thread_rows.withdrawn_threads(connection, new.persona, undone)
+    withdrawn = thread_lists.withdrawn_threads(connection, new.persona, undone)
     thread_rows.close(connection, withdrawn - {here}, new.created_at)
 
 

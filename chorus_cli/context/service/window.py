@@ -129,8 +129,8 @@ class ContextWindow:
     async def preview(self, choice: WindowChoice) -> Preview:
         """Return the effect of the window ``choice``; nothing is changed."""
         target = self.focus.target()
-        settings = replace(target.persona.settings, context_hours=choice.hours)
-        other = replace(target, persona=replace(target.persona, settings=settings))
+        settings = target.persona.settings._replace(context_hours=choice.hours)
+        other = target._replace(persona=target.persona._replace(settings=settings))
         frame, now = await self.context.frame(target), self.clock.now()
         present, then = await self.context.store.read(self._read_both, frame, replace(frame, target=other), now)
         return Preview(

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import JsoncError, SettingsError
@@ -56,13 +56,12 @@ class Member(NamedTuple):
     comma: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """The keys of an object: their values, the 1-based lines they stand on, and those values that are objects too."""
 
-    values: Mapping[str, JsonValue] = field(default_factory=dict)
-    lines: Mapping[str, int] = field(default_factory=dict)
-    sections: Mapping[str, Document] = field(default_factory=dict)
+    values: Mapping[str, JsonValue] = MappingProxyType({})
+    lines: Mapping[str, int] = MappingProxyType({})
+    sections: Mapping[str, Document] = MappingProxyType({})
 
 
 def parse_object(text: str) -> Document:

@@ -63,3 +63,8 @@ def with_references(text: str) -> str:
 def without_references(text: str) -> str:
     """Return a text that ``with_references`` made as it was."""
     return _REFERENCE.sub(lambda found: f"&{found[2]}" if found[1] else chr(int(found[3])), text)
+
+
+def dollars(amount: float) -> str:
+    """Return an amount in USD with cents, or with three digits where it is less than a cent."""
+    return f"${amount:,.2f}" if amount >= 0.01 or not amount else f"${amount:.3g}"  # noqa: PLR2004 - a cent

@@ -1,4 +1,4 @@
-"""Texts that the database refused: the files that `storage.files.rescue` has left."""
+"""Texts that the database refused: the files that `storage.files.rescue` has left, until a row takes each."""
 
 from __future__ import annotations
 
@@ -10,48 +10,35 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.text.code_points import cleaned_input
+from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.storage.files import home_mark, sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 _NAME = re.compile(r"rescue-(\d{8}T\d{6}Z)(?:-([0-9a-f]{8}))?\.jsonl")
 _MOST_BYTES = 64_000_000
 
 
-class Rescued(NamedTuple):
-    """A text that was not stored: its file, the time, its persona and role, and the reason."""
-
-    path: Path
-    at: datetime
-    persona: str
-    role: str
-    content: str
-    reason: str
-
-
 class Found(NamedTuple):
-    """The texts, oldest first, and the files that cannot be read whole."""
+    """Texts, and files: those that have them, and those that cannot be read whole."""
 
-    texts: tuple[Rescued, ...]
+    texts: tuple[Left, ...]
+    read: tuple[Path, ...]
     unreadable: tuple[Path, ...]
-
-
-def exist(folder: Path) -> bool:
-    """Return whether there may be texts; it is asked at every start."""
-    return any(True for _ in files(folder))
 
 
 def find(folder: Path) -> Found:
     """Return the texts in ``folder`` and in the system's temporary folder, where they go if that one is full."""
-    texts: list[Rescued] = []
+    texts: dict[Path, list[Left]] = {}
     unreadable = []
     for path in sorted(files(folder)):
         try:
-            texts += _read(path)
+            texts[path] = _read(path)
         except (OSError, ValueError, KeyError, TypeError):
             unreadable.append(path)
-    return Found(tuple(sorted(texts, key=lambda each: each.at)), tuple(unreadable))
+    return Found(tuple(each for left in texts.values() for each in left), tuple(texts), tuple(unreadable))
 
 
 def files(folder: Path) -> Iterator[Path]:
@@ -67,12 +54,12 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def delete(paths: Iterable[Path]) -> None:
-    """Delete files whose texts are stored, or not wanted.
+    """Delete files whose texts are in rows.
 
     Raises:
         OSError: one cannot be deleted.
     """
-    for path in {*paths}:
+    for path in paths:
         path.unlink(missing_ok=True)
         sync_folder(path.parent)
 
@@ -83,12 +70,15 @@ def _owner(path: Path) -> int | None:
     return None
 
 
-def _read(path: Path) -> list[Rescued]:
+def _read(path: Path) -> list[Left]:
     match = _NAME.fullmatch(path.name)
     if match is None or path.stat().st_size > _MOST_BYTES:
         raise ValueError(path)
     at = datetime.strptime(match[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     records = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
-    return [
-        Rescued(path, at, each["persona"], each["role"], each["content"], each.get("error", "")) for each in records
-    ]
+    return [Left(_unsaid(record), at, NO_RUN + path.stem) for record in records]
+
+
+def _unsaid(record: Mapping[str, str]) -> Unsaid:
+    role = "user" if record["role"] == "user" else "assistant"
+    return Unsaid(record["persona"], cleaned_input(record["content"])[0], is_sent=True, role=role)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.rows import copied_logs, known_conversations
+from chorus_cli.imports.rows import known_conversations
 from chorus_cli.imports.rows.known_conversations import Incoming, Known, Moves
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
@@ -87,6 +87,7 @@ class Added:
     ``purged`` counts messages that were purged here and stay so.
     ``attachments`` are the SHA-256 of the files of new messages.
     ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
+    ``diverged`` counts conversations in which a copy of one log has other messages than this one in the same places.
     """
 
     conversations: int = 0
@@ -96,8 +97,13 @@ class Added:
     redone: int = 0
     redone_messages: int = 0
     refused: int = 0
+    diverged: int = 0
     purged: int = 0
     attachments: frozenset[str] = frozenset()
+
+
+class _DivergedError(Exception):
+    """Two copies of one log went on apart, so that one key names two messages."""
 
 
 class _Place(NamedTuple):
@@ -129,20 +135,22 @@ def _stored_or_refused(
     connection.execute("SAVEPOINT conversation")
     try:
         _store(connection, incoming, operations, with_it)
-    except (ValueError, OverflowError, sqlite3.IntegrityError):
+    except (ValueError, OverflowError, sqlite3.IntegrityError, _DivergedError) as error:
         connection.execute("ROLLBACK TO conversation")
         operations.acts, operations.ids = before
-        with_it = replace(added, refused=added.refused + 1)
+        is_diverged = isinstance(error, _DivergedError)
+        with_it = replace(added, diverged=added.diverged + is_diverged, refused=added.refused + (not is_diverged))
     connection.execute("RELEASE conversation")
     return with_it
 
 
 def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:
-    incoming = copied_logs.told_apart(connection, incoming)
     persona, conversation, _ = incoming
     known = known_conversations.known(connection, incoming)
     fresh = [*conversation.messages]
     if known is not None:
+        if known_conversations.is_diverged(connection, conversation.messages, known):
+            raise _DivergedError
         there = [known.messages[each.key] for each in conversation.messages if each.key in known.messages]
         added.purged += known_conversations.number_purged(connection, there)
         redone = _put_back(connection, persona, there, operations.now)
@@ -246,8 +254,7 @@ def _insert(
     keys: list[tuple[int, str, int, str | None]] = []
     for each in fresh:
         before = places.get(each.parent or "", first if each.parent is None else previous)
-        content = replace(
-            _content_of(each, known.thread_id, before),
+        content = _content_of(each, known.thread_id, before)._replace(
             attachments=attachments.get(each.key, ()),
             superseded=each.key not in live,
         )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.imports.rows import whole_threads
 from chorus_cli.imports.rows.whole_threads import OWN_SOURCE, ThreadOfPersona
 from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.messages import Status
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
@@ -82,6 +84,23 @@ def known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
         "SELECT message, message_id FROM imported_messages WHERE conversation_id = ?", (id_,)
     ).fetchall()
     return Known(id_, thread_id, dict(said_here) | dict(imported))
+
+
+def is_diverged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage], known: Known) -> bool:
+    """Return whether a key of a Chorus names another message in the log: a copied log keeps the origin of the first.
+
+    The time of a reply changes when it ends, so one that is unfinished in the copy is not compared.
+    """
+    rows = connection.execute(
+        "SELECT id, role, timestamp FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND purged_by IS NULL",
+        (json.dumps([known.messages[each.key] for each in messages if each.key in known.messages]),),
+    )
+    found = {int(id_): (role, counted_moment(timestamp)) for id_, role, timestamp in rows}
+    return any(
+        found.get(known.messages.get(each.key, 0), (each.role, each.timestamp)) != (each.role, each.timestamp)
+        for each in messages
+        if origin(each.key) and each.timestamp and each.status is not Status.INTERRUPTED
+    )
 
 
 def _own_thread(connection: sqlite3.Connection, persona: str, conversation: ForeignConversation) -> int:

@@ -17,7 +17,7 @@ from chorus_cli.core.json import values
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
-from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
+from chorus_cli.log.rows import message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.journal import log_marks
@@ -69,7 +69,7 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
     before: dict[str, int] = {}
     for slug in {slug for slug, _ in found}:
         undone = _undone_imports(connection, slug)
-        hidden[slug] = thread_rows.withdrawn_threads(connection, slug, undone)
+        hidden[slug] = thread_lists.withdrawn_threads(connection, slug, undone)
         before[slug] = int(meta_rows.value(connection, meta_rows.threads_before_key(slug)) or 0)
     return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
 

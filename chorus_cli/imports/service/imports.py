@@ -18,7 +18,7 @@ from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.files import reading
 from chorus_cli.imports.files.reading import FORMATS
-from chorus_cli.imports.rows import copied_logs, import_rows, known_conversations, whole_threads
+from chorus_cli.imports.rows import import_rows, known_conversations, whole_threads
 from chorus_cli.imports.rows.import_rows import Operations
 from chorus_cli.imports.rows.known_conversations import Incoming
 from chorus_cli.imports.rules.conversation import dated
@@ -102,6 +102,8 @@ class ImportReport:
         self.purged += added.purged
         if added.refused:
             self.skipped["conversation that the log cannot hold"] += added.refused
+        if added.diverged:
+            self.skipped["conversation of a copy of this log that went on apart"] += added.diverged
         self.known = self.messages - self.added_messages
 
     def refuse_nothing(self, paths: Sequence[Path]) -> None:
@@ -359,7 +361,7 @@ async def _batches(wanted: Wanted, folder: Path | None, now: datetime, own: Path
 
 
 def _numbers(connection: Connection, incoming: Sequence[Incoming]) -> list[Numbers]:
-    return [known_conversations.numbers(connection, copied_logs.told_apart(connection, each)) for each in incoming]
+    return [known_conversations.numbers(connection, each) for each in incoming]
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

@@ -8,7 +8,6 @@ filled in.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from hashlib import blake2b
@@ -150,7 +149,7 @@ def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOp
         else:
             previous = None if member.role is Role.USER else turn_of_thread.get(member.thread_id)
             thread_id, chosen = member.thread_id, member.turn_id or previous
-            id_ = insert_row(connection, new.persona, replace(member, turn_id=chosen), introduced_by=operation_id)
+            id_ = insert_row(connection, new.persona, member._replace(turn_id=chosen), introduced_by=operation_id)
             turn_id = chosen or id_
         # The context of a fork has messages of another thread, which new ones may answer.
         turn_of_thread[new.thread_id or thread_id] = turn_id

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.time import timestamps
@@ -133,8 +132,7 @@ _PIECE_CHARACTERS, _OVERLAP_CHARACTERS = 4_000, 500
 _SHOW = "INSERT INTO shown(rowid, content) VALUES (?, ?)"
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """The last indexed message and the newest one; ``is_whole`` says that the index is up to date."""
 
     through: int
@@ -142,8 +140,7 @@ class Progress:
     is_whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """Limits of a search: the earliest time, the persona (``None``: all), and the largest number of results.
 
     Only messages with a larger id than ``after_id`` are found. What models thought before them is searched only
@@ -157,8 +154,7 @@ class Scope:
     with_thoughts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A message that was found, and an excerpt of it, or of the thought before it, in which the matches are marked."""
 
     message: Message
@@ -166,16 +162,14 @@ class Hit:
     is_thought: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Results of a search, newest first; ``more`` is the number beyond the limit, counted up to ``COUNTED``."""
 
     hits: tuple[Hit, ...]
     more: int
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     through: int
     waiting: tuple[int, ...] = ()
 

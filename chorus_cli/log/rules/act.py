@@ -55,7 +55,7 @@ class Act(ABC):
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Inclusion(Act):
     """An act that puts ``members``, the ids of messages, into the context.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.json.jsonc import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clear(Act):
     """A new conversation.
 
@@ -68,7 +68,7 @@ class Edit(Inclusion):
         return "your edit of"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Restore(Inclusion):
     """A session put in place of the context of every thread.
 
@@ -108,7 +108,7 @@ class Restore(Inclusion):
         return "the session restored on"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fork(Inclusion):
     """The beginning of a thread whose context is that of another, ``origin``, whose number is ``origin_number``.
 
@@ -146,7 +146,7 @@ class Fork(Inclusion):
         return f"the fork of thread #{self.origin_number} on"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Retry(Act):
     """Another reply to the last message; ``replaced`` are the ids of the messages that it takes out."""
 
@@ -167,7 +167,7 @@ class Retry(Act):
         return "another reply to the last message"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window(Act):
     """A change of ``context_hours`` in the persona's file; ``None`` stands for an absent key."""
 
@@ -195,7 +195,7 @@ class Window(Act):
         return Window(self.after, self.before)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fold(Act):
     """The oldest messages, by their ids, put into the summary; one that ``rewords`` only changes its text."""
 
@@ -234,7 +234,7 @@ class Subject(NamedTuple):
         return {"turn": self.turn_id} if self.operation_id is None else {"operation": self.operation_id}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reversal(Act):
     """An undo or a redo of its ``subject``."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.operations import Operation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ThreadJournal:
     """The operations that concern a thread, from its boundary on, and their effect on its context.
 
@@ -289,7 +289,7 @@ CLEARED = "[CONTEXT_CLEARED]"
 PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogMarks:
     """The messages that operations took back or replaced.
 

@@ -129,7 +129,7 @@ class MemoryAct(Act):
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MemoryChange(MemoryAct):
     """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
 
@@ -174,7 +174,7 @@ class MemoryChange(MemoryAct):
         return f"{done} {counted(len(self.changes), 'memory item')}{source}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Flash(MemoryAct):
     """A flash save of the memory: its checkpoint, and the ids of the items that it archived.
 
@@ -221,7 +221,7 @@ class Flash(MemoryAct):
 _IDS = ("supersedes", "revives", "hidden")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Import(Act):
     """Conversations of other programs, each in a thread of its own; ``sources`` names the programs.
 
@@ -288,6 +288,7 @@ class PurgedIds(NamedTuple):
     inputs: frozenset[int] = frozenset()
     titles: frozenset[int] = frozenset()
     preambles: frozenset[int] = frozenset()
+    unsaid: frozenset[int] = frozenset()
 
     @classmethod
     def from_json(cls, detail: Mapping[str, Any]) -> PurgedIds:
@@ -308,7 +309,7 @@ class PurgedIds(NamedTuple):
 NO_IDS = PurgedIds()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Purge(Act):
     """Rows overwritten for good; no undo takes that back."""
 

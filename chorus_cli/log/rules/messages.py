@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -117,8 +116,7 @@ class Message(NamedTuple):
     thought: Thought | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MessageContent:
+class MessageContent(NamedTuple):
     """A message apart from its row: as it is written to the log, and as a session holds it.
 
     ``turn_id`` is ``None`` for a message that opens a turn or, unless a user says it, joins that of the member before

@@ -38,8 +38,7 @@ class Numbers(NamedTuple):
 NO_NUMBERS = Numbers()
 
 
-@dataclass(frozen=True, slots=True)
-class NewOperation:
+class NewOperation(NamedTuple):
     """An operation about to be stored; ``thread_id`` is ``None`` for one on every thread of the persona.
 
     Without ``after_message_id`` it lies after the newest message at the moment of storing. ``members`` are rows of the
@@ -55,7 +54,7 @@ class NewOperation:
     automatic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation:
     """One row of the journal; ``number`` is its name for the user, counted per persona.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.code_points import cleaned_input
@@ -38,8 +38,7 @@ _PIECE = re.compile(r'"(?P<phrase>[^"]*)"(?P<begins>\*?)|(?P<word>[^\s"]+)')
 _QUOTES = str.maketrans("“”„‟", '""""')
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
+class SearchQuery(NamedTuple):
     """The conditions that every message found meets.
 
     ``expression`` is for FTS5 and is empty when there is no word. ``literals`` are pieces without any letter or digit

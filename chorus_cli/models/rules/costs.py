@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.text.phrases import dollars, enumerated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,6 @@ CACHED, WRITTEN, THOUGHT = "cached_tokens", "cache_write_tokens", "reasoning_tok
 the part of the reply that the model thought."""
 
 _WARNING_SHARE = 0.8
-_SMALLEST_SHOWN = 0.01
 
 
 class Prices(NamedTuple):
@@ -145,11 +144,6 @@ def cost_lines(
 def total(uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: str = "total") -> CostLine:
     """Return one line of all replies and summaries."""
     return next(iter(cost_lines(uses, prices, lambda _use: key)), CostLine(key, cost=0.0))
-
-
-def dollars(amount: float) -> str:
-    """Return an amount in USD with cents, or with three digits where it is less than a cent."""
-    return f"${amount:,.2f}" if amount >= _SMALLEST_SHOWN or not amount else f"${amount:.3g}"
 
 
 class DaySpending(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.settings.rules.table import Settings
@@ -20,8 +20,7 @@ class Document(NamedTuple):
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Persona:
+class Persona(NamedTuple):
     """A character to talk to, with its settings and documents.
 
     ``slug`` is the folder's name and the key of everything stored. ``sources`` holds the source of each setting.
@@ -33,9 +32,9 @@ class Persona:
     slug: str
     settings: Settings
     documents: tuple[Document, ...] = ()
-    sources: Mapping[str, str] = field(default_factory=dict)
-    defaults: Settings = field(default_factory=Settings)
-    default_sources: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = MappingProxyType({})
+    defaults: Settings = Settings()
+    default_sources: Mapping[str, str] = MappingProxyType({})
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     has_card: bool = False

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from chorus_cli.models.rules.choice import ModelChoice
     from chorus_cli.personas.rules.persona import Persona
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """Persona, thread and model that a message is addressed to; the persona as its files are now.
 
     ``thread_number`` is the user's name of the thread, counted per persona; rows hold ``thread_id``.

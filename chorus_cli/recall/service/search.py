@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.context.rules.memory import repeats_items
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.log.rows import found_thoughts, message_rows, operation_rows, search_index, thread_rows
+from chorus_cli.log.rows import found_thoughts, message_rows, operation_rows, search_index, thread_lists
 from chorus_cli.log.rows.search_index import Found, Hit, IndexDamagedError
 from chorus_cli.log.rules.export import message_as_json
 from chorus_cli.log.rules.journal import LogMarks, log_marks
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.log.rows.search_index import Progress, Scope
-    from chorus_cli.log.rows.thread_rows import TitledThread
+    from chorus_cli.log.rows.thread_lists import TitledThread
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Numbers
     from chorus_cli.log.rules.search_query import SearchQuery
@@ -115,7 +115,7 @@ class Search:
         """
         query = search_query(text)
         found = await self._said_or_thought(query, scope, tell)
-        threads = await self.store.read(thread_rows.titled, query, scope)
+        threads = await self.store.read(thread_lists.titled, query, scope)
         more = min(found.more, search_index.COUNTED)
         hits = await self._judged(found.hits)
         return Findings(
@@ -135,7 +135,7 @@ class Search:
         query = search_query(wider)
         # What there was to tell, the search before has told.
         found = await self._said_or_thought(query, scope, lambda _sentence: None)
-        threads = await self.store.read(thread_rows.titled, query, scope)
+        threads = await self.store.read(thread_lists.titled, query, scope)
         return wider if threads or await self._judged(found.hits) else ""
 
     async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:

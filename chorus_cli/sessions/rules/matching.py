@@ -8,7 +8,6 @@ messages.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -91,5 +90,5 @@ def _new(
     turn_id = turns.get((message.thread_id, message.turn_id))
     # The numbers of memory items are those of the log that the session comes from, and mean others here.
     preamble = without_items(message.preamble, items_in(message.preamble))
-    new = replace(message, thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)
-    return replace(new, content=_FOREIGN + new.content, token_count=None) if repeats_items(new) else new
+    new = message._replace(thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)
+    return new._replace(content=_FOREIGN + new.content, token_count=None) if repeats_items(new) else new

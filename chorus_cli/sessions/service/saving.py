@@ -11,7 +11,7 @@ from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.core.errors import ModelError, SessionError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.time.timeline import cutoff
-from chorus_cli.log.rows import operation_rows, thread_rows
+from chorus_cli.log.rows import operation_rows, thread_lists
 from chorus_cli.log.rules.messages import Role, Status, content_of, is_filled, words_of
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
@@ -126,8 +126,8 @@ def _read(connection: Connection, context: Context, frame: Frame, since: datetim
     """Read all rows in one transaction, so that a session is of one moment."""
     target = frame.target
     # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
-    titles = thread_rows.titles_in_context(connection, target.persona.slug, target.thread_id, since)
-    targets = {each: replace(target, thread_id=each.id, thread_number=each.number) for each in titles}
+    titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
+    targets = {each: target._replace(thread_id=each.id, thread_number=each.number) for each in titles}
     snapshots = tuple(
         (title, context.read(connection, replace(frame, target=targets[each]), now)) for each, title in titles.items()
     )

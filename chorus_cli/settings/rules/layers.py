@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.settings.rules.table import BY_KEY, SCHEMA_KEY, SETTINGS, Settings, shown, suggestion
@@ -17,17 +17,16 @@ DEFAULT_SOURCE = "default"
 """The source of a value that no file sets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """The settings in one file: its name, the values of its keys, and their 1-based lines.
 
     A file that is not ``readable`` may contain more.
     """
 
     name: str
-    values: Mapping[str, JsonValue] = field(default_factory=dict)
-    lines: Mapping[str, int] = field(default_factory=dict)
-    readable: bool = field(default=True, compare=False)
+    values: Mapping[str, JsonValue] = MappingProxyType({})
+    lines: Mapping[str, int] = MappingProxyType({})
+    readable: bool = True
 
     def place(self, key: str) -> str:
         """Return the ``file:line`` of ``key``."""

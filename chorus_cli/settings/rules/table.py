@@ -7,13 +7,11 @@ fields of ``Settings`` hold the defaults.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import SettingsError
-from chorus_cli.core.text.redaction import redact
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
@@ -29,8 +27,7 @@ SCHEMA_KEY = "$schema"
 _LONGEST_SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """One persona's settings; ``None`` leaves the choice to the provider, the model or model detection.
 
     An empty ``name`` means the folder's name, an empty ``summary_model`` the model in use.
@@ -71,8 +68,7 @@ class Kind(StrEnum):
     FLAG = "true or false"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One row of the table: a key, its type and range, and one line of help.
 
     ``default_words`` describe the default if its bare value says little. ``longest`` is the most characters of a text,
@@ -119,13 +115,13 @@ class Setting:
         """Describe, without a full stop, the wrong value and the accepted ones; a key in it is not repeated."""
         if _length(value) > self.longest:
             return f"{self.key} has {_length(value):,} characters; it may have {self.longest:,}"
-        return f"{self.key} is {redact(shown(value), ())}; it must be {self.range_text}"
+        return f"{self.key} is {_without_keys(value)}; it must be {self.range_text}"
 
     def refusal(self, value: JsonValue) -> str:
         """Refuse a value that the user asked for, without a full stop, and name the accepted ones."""
         if _length(value) > self.longest:
             return self.misfit(value)
-        return f"{self.key} cannot be {redact(shown(value), ())}: it must be {self.range_text}"
+        return f"{self.key} cannot be {_without_keys(value)}: it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
         """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
@@ -145,6 +141,12 @@ class Setting:
 
     def _spans(self, value: float) -> bool:
         return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
+
+
+def _without_keys(value: JsonValue) -> str:
+    from chorus_cli.core.text.redaction import redact  # noqa: PLC0415 - a start without errors is faster
+
+    return redact(shown(value), ())
 
 
 def _length(value: JsonValue) -> int:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.editing.files.rescued_files import Found
 from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Report, Table, Text
@@ -43,7 +42,7 @@ async def backup(services: Services, file: Annotated[str, FILE] = "") -> Text:
 
 @GROUP.command("", "list")
 async def rescued(services: Services) -> Text | Report:
-    """List texts that could not be stored and are kept in files.
+    """List texts that could not be stored, and messages that were not sent.
 
     Examples:
         /rescue
@@ -52,7 +51,7 @@ async def rescued(services: Services) -> Text | Report:
     unreadable = [Text(f"{path} cannot be read; look at it in an editor.") for path in found.unreadable]
     if not found.texts:
         return Report((_NONE, *unreadable))
-    rows = tuple((local(each.at), each.persona, each.role, shortened(each.content)) for each in found.texts)
+    rows = tuple((local(at), text.persona, text.role, shortened(text.content)) for text, at, *_ in found.texts)
     table = Table("", ("When", "Persona", "Role", "Text"), rows, cut=frozenset({"Text"}))
     advice = Text("/rescue keep brings them into the log, /rescue discard deletes them.")
     return Report((table, advice, *unreadable))
@@ -65,7 +64,7 @@ async def keep(services: Services) -> Text:
     Examples:
         /rescue keep
     """
-    found = await services.upkeep.rescued.find()
+    found = await services.upkeep.rescued.find(must_be_rows=True)
     if not found.texts:
         return _NONE
     brought = await services.upkeep.rescued.bring_in(found.texts)
@@ -74,7 +73,7 @@ async def keep(services: Services) -> Text:
         f"/thread {each.thread_number} opens it."
         for each in brought
     ]
-    return Text("\n".join(["In the log now:", *lines]) if lines else "All of them were in the log already.")
+    return Text("\n".join(["In the log now:", *lines]))
 
 
 @GROUP.command("discard")
@@ -84,7 +83,7 @@ async def discard(services: Services) -> Text | Question:
     Examples:
         /rescue discard
     """
-    found: Found = await services.upkeep.rescued.find()
+    found = await services.upkeep.rescued.find(must_be_rows=True)
     if not found.texts:
         return _NONE
 

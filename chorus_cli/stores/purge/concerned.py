@@ -83,6 +83,7 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
         items=items,
         summaries=also.summaries | _summaries(connection, found),
         inputs=also.inputs | _taken(connection, found, _INPUTS),
+        unsaid=also.unsaid | _taken(connection, found, _UNSAID),
         titles=also.titles | _titles(connection, found),
         preambles=also.preambles | _preambles(connection, found),
     )
@@ -90,6 +91,7 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
 
 
 _INPUTS = "id, persona, content, created_at FROM input_history"
+_UNSAID = "id, persona, content, created_at FROM outbox"
 
 
 def _taken(connection: sqlite3.Connection, found: Concerned, rows: str) -> frozenset[int]:

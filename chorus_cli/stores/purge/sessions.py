@@ -78,7 +78,7 @@ class SavedTexts:
         if not message.preamble:
             return message
         rest = without_items(message.preamble, self.found.ids.items)
-        return replace(message, preamble="" if self.found.repeats(rest, persona) else rest)
+        return message._replace(preamble="" if self.found.repeats(rest, persona) else rest)
 
     def _thread(self, thread: SavedThread, persona: str, *, is_touched: bool) -> SavedThread:
         title = "" if self._is_named(thread.title, persona) else thread.title

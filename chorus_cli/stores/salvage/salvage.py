@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.stores.salvage.known_tables import Values
 
 _OF_ORIGIN = (MESSAGES, "operations", "summaries", "context_items")
-_DELETED_FROM = frozenset({"input_history", "sessions"})
+_DELETED_FROM = frozenset({"input_history", "outbox", "sessions"})
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _NAMING = frozenset({"turn_id", "revises", "reply_id"})
 """Columns with ids of messages, besides those with names that say so."""

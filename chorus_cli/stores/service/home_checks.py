@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, size_in_words
-from chorus_cli.core.time import timestamps
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.storage.permissions import (
     MOST_NAMED,
@@ -26,7 +25,7 @@ from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.rules.findings import Finding, Mend, fine, note, wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from chorus_cli.machine.paths import Paths
@@ -169,13 +168,8 @@ def _rescued(folder: Path) -> Iterator[Finding]:
     found = rescued_files.find(folder)
     if found.unreadable:
         yield wrong("rescue", f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole.")
-    elif not found.texts:
-        yield fine("rescue", "There is no text that could not be stored.")
-    else:
-        since = f"{timestamps.local(found.texts[0].at):%Y-%m-%d %H:%M}"
-        told = f"{_texts(found.texts)} that could not be stored since {since}"
+    elif found.texts:
+        told = f"{counted(len(found.texts), 'text')} that could not be stored in {closed_paths(found.read)}"
         yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
-
-
-def _texts(texts: Sequence[object]) -> str:
-    return counted(len(texts), "text")
+    else:
+        yield fine("rescue", "No file has a text that could not be stored.")

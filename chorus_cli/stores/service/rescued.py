@@ -1,75 +1,91 @@
-"""Texts that the database refused and that are kept in files: found, brought into the log, or discarded."""
+"""Texts that were not sent, or that the log refused: found, brought into the log, or discarded."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import OutputError
-from chorus_cli.core.text.code_points import cleaned_input
+from chorus_cli.core.errors import ChorusError, OutputError, StorageError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.editing.files import rescued_files
-from chorus_cli.log.rows import rescued_rows
-from chorus_cli.log.rows.rescued_rows import RescuedText
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.storage import drafts
+from chorus_cli.storage.drafts import KEPT
+from chorus_cli.storage.permissions import closed_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from chorus_cli.editing.files.rescued_files import Found, Rescued
-    from chorus_cli.log.rows.rescued_rows import BroughtIn
+    from chorus_cli.editing.files.rescued_files import Found
+    from chorus_cli.editing.rows.outbox_rows import BroughtIn, Left
+    from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.ports import Clock
     from chorus_cli.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class RescuedTexts:
-    """The texts in the files of a folder."""
+    """The texts in the outbox of runs that are not alive; those in files come there first."""
 
     store: Store
-    folder: Path
+    paths: Paths
     clock: Clock
+    is_alive: Callable[[str], bool]
 
-    async def find(self) -> Found:
-        """Return the texts, oldest first."""
-        return await asyncio.to_thread(rescued_files.find, self.folder)
-
-    async def notice(self) -> str:
-        """Return a sentence about the texts, empty if there are none."""
-        found = await self.find()
-        if not found.texts:
-            return ""
-        verb = "is" if len(found.texts) == 1 else "are"
-        texts = counted(len(found.texts), "text")
-        return (
-            f"{texts} that could not be stored {verb} kept in files; /rescue shows them and brings them into the log."
-        )
-
-    async def bring_in(self, texts: Sequence[Rescued]) -> tuple[BroughtIn, ...]:
-        """Store texts in closed threads, and then delete their files.
+    async def find(self, *, must_be_rows: bool = False) -> Found:
+        """Return the texts, oldest first; those in files stay there while nothing can be stored.
 
         Raises:
-            StorageError: they cannot be stored; the files are kept.
-            OutputError: a file cannot be deleted; its text is stored.
+            StorageError: the rows cannot be read, or those in files ``must_be_rows`` and cannot.
+            OutputError: a file of which all is in rows now cannot be deleted.
         """
-        rows = [RescuedText(each.persona, _role(each.role), cleaned_input(each.content)[0], each.at) for each in texts]
-        brought = await self.store.write(rescued_rows.bring_in, rows, self.clock.now())
-        await self.discard(texts)
-        return brought
+        found = await asyncio.to_thread(rescued_files.find, self.paths.rescue)
+        in_files = found.texts
+        if found.read:
+            with nullcontext() if must_be_rows else suppress(StorageError):
+                await self.store.write(outbox_rows.take_over, in_files)
+                in_files = ()
+                await self._delete(found.read)
+        left = await self.store.read(outbox_rows.left_by_ended, self.is_alive)
+        return found._replace(texts=tuple(sorted((*left, *in_files), key=lambda each: each.at)))
 
-    async def discard(self, texts: Sequence[Rescued]) -> None:
-        """Delete the files of texts.
+    async def notices(self) -> list[str]:
+        """Return sentences about the texts, and about edits that were not used."""
+        told, number = [], 0
+        # The same failure is told by the command.
+        with suppress(ChorusError):
+            number = len((await self.find()).texts)
+        if number:
+            are, them = ("is", "it") if number == 1 else ("are", "them")
+            told = [f"{counted(number, 'text')} not sent or not stored {are} kept; /rescue shows {them}."]
+        edits = await asyncio.to_thread(drafts.kept, self.paths.drafts, self.clock.now(), self.is_alive)
+        if edits:
+            them = "it if you do not want it" if len(edits) == 1 else "those that you do not want"
+            kept = f"{counted(len(edits), 'unused edit')} {'is' if len(edits) == 1 else 'are'} kept"
+            told.append(f"{kept} for {KEPT.days} days in {closed_paths(edits)}; delete {them}.")
+        return told
+
+    async def bring_in(self, texts: Sequence[Left]) -> tuple[BroughtIn, ...]:
+        """Store texts in closed threads, in place of their rows.
 
         Raises:
-            OutputError: one cannot be deleted.
+            StorageError: they cannot be stored.
         """
+        return await self.store.write(outbox_rows.bring_in, texts, self.clock.now())
+
+    async def discard(self, texts: Sequence[Left]) -> None:
+        """Delete the rows of texts.
+
+        Raises:
+            StorageError: they cannot be deleted.
+        """
+        await self.store.write(outbox_rows.drop, [each.id for each in texts])
+
+    async def _delete(self, paths: Sequence[Path]) -> None:
         try:
-            await asyncio.to_thread(rescued_files.delete, {each.path for each in texts})
+            await asyncio.to_thread(rescued_files.delete, paths)
         except OSError as error:
             raise OutputError(f"{error.filename} cannot be deleted: {error.strerror}.") from error
-
-
-def _role(name: str) -> Role:
-    return Role.USER if name == Role.USER else Role.ASSISTANT

@@ -7,10 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted, dollars, shortened
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.models.rules.costs import dollars
 from chorus_cli.terminal.screen.output import knows_unicode
 from chorus_cli.terminal.screen.painted_rows import widest
 

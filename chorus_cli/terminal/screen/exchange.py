@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from chorus_cli.log.rules.threads import Exchange
@@ -21,10 +20,10 @@ _REPLY_ROWS = 10
 _CHARACTERS_PER_COLUMN = 2
 _ENDINGS = {
     # A notice beside it names /retry, as long as that works.
-    Status.INTERRUPTED: "[interrupted]",
-    Status.TRUNCATED: "[truncated; /retry asks again]",
-    Status.FAILED: "[failed; /retry asks again]",
-    Status.STREAMING: "[still being written]",
+    "interrupted": "[interrupted]",
+    "truncated": "[truncated; /retry asks again]",
+    "failed": "[failed; /retry asks again]",
+    "streaming": "[still being written]",
 }
 
 

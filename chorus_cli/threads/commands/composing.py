@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from chorus_cli.attachments.rules.mentions import escaped
 from chorus_cli.core import limits
-from chorus_cli.core.errors import AttachmentError, CommandError
+from chorus_cli.core.errors import AttachmentError, CommandError, MessageNotStoredError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.templates import ARGUMENTS
 from chorus_cli.framework.arguments import TEXT, Documentation, declared_arguments
@@ -27,7 +27,7 @@ GROUP: CommandGroup[Services] = CommandGroup("")
 async def compose(services: Services) -> Text | Refill | RunningTurn:
     """Write a message in your editor; it is sent when you save and close, unless it is empty.
 
-    Your text is kept as a draft until it is stored. If the editor fails, the text comes to the prompt instead.
+    Your text is kept until it is stored. If the editor fails, the text comes to the prompt instead.
 
     Examples:
         /editor
@@ -45,9 +45,10 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
     target = services.focus.target()
     try:
         prepared = await services.attachments.prepared(escaped(text), target.choice.model)
-    except AttachmentError as error:
+        turn = await services.replies.send(target, prepared.text, prepared.attachments, is_kept=True)
+    except (AttachmentError, MessageNotStoredError) as error:
         return Refill(f"{error} Your text is at the prompt and in {edited.path}.", text)
-    turn = await services.replies.send(target, prepared.text, edited.path, prepared.attachments)
+    services.editing.drafts.finish(edited)
     return turn or Text(waiting_line(target))
 
 

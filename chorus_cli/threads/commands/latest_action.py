@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli.context.service.journal import Newest
@@ -149,5 +148,5 @@ async def retry(services: Services, model: Annotated[str | None, MODEL] = None) 
     if model is not None:
         if doubt := await services.personas.models.doubt(model):
             services.machine.notifier.aside(doubt)
-        target = replace(target, choice=ModelChoice(model, "for one reply"))
+        target = target._replace(choice=ModelChoice(model, "for one reply"))
     return services.replies.retry(target)

@@ -1,6 +1,6 @@
 """The replies of this process: one at a time in each thread, in as many threads as the user likes.
 
-A message for a thread that is being answered waits in the outbox.
+A message for a thread that is being answered waits, in a row of the outbox.
 """
 
 from __future__ import annotations
@@ -9,25 +9,30 @@ import asyncio
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import ChorusError, CommandError, EditorError, JournalError, MessageNotStoredError
+from chorus_cli.core.errors import ChorusError, CommandError, JournalError, MessageNotStoredError, StorageError
+from chorus_cli.core.text.code_points import cleaned_input
+from chorus_cli.core.text.command_signs import typed_line
+from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.editing.rows.outbox_rows import Left, Unsaid
 from chorus_cli.models.rules.events import WaitBegun
-from chorus_cli.threads.service.outbox import Outbox, Unsent
 from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.threads.service.wording import closing_lines, ended_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from chorus_cli.log.rules.attachments import Attachment
+    from chorus_cli.machine.ports import Clock
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.personas.rules.target import Target
+    from chorus_cli.storage.store import Store
     from chorus_cli.turns.service.conversation import Conversation
 
 
 _NO_WAIT = "So your message does not wait for the reply, and is at the prompt again."
 _NOT_SENT = "A message that waited was not sent."
+_IN_ROW = "Your text is kept; /rescue shows it."
 
 
 class Surroundings(NamedTuple):
@@ -51,6 +56,43 @@ class Unfinished(NamedTuple):
     threads: tuple[int, ...]
 
 
+class Unsent(NamedTuple):
+    """A message that is not stored yet; ``row`` is the id of the row of its text, ``None`` if it has none."""
+
+    target: Target
+    text: str
+    row: int | None = None
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Outbox(NamedTuple):
+    """The rows of messages that are not stored yet, of a run; in memory there are none."""
+
+    store: Store
+    run: str
+    clock: Clock
+    is_in_memory: bool
+
+    async def kept(self, unsent: Unsent) -> Unsent:
+        """Store a message in a row, unless it has one.
+
+        Raises:
+            StorageError: it cannot be stored.
+        """
+        if unsent.row is not None or self.is_in_memory:
+            return unsent
+        text = Unsaid(unsent.target.persona.slug, cleaned_input(typed_line(unsent.text))[0])
+        left = Left(text, self.clock.now(), self.run, unsent.target.thread_id)
+        return unsent._replace(row=await self.store.write(outbox_rows.add, left))
+
+    async def dropped(self, unsent: Unsent) -> Unsent:
+        """Delete the row of a message that is stored, or that the user has again; one that stays is offered again."""
+        if unsent.row is not None:
+            with suppress(StorageError):
+                await self.store.write(outbox_rows.drop, [unsent.row])
+        return unsent._replace(row=None)
+
+
 class Replies:
     """Begins turns, and keeps those that are running and those that ended unseen."""
 
@@ -60,6 +102,7 @@ class Replies:
         self._surroundings = surroundings
         self._turns: dict[int, RunningTurn] = {}
         self._unseen: dict[int, RunningTurn] = {}
+        self._waiting: list[Unsent] = []
         self._unstored: dict[int, Unsent] = {}
         self._is_closed = False
 
@@ -71,16 +114,16 @@ class Replies:
     @property
     def waiting_count(self) -> int:
         """The number of messages that wait for a reply of this process or of another."""
-        return len(self._outbox.waiting()) + sum(turn.is_waiting for turn in self._turns.values())
+        return len(self._waiting) + sum(turn.is_waiting for turn in self._turns.values())
 
     def waiting_in(self, thread_id: int) -> int:
         """Return the number of messages that wait in a thread for a reply of this process."""
-        return len(self._outbox.waiting_in(thread_id))
+        return len(self._in_line(thread_id))
 
     def unfinished(self, slug: str) -> Unfinished:
         """Return the replies in progress and the messages that wait in the threads of a persona."""
         turns = [turn for turn in self._turns.values() if turn.target.persona.slug == slug]
-        unsent = [each for each in self._outbox.waiting() if each.target.persona.slug == slug]
+        unsent = [each for each in self._waiting if each.target.persona.slug == slug]
         replies = sum(not turn.is_waiting for turn in turns)
         targets = [*(turn.target for turn in turns), *(each.target for each in unsent)]
         threads = sorted({target.thread_number for target in targets})
@@ -91,23 +134,24 @@ class Replies:
         return self._unseen.pop(thread_id, None) or self._turns.get(thread_id)
 
     async def send(
-        self, target: Target, text: str, draft: Path | None = None, attachments: tuple[Attachment, ...] = ()
+        self, target: Target, text: str, attachments: tuple[Attachment, ...] = (), *, is_kept: bool = False
     ) -> RunningTurn | None:
-        """Begin the turn of a message, and delete its ``draft`` when it is stored.
+        """Begin the turn of a message; one that ``is_kept`` is in the outbox until it is stored.
 
         Return ``None`` if the message waits for the end of another turn of its thread.
 
         Raises:
             MessageNotStoredError: it would have to wait, and cannot be kept meanwhile.
         """
-        sent = Unsent(target, text, draft, attachments)
+        sent = Unsent(target, text, attachments=attachments)
+        sent = await self._kept(sent) if is_kept else sent
         if target.thread_id in self._turns:
             try:
                 sent = await self._outbox.kept(sent)
-            except EditorError as error:
+            except StorageError as error:
                 raise MessageNotStoredError(f"{error} {_NO_WAIT}") from error
         if target.thread_id in self._turns:
-            self._outbox.add(sent)
+            self._waiting.append(sent)
             return None
         self._unseen.pop(target.thread_id, None)
         return self._begin(sent)
@@ -115,7 +159,7 @@ class Replies:
     async def send_aside(self, target: Target, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Begin the turn of a message in a new thread, which is closed again if the message is refused.
 
-        Nobody follows it, so the message is a draft until it is stored.
+        Nobody follows it, so the message is in the outbox until it is stored.
         """
         sent = await self._kept(Unsent(target, text, attachments=attachments))
         self._begun(sent, self._answered_in_new_thread(sent))
@@ -136,24 +180,28 @@ class Replies:
 
     def attached_in(self, thread_id: int) -> tuple[Attachment, ...]:
         """Return the attachments of the newest message that waits in a thread."""
-        waiting, turn = self._outbox.waiting_in(thread_id), self._turns.get(thread_id)
+        waiting, turn = self._in_line(thread_id), self._turns.get(thread_id)
         if waiting:
             return waiting[-1].attachments
         return turn.attachments if turn is not None and turn.is_waiting else ()
 
     async def take_back(self, thread_id: int) -> str:
         """Return the newest message that waits in a thread, which then is not sent; empty if there is none."""
-        text, turn = self._outbox.take_back(thread_id), self._turns.get(thread_id)
-        if text or turn is None or not turn.is_waiting:
-            return text
+        if waiting := self._in_line(thread_id):
+            self._waiting.remove(waiting[-1])
+            await self._outbox.dropped(waiting[-1])
+            return waiting[-1].text
+        turn = self._turns.get(thread_id)
+        if turn is None or not turn.is_waiting:
+            return ""
         await turn.stop()
-        return self.give_back(turn) if turn.is_waiting else ""
+        return await self.give_back(turn) if turn.is_waiting else ""
 
-    def give_back(self, turn: RunningTurn) -> str:
+    async def give_back(self, turn: RunningTurn) -> str:
         """Return the message of a turn that was stopped before it was stored; the user has it again."""
         unstored = self._unstored.pop(turn.target.thread_id, None)
         if unstored is not None:
-            self._outbox.drop_draft(unstored)
+            await self._outbox.dropped(unstored)
         return turn.text
 
     async def break_off(self, thread_id: int) -> bool:
@@ -171,8 +219,8 @@ class Replies:
             self._forget(unseen.chain[-1])
 
     async def stop(self, thread_id: int) -> bool:
-        """Break off the reply in a thread, and return whether there was one; messages that wait there stay drafts."""
-        self._outbox.forget(thread_id)
+        """Break off the reply in a thread, and return whether there was one; messages that wait there stay in rows."""
+        self._waiting = [each for each in self._waiting if each.target.thread_id != thread_id]
         self._unseen.pop(thread_id, None)
         return await self.break_off(thread_id)
 
@@ -184,20 +232,23 @@ class Replies:
             await asyncio.sleep(0)
 
     async def close(self) -> list[str]:
-        """Break off all replies, and return the sentences that say so; messages that wait stay drafts.
+        """Break off all replies, and return the sentences that say so; messages that wait stay in rows.
 
-        One that has no draft is kept in another file, or is in its sentence.
+        One that has no row is kept in a file, or is in its sentence.
         """
         self._is_closed = True
-        running, waiting = self.running, self._outbox.waiting()
-        drafts_before = [each for each in self._unstored.values() if each.draft is not None]
-        self._outbox.forget()
+        running, waiting = self.running, self._waiting
+        kept_before = [each for each in self._unstored.values() if each.row is not None]
+        self._waiting = []
         for turn in tuple(self._turns.values()):
             await turn.stop()
-        unsent = [*waiting, *(each for each in self._unstored.values() if each not in drafts_before)]
-        lost = [each for each in unsent if each.draft is None]
+        unsent = [*waiting, *(each for each in self._unstored.values() if each not in kept_before)]
+        lost = [each for each in unsent if each.row is None]
         told = [self._rescued(each, MessageNotStoredError(_NOT_SENT)) for each in lost]
         return [*closing_lines(running, len(unsent) - len(lost)), *told]
+
+    def _in_line(self, thread_id: int) -> list[Unsent]:
+        return [each for each in self._waiting if each.target.thread_id == thread_id]
 
     def _begin(self, sent: Unsent) -> RunningTurn:
         return self._begun(sent, self._answered(sent))
@@ -214,26 +265,28 @@ class Replies:
             async with aclosing(self._conversation.answer(sent.target, sent.text, sent.attachments)) as events:
                 async for event in events:
                     is_waiting = isinstance(event, WaitBegun)
-                    sent = await self._kept(sent) if is_waiting else self._outbox.drop_draft(sent)
+                    sent = await (self._kept(sent) if is_waiting else self._outbox.dropped(sent))
                     yield event
         except asyncio.CancelledError:
             if is_waiting:
                 self._unstored[sent.target.thread_id] = sent
             else:
-                self._outbox.drop_draft(sent)
+                await self._outbox.dropped(sent)
             raise
         except ChorusError as error:
             if isinstance(error, MessageNotStoredError) and not self._is_followed(sent.target.thread_id):
                 sent = await self._kept(sent)
-                if sent.draft is None:
+                if sent.row is None:
                     raise CommandError(self._rescued(sent, error)) from error
-            if sent.draft is None:
+            if sent.row is None:
                 raise
-            raise CommandError(f"{error} Your text is kept in {sent.draft}.") from error
+            with suppress(StorageError):
+                await self._outbox.store.write(outbox_rows.let_go, sent.row)
+            raise CommandError(f"{error} {_IN_ROW}") from error
 
     async def _kept(self, sent: Unsent) -> Unsent:
-        """Write a message into a draft, if that can be done."""
-        with suppress(EditorError):
+        """Store a message in a row, if that can be done."""
+        with suppress(StorageError):
             return await self._outbox.kept(sent)
         return sent
 
@@ -277,9 +330,10 @@ class Replies:
         del self._turns[thread_id]
         if self._is_closed:
             return
-        following = self._outbox.take_next(thread_id)
-        if following is not None:
-            turn.next = self._begin(following)
+        if waiting := self._in_line(thread_id):
+            self._waiting.remove(waiting[0])
+            # The thread last used stays the same.
+            turn.next = self._begin(waiting[0]._replace(target=waiting[0].target._replace(is_aside=True)))
         if turn.is_followed or (turn.is_stopped and turn.error is None):
             return
         self._unseen.setdefault(thread_id, turn)

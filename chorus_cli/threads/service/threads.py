@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows.thread_views import newest_in_context, number_in_view
@@ -13,7 +13,7 @@ from chorus_cli.core.errors import StorageError, ThreadError, UnknownThreadError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.log.rows import operation_rows, thread_rows
+from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import threads as core_threads
 from chorus_cli.log.rules.journal import log_marks, thread_journal
 from chorus_cli.log.rules.threads import ThreadState, state_of
@@ -92,13 +92,13 @@ class Threads:
     async def all(self) -> list[Thread]:
         """Return all threads, also closed ones, oldest first."""
         slug = self._focus.slug
-        found = await self._context.store.read(thread_rows.all_threads, slug)
+        found = await self._context.store.read(thread_lists.all_threads, slug)
         self._offers = slug, found
         return found
 
     async def open_threads(self) -> list[Thread]:
         """Return the open threads, oldest first."""
-        return await self._context.store.read(thread_rows.open_threads, self._focus.slug)
+        return await self._context.store.read(thread_lists.open_threads, self._focus.slug)
 
     async def listed(self, *, closed: bool) -> list[ListedThread]:
         """Return the open threads with their states, with ``closed`` also the newest closed ones, oldest first."""
@@ -135,7 +135,7 @@ class Threads:
     async def new_aside(self) -> Target:
         """Open a new thread, and return it as a target without switching to it."""
         opened = await self._new()
-        return replace(self._focus.target(), thread_id=opened.id, thread_number=opened.number, is_aside=True)
+        return self._focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
 
     @asynccontextmanager
     async def aside(self) -> AsyncGenerator[Target, None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.errors import DatabaseUnconfirmedError, ModelError, StorageError
@@ -153,10 +153,10 @@ class Summarizer:
         """Return the budget of a request to the summary model; the persona's own limit is that of another model."""
         if model_of(target) == target.choice.model:
             return await self.context.budget(target)
-        settings = replace(target.persona.settings, context_token_limit=None, max_output_tokens=None)
-        persona = replace(target.persona, settings=settings)
+        settings = target.persona.settings._replace(context_token_limit=None, max_output_tokens=None)
+        persona = target.persona._replace(settings=settings)
         choice = ModelChoice(model_of(target), "from summary_model")
-        return await self.context.budget(replace(target, persona=persona, choice=choice))
+        return await self.context.budget(target._replace(persona=persona, choice=choice))
 
     def _used(self, task: str, so_far: str) -> int:
         """Return the tokens of a request without its part of the transcript."""

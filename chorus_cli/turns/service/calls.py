@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
@@ -65,7 +65,7 @@ class CallLog:
         after = [await self._result(row, result)]
         if surplus:
             left_over = await self._call(row, calls_as_json(surplus), surplus[0].id, row.reply_id)
-            after.append(replace(left_over, status=Status.COMPLETE))
+            after.append(left_over._replace(status=Status.COMPLETE))
         if following is None:
             after.append(self._reply(row))
         else:

@@ -267,7 +267,7 @@ class Opening:
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         # A bound is not stored: the message is counted when a count is needed.
         tokens = count + told.tokens if frame.is_exact else None
-        question = replace(question, preamble=told.text, token_count=tokens)
+        question = question._replace(preamble=told.text, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
         again = reopened_notice(target) if thread_rows.reopen(connection, thread_id) else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,7 +36,7 @@ def persona_of(document: object, name: str = "Mira") -> Persona:
 
 def with_settings(persona: Persona, **changes: str) -> Persona:
     chosen: dict[str, Any] = dict(changes)
-    return replace(persona, settings=replace(persona.settings, **chosen))
+    return persona._replace(settings=persona.settings._replace(**chosen))
 
 
 def test_a_card_of_version_3_comes_out_as_it_went_in() -> None:
@@ -82,12 +81,12 @@ def test_an_edited_system_prompt_takes_the_place_of_the_parts_that_made_it() -> 
 
 def test_documents_come_back_as_documents() -> None:
     documents = (Document("examples.md", "A: b"), Document("coast.md", "Rocks."), Document("house.md", "Stones."))
-    once = exported(replace(persona_of(card(2)), documents=documents), card(2), NOW)
+    once = exported(persona_of(card(2))._replace(documents=documents), card(2), NOW)
     assert once["data"]["mes_example"] == "A: b"
     again = persona_of(once)
     assert [document.name for document in again.documents] == ["examples.md", "coast.md", "house.md"]
     changed = (again.documents[0], Document("coast.md", "Sand."))
-    entries = exported(replace(again, documents=changed), once, NOW)["data"]["character_book"]["entries"]
+    entries = exported(again._replace(documents=changed), once, NOW)["data"]["character_book"]["entries"]
     own = [entry["content"] for entry in entries if "chorus" in entry["extensions"]]
     assert own == ["Sand."]
     assert entries[:4] == card(2)["data"]["character_book"]["entries"]

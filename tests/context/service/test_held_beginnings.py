@@ -42,7 +42,7 @@ async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> 
 async def test_each_conversation_has_a_beginning_of_its_own(world: World) -> None:
     held, here = Prefixes(), await snapshot_of(world)
     held.hold(sending(here, NEW, without=(OLD,)), START)
-    target = replace(here.target, thread_id=here.target.thread_id + 1)
+    target = here.target._replace(thread_id=here.target.thread_id + 1)
     elsewhere = replace(here, frame=replace(here.frame, target=target))
     assert held.request_start(elsewhere.target, START, 0).first_message_id is None
     held.hold(sending(elsewhere, OLD), START)

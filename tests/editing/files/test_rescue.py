@@ -142,4 +142,4 @@ def test_texts_in_the_temporary_folder_are_found_by_their_own_home(
     (tmp_path / "temporary" / NAME).write_bytes((kept[0] or tmp_path).read_bytes())
     for folder, path in zip(homes, kept, strict=True):
         found = rescued_files.find(folder)
-        assert [(text.path, text.content) for text in found.texts] == [(path, folder.parent.name)]
+        assert (found.read, [each.text.content for each in found.texts]) == ((path,), [folder.parent.name])

@@ -1,90 +1,47 @@
-"""Input that waits to be sent is a draft as soon as its writing is over, which keeps no key waiting."""
+"""Input that waits to be sent is in a row as soon as its writing is over, which keeps no key waiting."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.editing.service.unsent import UnsentInput
-from chorus_cli.storage import drafts
+from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from chorus_cli.storage.store import Connection
     from tests.fakes import FakeClock
 
-
-class SlowFolder:
-    """A folder of drafts on a slow disk, as far as ``mkdir`` tells: it answers when ``gate`` is open."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.gate = threading.Event()
-
-    def mkdir(self, **options: object) -> None:
-        assert options
-        self.gate.wait(10)
-        self.path.mkdir(exist_ok=True)
-
-    def is_dir(self) -> bool:
-        return self.path.is_dir()
-
-    @property
-    def parent(self) -> Path:
-        return self.path.parent
-
-    def __fspath__(self) -> str:
-        return str(self.path)
+_REFUSED = "CREATE TEMP TRIGGER refused BEFORE INSERT ON outbox BEGIN SELECT RAISE(ABORT, 'not today'); END"
 
 
-def files(folder: Path) -> list[Path]:
-    return [*folder.iterdir()]
+async def kept(store: Store) -> list[str]:
+    return await store.read(
+        lambda c: [text for (text,) in c.execute("SELECT content FROM outbox ORDER BY id").fetchall()]
+    )
 
 
-def kept(folder: Path) -> list[str]:
-    return [path.read_text() for path in folder.glob("*-unsent-frodo.md")]
+async def refuse(store: Store) -> None:
+    await store.write(lambda connection: connection.execute(_REFUSED) and None)
 
 
-@pytest.fixture
-def slow(tmp_path: Path) -> SlowFolder:
-    return SlowFolder(tmp_path / "drafts")
-
-
-@pytest.fixture
-def unsent(slow: SlowFolder, clock: FakeClock) -> UnsentInput:
-    return UnsentInput(slow, "1-ab", clock, lambda _run: False, lambda _record: None)  # type: ignore[arg-type]
-
-
-async def test_a_slow_disk_keeps_no_key_waiting(slow: SlowFolder, unsent: UnsentInput) -> None:
-    held = [unsent.hold("frodo", text) for text in ("on", "on we", "on we go")]
-    assert kept(slow.path) == []
-    slow.gate.set()
-    await asyncio.wrap_future(held[-1])
-    assert kept(slow.path) == ["on we go"]
-    await asyncio.wrap_future(unsent.hold("frodo", ""))
-    assert kept(slow.path) == []
-
-
-def test_input_that_a_signal_interrupts_is_kept_before_the_end(slow: SlowFolder, unsent: UnsentInput) -> None:
-    slow.gate.set()
-    unsent.hold("frodo", "typed ahead")
-    unsent.keep("frodo", "typed ahead and more")
-    assert kept(slow.path) == ["typed ahead and more"]
-
-
-@pytest.fixture
-def typing(tmp_path: Path, clock: FakeClock) -> UnsentInput:
+def run_of(store: Store, clock: FakeClock, run: str, *alive: str) -> UnsentInput:
     """Input of which the line being typed is kept at once."""
-    return run_of(tmp_path, clock, "1-ab")
+    return UnsentInput(store, run, clock, lambda each: each in alive, lambda _record: None, held_seconds=0.01)
 
 
-def run_of(folder: Path, clock: FakeClock, run: str, *alive: str) -> UnsentInput:
-    return UnsentInput(folder, run, clock, lambda each: each in alive, lambda _record: None, held_seconds=0.01)
+@pytest.fixture
+def typing(store: Store, clock: FakeClock) -> UnsentInput:
+    return run_of(store, clock, "1-ab")
 
 
 async def held(typing: UnsentInput) -> None:
@@ -93,138 +50,193 @@ async def held(typing: UnsentInput) -> None:
     await typing.written()
 
 
+async def holds(unsent: UnsentInput, slug: str, typed: str) -> None:
+    unsent.hold(slug, typed)
+    await unsent.written()
+
+
+async def taken_up(unsent: UnsentInput, slug: str = "frodo", stored: str = "") -> str:
+    """Return the text that comes back to the first prompt."""
+    await unsent.take_up(slug, stored)
+    if unsent.is_put_off(slug):
+        unsent.bring_back()
+        await unsent.written()
+    return unsent.text
+
+
+async def test_a_slow_disk_keeps_no_key_waiting(store: Store, typing: UnsentInput) -> None:
+    gate = threading.Event()
+
+    def wait(_connection: Connection) -> None:
+        gate.wait(10)
+
+    busy = asyncio.ensure_future(store.read(wait))
+    await asyncio.sleep(0)
+    for text in ("on", "on we", "on we go"):
+        typing.hold("frodo", text)
+    writing = asyncio.ensure_future(typing.written())
+    await asyncio.sleep(0.01)
+    assert not writing.done()
+    gate.set()
+    await busy
+    await typing.written()
+    assert await kept(store) == ["on we go"]
+    await holds(typing, "frodo", "")
+    assert await kept(store) == []
+
+
+async def test_input_that_a_signal_interrupts_is_kept_before_the_end(store: Store, typing: UnsentInput) -> None:
+    typing.hold("frodo", "typed ahead")
+    await typing.keep("frodo", "typed ahead and more")
+    assert await kept(store) == ["typed ahead and more"]
+
+
 async def test_the_line_being_typed_is_kept_with_its_changes_and_without_a_change_nothing_is_written(
-    tmp_path: Path, typing: UnsentInput
+    store: Store, typing: UnsentInput
 ) -> None:
     typing.hold_soon("frodo", "on")
     typing.hold_soon("frodo", "on we")
-    assert kept(tmp_path) == []
+    assert await kept(store) == []
     await held(typing)
-    assert kept(tmp_path) == ["on we"]
-    first = files(tmp_path)
+    assert await kept(store) == ["on we"]
+    await refuse(store)
     typing.hold_soon("frodo", "on we go")
     typing.hold_soon("frodo", "on we")
     await held(typing)
-    assert files(tmp_path) == first
-    typing.hold_soon("frodo", "on we go")
-    await held(typing)
-    assert kept(tmp_path) == ["on we go"]
+    assert (await typing.keep("frodo", "on we"), await kept(store)) == ("", ["on we"])
 
 
 @pytest.mark.parametrize("typed", ["", " \n", "/private a word"])
-async def test_a_line_that_was_deleted_or_is_private_is_no_draft(
-    tmp_path: Path, typing: UnsentInput, typed: str
-) -> None:
+async def test_a_line_that_was_deleted_or_is_private_is_not_kept(store: Store, typing: UnsentInput, typed: str) -> None:
     typing.hold_soon("frodo", "on we go")
     await held(typing)
     typing.hold_soon("frodo", typed)
     await held(typing)
-    assert files(tmp_path) == []
+    assert await kept(store) == []
 
 
-async def test_a_line_that_was_sent_in_time_is_never_written(tmp_path: Path, typing: UnsentInput) -> None:
+async def test_lines_behind_one_that_begins_a_private_chat_are_not_kept(store: Store, typing: UnsentInput) -> None:
+    await holds(typing, "frodo", "on we go\n/private\nnot this")
+    assert await kept(store) == ["on we go\n"]
+    typing.send("frodo", "on\n/private", "not this")
+    await typing.written()
+    assert await kept(store) == ["on\n"]
+
+
+async def test_a_line_that_was_sent_in_time_is_never_written(store: Store, typing: UnsentInput) -> None:
+    await refuse(store)
     typing.hold_soon("frodo", "on we go")
-    typing.hold("frodo", "")
-    await held(typing)
-    assert kept(tmp_path) == []
+    assert (await typing.keep("frodo", ""), await kept(store)) == ("", [])
 
 
-async def test_a_line_that_came_back_belongs_to_the_chat_that_has_it(tmp_path: Path, clock: FakeClock) -> None:
-    killed = run_of(tmp_path, clock, "1-ab")
-    await asyncio.wrap_future(killed.hold("frodo", "on we go"))
-    first, second = run_of(tmp_path, clock, "2-ab"), run_of(tmp_path, clock, "3-ab", "2-ab")
-    assert (first.take_up("frodo"), first.text) == ((), "on we go")
-    assert (second.take_up("frodo"), second.text) == ((), "")
+async def test_a_line_that_came_back_belongs_to_the_chat_that_has_it(store: Store, clock: FakeClock) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    first, second = run_of(store, clock, "2-ab"), run_of(store, clock, "3-ab", "2-ab")
+    assert await taken_up(first) == "on we go"
+    assert await taken_up(second) == ""
     first.hold_soon("frodo", "on we go again")
     await held(first)
-    assert kept(tmp_path) == ["on we go again"]
-    third = run_of(tmp_path, clock, "4-ab")
-    assert (third.take_up("frodo"), third.text) == ((), "on we go again")
+    assert await kept(store) == ["on we go again"]
+    third = run_of(store, clock, "4-ab")
+    assert await taken_up(third) == "on we go again"
 
 
-async def test_a_line_that_is_put_off_outlives_the_lines_before_it(tmp_path: Path, clock: FakeClock) -> None:
-    await asyncio.wrap_future(run_of(tmp_path, clock, "1-ab").hold("frodo", "on we go"))
-    unsent = run_of(tmp_path, clock, "2-ab")
-    unsent.take_up("frodo")
-    unsent.put_off("frodo")
+async def test_a_line_that_is_put_off_outlives_the_lines_before_it(store: Store, clock: FakeClock) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    unsent = run_of(store, clock, "2-ab")
+    await unsent.take_up("frodo")
     assert (unsent.text, unsent.is_put_off("frodo"), unsent.is_put_off("sam")) == ("", True, False)
-    unsent.keep("frodo", "hello")
-    assert sorted(kept(tmp_path)) == ["hello", "on we go"]
+    await unsent.keep("frodo", "hello")
+    assert await kept(store) == ["on we go", "hello"]
     unsent.bring_back()
     assert (unsent.text, unsent.is_put_off("frodo")) == ("on we go", False)
-    await asyncio.wrap_future(unsent.hold("frodo", ""))
-    assert kept(tmp_path) == ["hello"]
+    await holds(unsent, "frodo", "")
+    assert await kept(store) == []
+
+
+async def test_a_line_that_is_put_off_comes_back_with_the_newer_one(store: Store, clock: FakeClock) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    killed = run_of(store, clock, "2-ab")
+    await killed.take_up("frodo")
+    await killed.keep("frodo", "hello")
+    next_run, last = run_of(store, clock, "3-ab"), run_of(store, clock, "4-ab", "3-ab")
+    assert await taken_up(next_run) == "on we go\nhello"
+    assert await taken_up(last) == ""
 
 
 async def test_a_line_that_is_sent_is_kept_with_the_input_behind_it_until_it_is_stored(
-    tmp_path: Path, typing: UnsentInput
+    store: Store, typing: UnsentInput
 ) -> None:
     typing.send("frodo", "on we go", "and on")
     await typing.written()
-    assert kept(tmp_path) == ["on we go\nand on"]
+    assert await kept(store) == ["on we go", "and on"]
     typing.hold_soon("frodo", "and on we go")
     await held(typing)
-    assert kept(tmp_path) == ["on we go\nand on we go"]
+    assert await kept(store) == ["on we go", "and on we go"]
     typing.release()
     await typing.written()
-    assert kept(tmp_path) == ["and on we go"]
+    assert await kept(store) == ["and on we go"]
 
 
-async def test_a_line_that_was_refused_is_kept_for_the_next_prompt(tmp_path: Path, typing: UnsentInput) -> None:
+async def test_a_line_that_was_refused_is_kept_for_the_next_prompt(store: Store, typing: UnsentInput) -> None:
     typing.send("frodo", "on we go", "and on")
     typing.text = "on we go"
     typing.release()
     await typing.written()
-    assert kept(tmp_path) == ["on we go\nand on"]
+    assert await kept(store) == ["on we go\nand on"]
 
 
-async def test_a_line_that_is_sent_is_kept_once_if_a_signal_comes(tmp_path: Path, typing: UnsentInput) -> None:
+async def test_a_line_that_is_sent_is_kept_once_if_a_signal_comes(store: Store, typing: UnsentInput) -> None:
     typing.send("frodo", "on we go", "")
     await held(typing)
-    typing.keep("frodo", "on we go")
-    assert kept(tmp_path) == ["on we go"]
+    await typing.keep("frodo", "on we go")
+    assert await kept(store) == ["on we go"]
 
 
-async def test_a_line_that_is_stored_at_once_is_never_written(tmp_path: Path, typing: UnsentInput) -> None:
+async def test_a_line_that_is_stored_at_once_is_never_written(store: Store, typing: UnsentInput) -> None:
+    await refuse(store)
     typing.send("frodo", "on we go", "")
     typing.release()
     await held(typing)
-    assert files(tmp_path) == []
+    assert await typing.keep("frodo", "") == ""
 
 
-async def test_the_same_line_to_another_persona_is_another_draft(tmp_path: Path, clock: FakeClock) -> None:
-    typing = run_of(tmp_path, clock, "1-ab")
+async def test_a_text_is_offered_to_the_persona_that_it_was_typed_for(store: Store, clock: FakeClock) -> None:
+    typing = run_of(store, clock, "1-ab")
     typing.hold("frodo", "hello")
-    typing.hold("sam", "hello")
-    await typing.written()
-    assert [path.name.partition("-unsent-")[2] for path in files(tmp_path)] == ["sam.md"]
-    frodo, sam = run_of(tmp_path, clock, "2-ab"), run_of(tmp_path, clock, "3-ab")
-    assert (sam.take_up("sam"), sam.text) == ((), "hello")
-    assert (frodo.take_up("frodo"), frodo.text) == ((*files(tmp_path),), "")
+    await holds(typing, "sam", "hello")
+    frodo, sam = run_of(store, clock, "2-ab"), run_of(store, clock, "3-ab")
+    assert await taken_up(frodo) == ""
+    assert await taken_up(sam, "sam") == "hello"
 
 
-async def test_a_line_that_another_start_claims_meanwhile_is_left_to_it(tmp_path: Path, clock: FakeClock) -> None:
-    for killed in ("1-ab", "2-ab"):
-        await asyncio.wrap_future(run_of(tmp_path, clock, killed).hold("frodo", killed))
-    seen: list[str] = []
-
-    def claimed_meanwhile(run: str) -> bool:
-        seen.append(run)
-        [newest] = tmp_path.glob(f"draft-{seen[0]}-*")
-        if run == seen[0]:
-            os.utime(newest, (2e10, 2e10))
-        else:
-            drafts.claimed(newest, "3-ab")
-        return False
-
-    late = UnsentInput(tmp_path, "4-ab", clock, claimed_meanwhile, lambda _record: None)
-    [other] = late.take_up("frodo")
-    assert (other.read_text(), late.text) == (seen[1], "")
+async def test_a_line_that_another_start_claims_meanwhile_is_left_to_it(store: Store, clock: FakeClock) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    left = await store.read(outbox_rows.left_by_ended, lambda _run: False)
+    assert await store.write(outbox_rows.claim, left, "2-ab", clock.now()) == (Unsaid("frodo", "on we go"),)
+    assert await store.write(outbox_rows.claim, left, "3-ab", clock.now()) == ()
+    assert await store.read(outbox_rows.left_by_ended, lambda run: run == "2-ab") == ()
 
 
-async def killed_while_sending(folder: Path, clock: FakeClock, line: str, behind: str) -> None:
-    """Leave the draft of a run that was killed after a line had left the prompt."""
-    killed = run_of(folder, clock, "1-ab")
+async def test_what_nobody_wanted_for_seven_days_is_deleted(store: Store, clock: FakeClock) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    clock.advance(timedelta(days=8))
+    late = run_of(store, clock, "2-ab")
+    assert (await taken_up(late), await kept(store)) == ("", [])
+
+
+async def test_a_text_that_the_log_refused_stays_out_of_the_prompt_until_the_user_decides(
+    store: Store, clock: FakeClock
+) -> None:
+    refused = Left(Unsaid("frodo", "on we go", is_sent=True), clock.now(), f"{NO_RUN}a-file")
+    await store.write(outbox_rows.take_over, [refused])
+    clock.advance(timedelta(days=8))
+    assert (await taken_up(run_of(store, clock, "1-ab")), await kept(store)) == ("", ["on we go"])
+
+
+async def killed_while_sending(store: Store, clock: FakeClock, line: str, behind: str) -> None:
+    """Leave the rows of a run that was killed after a line had left the prompt."""
+    killed = run_of(store, clock, "1-ab")
     killed.hold("frodo", line)
     killed.send("frodo", line, behind)
     await killed.written()
@@ -246,46 +258,45 @@ async def killed_while_sending(folder: Path, clock: FakeClock, line: str, behind
     ],
 )
 async def test_a_line_that_was_stored_does_not_come_back(
-    tmp_path: Path, clock: FakeClock, line: str, behind: str, stored: str, returned: str
+    store: Store, clock: FakeClock, line: str, behind: str, stored: str, returned: str
 ) -> None:
-    await killed_while_sending(tmp_path, clock, line, behind)
-    unsent = run_of(tmp_path, clock, "2-ab")
-    assert (unsent.take_up("frodo", stored), unsent.text) == ((), returned)
-    assert kept(tmp_path) == [returned] * bool(returned)
-    again = run_of(tmp_path, clock, "3-ab")
-    assert (again.take_up("frodo", stored), again.text) == ((), returned)
+    await killed_while_sending(store, clock, line, behind)
+    unsent = run_of(store, clock, "2-ab")
+    assert await taken_up(unsent, stored=stored) == returned
+    assert await kept(store) == [returned] * bool(returned)
+    again = run_of(store, clock, "3-ab")
+    assert await taken_up(again, stored=stored) == returned
 
 
 @pytest.mark.parametrize("text", ["", "on we go"])
 async def test_a_line_at_the_prompt_comes_back_even_if_the_last_message_was_the_same(
-    tmp_path: Path, clock: FakeClock, text: str
+    store: Store, clock: FakeClock, text: str
 ) -> None:
-    killed = run_of(tmp_path, clock, "1-ab")
+    killed = run_of(store, clock, "1-ab")
     killed.send("frodo", "on we go", "")
     killed.text = text
     killed.release()
     killed.hold("frodo", "on we go")
     await killed.written()
-    unsent = run_of(tmp_path, clock, "2-ab")
-    assert (unsent.take_up("frodo", "on we go"), unsent.text) == ((), "on we go")
+    unsent = run_of(store, clock, "2-ab")
+    assert await taken_up(unsent, stored="on we go") == "on we go"
 
 
-async def test_a_text_that_comes_back_leaves_no_draft_of_another(tmp_path: Path, clock: FakeClock) -> None:
-    await asyncio.wrap_future(run_of(tmp_path, clock, "1-ab").hold("frodo", "on we go"))
-    unsent = run_of(tmp_path, clock, "2-ab")
-    unsent.take_up("frodo")
-    unsent.put_off("frodo")
-    await asyncio.wrap_future(unsent.hold("frodo", "typed and deleted"))
+async def test_a_text_that_comes_back_leaves_no_row_of_another(store: Store, clock: FakeClock) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    unsent = run_of(store, clock, "2-ab")
+    await unsent.take_up("frodo")
+    await holds(unsent, "frodo", "typed and deleted")
     unsent.bring_back()
     await unsent.written()
-    assert kept(tmp_path) == ["on we go"]
+    assert await kept(store) == ["on we go"]
 
 
 @pytest.mark.parametrize(
     ("other", "told"), [(Path("/other"), "What you had typed is kept in /other"), (None, "could not be kept: on we go")]
 )
-async def test_input_that_no_draft_holds_is_in_another_file_or_in_the_sentence(
-    tmp_path: Path, clock: FakeClock, other: Path | None, told: str
+async def test_input_that_no_row_holds_is_in_a_file_or_in_the_sentence(
+    store: Store, clock: FakeClock, other: Path | None, told: str
 ) -> None:
     records: list[Mapping[str, str]] = []
 
@@ -293,22 +304,45 @@ async def test_input_that_no_draft_holds_is_in_another_file_or_in_the_sentence(
         records.append(record)
         return other
 
-    folder = tmp_path / "drafts"
-    folder.write_text("in the way")
-    unsent = UnsentInput(folder, "1-ab", clock, lambda _run: False, rescue)
-    assert unsent.keep("frodo", " \n") == ""
-    assert unsent.keep("frodo", "on we go").endswith(told)
+    await refuse(store)
+    unsent = UnsentInput(store, "1-ab", clock, lambda _run: False, rescue)
+    assert await unsent.keep("frodo", " \n") == ""
+    assert (await unsent.keep("frodo", "on we go")).endswith(told)
     assert [(record["persona"], record["content"]) for record in records] == [("frodo", "on we go")]
 
 
-async def test_input_that_a_draft_holds_already_is_not_rescued_besides(tmp_path: Path, clock: FakeClock) -> None:
-    records: list[Mapping[str, str]] = []
-    folder = tmp_path / "drafts"
-    unsent = UnsentInput(folder, "1-ab", clock, lambda _run: False, records.append)
-    await asyncio.wrap_future(unsent.hold("frodo", "on we go"))
-    folder.rename(tmp_path / "moved")
-    folder.write_text("in the way")
-    unsent.hold("frodo", "on we go again")
-    unsent.hold("frodo", "on we go")
-    assert (unsent.keep("frodo", "on we go"), records) == ("", [])
-    assert kept(tmp_path / "moved") == ["on we go"]
+async def test_where_nothing_can_be_written_what_was_left_is_at_the_prompt_all_the_same(
+    store: Store, clock: FakeClock
+) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    await refuse(store)
+    unsent = run_of(store, clock, "2-ab")
+    assert await taken_up(unsent) == "on we go"
+    assert await kept(store) == ["on we go"]
+
+
+async def test_a_text_that_is_taken_over_twice_is_there_once(store: Store, clock: FakeClock) -> None:
+    left = Left(Unsaid("frodo", "on we go"), clock.now(), f"{NO_RUN}a-file")
+    other = left._replace(text=Unsaid("sam", "on we go"))
+    for _ in range(2):
+        await store.write(outbox_rows.take_over, [left, other])
+    there, also = await store.read(outbox_rows.left_by_ended, lambda _run: True)
+    assert (there, also) == (left._replace(id=there.id), other._replace(id=also.id))
+
+
+async def test_a_table_that_cannot_be_read_does_not_prevent_the_chat(store: Store, typing: UnsentInput) -> None:
+    await store.write(lambda connection: connection.execute("DROP TABLE outbox") and None)
+    assert await taken_up(typing) == ""
+
+
+async def test_a_log_that_can_only_be_read_gives_back_what_was_left_and_does_not_pretend_to_keep(
+    store: Store, path: Path, clock: FakeClock
+) -> None:
+    await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
+    sealed = Store(path, is_read_only=True)
+    await sealed.open()
+    await sealed.seal()
+    unsent = run_of(sealed, clock, "2-ab")
+    assert await taken_up(unsent) == "on we go"
+    assert (await unsent.keep("frodo", "and on")).endswith("What you had typed could not be kept: and on")
+    await sealed.close()

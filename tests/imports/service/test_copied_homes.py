@@ -1,14 +1,14 @@
-"""Homes that were copied and went on apart: neither loses a message to the other, and nothing comes in twice."""
+"""Homes that were copied: nothing comes in twice, and conversations that went on apart are left out and counted."""
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.imports.service.exports import Exports
 from chorus_cli.imports.service.imports import ImportReport, Wanted
 from tests.fakes import FakeClock, ScriptedModel
 from tests.storage.database import QuickStore
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SHARED = ["Before the copy", "Reply to Before the copy"]
 LAPTOP = ["On the laptop", "Reply to On the laptop"]
+WENT_ON_APART = "conversation of a copy of this log that went on apart"
 DESKTOP = ["On the desktop", "Reply to On the desktop"]
 
 
@@ -66,59 +67,27 @@ async def laptop(world: World, tmp_path: Path, clock: FakeClock) -> AsyncIterato
     await copied.store.close()
 
 
-@pytest.fixture
-async def empty(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    world = await home(folder, clock)
-    yield world
-    await world.store.close()
-
-
 def database(world: World) -> Path:
     return next(world.folder.glob("*.db"))
 
 
-async def test_both_have_the_messages_of_both_once(world: World, laptop: World) -> None:
+async def test_what_the_copy_alone_went_on_with_comes_in_once(world: World, laptop: World) -> None:
+    assert await new_of(world, database(laptop)) == 0
     await say(laptop, "On the laptop")
-    await say(world, "On the desktop")
     assert await new_of(world, database(laptop)) == 2
     assert (await takes_in(world, database(laptop))).added_messages == 2
-    assert await contents(world) == [*SHARED, *DESKTOP, *LAPTOP]
-    assert await new_of(world, database(laptop)) == 0
+    assert await contents(world) == [*SHARED, *LAPTOP]
     assert (await takes_in(world, database(laptop))).added_messages == 0
-    assert (await takes_in(laptop, database(world))).added_messages == 2
-    assert await contents(laptop) == [*SHARED, *LAPTOP, *DESKTOP]
-    assert (await takes_in(world, database(laptop))).added_messages == 0
+    assert (await takes_in(laptop, database(world))).added_messages == 0
 
 
-async def test_a_thread_begun_on_one_is_no_part_of_a_thread_of_the_other(world: World, laptop: World) -> None:
-    await laptop.carry_out("/thread new")
+@pytest.mark.parametrize("command", ["", "/thread new"])
+async def test_what_both_went_on_with_is_left_out_and_counted(world: World, laptop: World, command: str) -> None:
+    if command:
+        await laptop.carry_out(command)
     await say(laptop, "On the laptop")
+    world.clock.advance(timedelta(minutes=1))
     await say(world, "On the desktop")
     report = await takes_in(world, database(laptop))
-    assert (report.added_conversations, report.added_messages) == (1, 2)
-    assert (await takes_in(world, database(laptop))).added_messages == 0
-
-
-async def test_messages_that_only_the_copy_has_do_not_hide_those_said_here_later(world: World, laptop: World) -> None:
-    await say(laptop, "On the laptop")
-    await takes_in(world, database(laptop))
-    await say(world, "On the desktop")
-    assert (await takes_in(world, database(laptop))).added_messages == 0
-    assert (await takes_in(laptop, database(world))).added_messages == 2
-
-
-@pytest.mark.parametrize("ending", ["md", "jsonl"])
-async def test_a_third_home_gets_both_and_returns_both(
-    world: World, laptop: World, empty: World, tmp_path: Path, ending: str
-) -> None:
-    await say(laptop, "On the laptop")
-    await say(world, "On the desktop")
-    await takes_in(empty, database(laptop))
-    assert (await takes_in(empty, database(world))).added_messages == 2
-    assert sorted(await contents(empty)) == sorted([*SHARED, *LAPTOP, *DESKTOP])
-    await Exports(empty.store, empty.clock, tmp_path).export_all(tmp_path / "out", ending, None, lambda _line: None)
-    assert (await takes_in(world, tmp_path / "out")).added_messages == 2
-    assert (await takes_in(laptop, tmp_path / "out")).added_messages == 2
-    assert (await takes_in(empty, database(world))).added_messages == 0
+    assert (report.added_messages, report.skipped[WENT_ON_APART]) == (0, 1)
+    assert await contents(world) == [*SHARED, *DESKTOP]

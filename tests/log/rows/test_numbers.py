@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ThreadError
-from chorus_cli.log.rows import operation_rows, thread_rows
+from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage.migrations import STEPS, migrate
@@ -100,7 +100,7 @@ def test_a_row_put_in_with_plain_sql_opens_its_thread(connection: sqlite3.Connec
     for thread_id in (7, 7, 4):
         connection.execute(MESSAGE, ("sam", thread_id))
     assert thread_rows.numbers(connection, "sam") == {7: 1, 4: 2}
-    assert [each.messages for each in thread_rows.all_threads(connection, "sam")] == [1, 2]
+    assert [each.messages for each in thread_lists.all_threads(connection, "sam")] == [1, 2]
     assert thread_rows.numbered(connection, "sam", 2) == (4, 2)
     with pytest.raises(ThreadError, match=r"There is no thread #7 here\."):
         thread_rows.numbered(connection, "sam", 7)
@@ -132,7 +132,7 @@ def test_a_thread_without_a_title_has_one_name_even_if_two_messages_have_one_tim
                 "VALUES (?, 'frodo', 7, 'user', ?, '2026-02-12T14:30:00Z')",
                 (id_, said),
             )
-        [thread] = thread_rows.all_threads(connection, "frodo")
+        [thread] = thread_lists.all_threads(connection, "frodo")
         assert (thread.number, thread.name) == thread_rows.number_and_name(connection, 7) == (1, "first")
         beginning = active_threads.beginning(connection, 7, "a question", START)
         assert (beginning.number, beginning.title) == (1, "first")

@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import AsyncIterable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -110,7 +110,7 @@ class UserStory:
     def target(self, slug: str | None = None, thread: int | None = None) -> Target:
         target = self.world.focus.target()
         persona = self.world.personas.load(slug or self.slug)
-        return replace(target, persona=persona, thread_id=thread or target.thread_id)
+        return target._replace(persona=persona, thread_id=thread or target.thread_id)
 
     def open_threads(self) -> list[int]:
         return [thread.id for thread in self.run(self.world.threads.open_threads())]
@@ -160,7 +160,7 @@ class UserStory:
     async def _seen(self, target: Target, threads: Sequence[int]) -> dict[int, Shown]:
         found: dict[int, Shown] = {}
         for thread in threads:
-            view = (await self.world.context.snapshot(replace(target, thread_id=thread), self.now)).view
+            view = (await self.world.context.snapshot(target._replace(thread_id=thread), self.now)).view
             found[thread] = [
                 (row.content, row.role is Role.USER, row.timestamp) for row in view.messages if row.content
             ]

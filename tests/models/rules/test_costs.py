@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chorus_cli.core.text.phrases import dollars
 from chorus_cli.models.rules.costs import (
     CostLine,
     DaySpending,
@@ -15,7 +16,6 @@ from chorus_cli.models.rules.costs import (
     Prices,
     TokenUse,
     cost_lines,
-    dollars,
     total,
     without_price,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from chorus_cli.core.errors import UnknownPersonaError
@@ -101,7 +101,7 @@ class Talk:
     def set(self, slug: str = "chorus", **chosen: int | str) -> None:
         known = self.personas.get(slug, Persona(slug, Settings()))
         # The names are those of the settings, which the callers of a test write down.
-        self.personas[slug] = replace(known, settings=replace(known.settings, **chosen))  # type: ignore[arg-type]
+        self.personas[slug] = known._replace(settings=known.settings._replace(**chosen))  # type: ignore[arg-type]
 
     def say(self, *lines: str) -> None:
         """Say something to the persona in focus, as the chat does: busy while it answers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, content_of
@@ -32,9 +31,9 @@ def test_messages_that_are_in_the_log_are_named_by_their_ids_in_the_sessions_ord
 def test_what_differs_in_role_time_or_content_is_new() -> None:
     message = content_of(ROWS[0])
     others = [
-        replace(message, content="Hello!"),
-        replace(message, role=Role.ASSISTANT),
-        replace(message, timestamp=message.timestamp + timedelta(microseconds=1)),
+        message._replace(content="Hello!"),
+        message._replace(role=Role.ASSISTANT),
+        message._replace(timestamp=message.timestamp + timedelta(microseconds=1)),
     ]
     found = members(session_of(*others), ROWS, {1: 1})
     assert all(isinstance(member, MessageContent) for member in found)
@@ -42,7 +41,7 @@ def test_what_differs_in_role_time_or_content_is_new() -> None:
 
 def test_of_equal_messages_the_kth_is_the_kth_and_none_is_taken_twice() -> None:
     twins = [row(id_, "ok", Role.ASSISTANT)._replace(timestamp=START) for id_ in (5, 6)]
-    session = session_of(*(replace(content_of(twins[0]), turn_id=99) for _ in range(3)))
+    session = session_of(*(content_of(twins[0])._replace(turn_id=99) for _ in range(3)))
     first, second, third = members(session, twins, {1: 1})
     assert (first, second) == (5, 6)
     assert isinstance(third, MessageContent)
@@ -55,7 +54,7 @@ def test_of_equal_messages_the_one_of_the_same_turn_is_meant() -> None:
 
 def test_what_was_said_comes_before_what_an_operation_put_in() -> None:
     put_in = ROWS[0]._replace(id=7, introduced_by=1)
-    session = session_of(replace(content_of(ROWS[0]), turn_id=50))
+    session = session_of(content_of(ROWS[0])._replace(turn_id=50))
     assert members(session, [put_in, ROWS[0]._replace(id=9)], {1: 1}) == (9,)
 
 
@@ -68,7 +67,7 @@ def test_a_thread_is_known_by_its_messages_whatever_its_number() -> None:
 
 
 def test_two_threads_of_a_session_are_never_one_of_the_log() -> None:
-    session = session_of(content_of(ROWS[0]), replace(content_of(ROWS[0]), thread_id=2))
+    session = session_of(content_of(ROWS[0]), content_of(ROWS[0])._replace(thread_id=2))
     assert known_threads(session, ROWS) == {1: 1}
 
 

@@ -53,8 +53,8 @@ def test_a_damaged_file_says_nothing_with_a_warning_and_is_never_overwritten(
 ) -> None:
     file.write_bytes(data)
     warning = f"{file}{place_and_reason}; nothing in this file counts until it is mended"
-    assert read_layer(file) == (Layer(str(file)), (warning,))
-    assert read_defaults(file) == (Layer(str(file)), (warning,))
+    assert read_layer(file) == (Layer(str(file), readable=False), (warning,))
+    assert read_defaults(file) == (Layer(str(file), readable=False), (warning,))
     for value in (ABSENT, 1):
         with pytest.raises(JsoncError) as refusal:
             change_key(file, "clock", value)
@@ -64,7 +64,7 @@ def test_a_damaged_file_says_nothing_with_a_warning_and_is_never_overwritten(
 
 def test_an_unreadable_file_says_nothing_with_a_warning(tmp_path: Path) -> None:
     warning = f"{tmp_path} cannot be read: Is a directory; nothing in this file counts"
-    assert read_layer(tmp_path) == (Layer(str(tmp_path)), (warning,))
+    assert read_layer(tmp_path) == (Layer(str(tmp_path), readable=False), (warning,))
 
 
 @pytest.mark.parametrize(

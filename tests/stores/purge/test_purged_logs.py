@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from typing import NamedTuple
@@ -76,7 +75,7 @@ class Log:
     def _say(self, step: Step) -> None:
         asked = message_rows.insert_row(self.connection, PERSONA, self._content(step.thread, Role.USER))
         self.connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
-        answer = replace(self._content(step.thread, Role.ASSISTANT), turn_id=asked)
+        answer = self._content(step.thread, Role.ASSISTANT)._replace(turn_id=asked)
         message_rows.insert_row(self.connection, PERSONA, answer)
 
     def _content(self, thread: int, role: Role) -> MessageContent:
@@ -97,9 +96,9 @@ class Log:
                 )
                 members: tuple[int | MessageContent, ...] = tuple(kept)
                 members = (reworded, *members[1:]) if step.kind == "reword" else members
-                self.done.append(self._introduce(replace(new, act=Edit(), members=members)))
+                self.done.append(self._introduce(new._replace(act=Edit(), members=members)))
             case "pin" if chosen:
-                self.done.append(self._introduce(replace(new, act=Pin(), members=(chosen[0].id,))))
+                self.done.append(self._introduce(new._replace(act=Pin(), members=(chosen[0].id,))))
             case "fold" if seen:
                 self._fold(step, [row.id for row in seen[: 1 + step.chosen % len(seen)]])
 

@@ -6,6 +6,8 @@ import zipfile
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.editing.rows.outbox_rows import Unsaid
 from chorus_cli.log.rows import input_rows
 from chorus_cli.storage.files import rescue
 from tests.attachments.attached_talk import say
@@ -52,6 +54,8 @@ async def canary_talk(world: World) -> None:
     world.model.say(f"A summary with {CANARY}.")
     await world.told("/context compact")
     await world.store.write(input_rows.add, "chorus", f"/remember {CANARY}", world.clock.now())
+    unsaid = (Unsaid("chorus", f"Is it {CANARY}?"),)
+    await world.store.write(outbox_rows.hold, "dead", unsaid, world.clock.now())
     (world.folder / "drafts").mkdir(exist_ok=True)
     (world.folder / "drafts" / "draft-dead-x-message.md").write_text(f"About {CANARY}", encoding="utf-8")
     record = {"persona": "chorus", "role": "user", "content": f"{CANARY} was lost", "error": "full"}

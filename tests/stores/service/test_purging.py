@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import JournalError
+from chorus_cli.editing.rows import outbox_rows
+from chorus_cli.editing.rows.outbox_rows import Unsaid
 from chorus_cli.framework.replies import plain
 from chorus_cli.imports.service.exports import Exports
 from chorus_cli.log.rows import message_rows
@@ -84,22 +86,21 @@ async def test_the_log_and_the_sessions_are_empty_after_a_purge_of_all_that_was_
 @pytest.mark.parametrize(
     ("line", "left"),
     [
-        ("/purge persona chorus", {"unsent-chorus-2"}),
-        ("/purge search iron --persona chorus", {"unsent-chorus-2"}),
-        ("/purge search iron", set()),
-        ("/purge message 1", {"sent-unsent-chorus", "unsent-chorus", "unsent-chorus-2"}),
+        ("/purge persona chorus", ["chorus-2"]),
+        ("/purge search iron --persona chorus", ["chorus-2"]),
+        ("/purge search iron", []),
+        ("/purge message 1", ["chorus", "chorus", "chorus-2"]),
     ],
 )
-async def test_the_unsent_input_to_a_persona_goes_with_it(world: World, line: str, left: set[str]) -> None:
+async def test_the_unsent_input_to_a_persona_goes_with_it(world: World, line: str, left: list[str]) -> None:
     await talk(world)
-    folder = world.folder / "drafts"
-    folder.mkdir(exist_ok=True)
-    for name in ("sent-unsent-chorus", "unsent-chorus", "unsent-chorus-2"):
-        (folder / f"draft-cdefgh_1-{name}.md").write_text("Is the iron red?", encoding="utf-8")
+    texts = [Unsaid(persona, "Is the iron red?") for persona in ("chorus", "chorus", "chorus-2")]
+    await world.store.write(outbox_rows.hold, "dead", texts, world.clock.now())
     question = await world.asked_back(line)
-    assert (f"{3 - len(left)} draft" in question.text) is (len(left) < 3)
+    assert (f"{3 - len(left)} unsent text" in question.text) is (len(left) < 3)
     await question.confirmed()
-    assert {path.stem.removeprefix("draft-cdefgh_1-") for path in folder.iterdir()} == left
+    found = await world.store.read(outbox_rows.left_by_ended, lambda _run: False)
+    assert [each.text.persona for each in found] == left
 
 
 async def test_a_purge_of_a_thread_leaves_what_was_remembered_by_hand(world: World) -> None:

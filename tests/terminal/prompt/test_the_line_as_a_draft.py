@@ -25,14 +25,10 @@ PUT_OFF = "The text you had typed when the chat ended comes back to the prompt a
 _WAITING = 'while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"'
 
 
-def unsent(home: Home) -> list[str]:
-    return [path.read_text() for path in (home.path / "state" / "drafts").glob("*-unsent-*")]
-
-
 def test_the_line_at_the_prompt_outlives_a_kill(home: Home) -> None:
     with home.chat() as chat:
         chat.type(DRAFT)
-        chat.until(lambda: unsent(home) == [DRAFT], "a draft")
+        chat.until(lambda: home.unsent() == [DRAFT], "a draft")
         os.kill(chat.pid, signal.SIGKILL)
         assert chat.await_end() == -signal.SIGKILL
     with home.chat(f"{PROMPT} {DRAFT}") as chat:
@@ -41,7 +37,17 @@ def test_the_line_at_the_prompt_outlives_a_kill(home: Home) -> None:
         assert told.index(GREETING) < told.index(RETURNED)
         chat.ask("", "a draft?")
     assert home.said() == [DRAFT]
-    assert unsent(home) == []
+    assert home.unsent() == []
+
+
+def test_a_line_that_an_older_chorus_left_in_a_file_is_taken_over(home: Home) -> None:
+    folder = home.path / "state" / "drafts"
+    folder.mkdir(parents=True)
+    for name in ("draft-1-ab-cdefgh12-unsent-chorus.md", "draft-2-ab-cdefgh12-unsent-another.md"):
+        (folder / name).write_text(DRAFT)
+    with home.chat(f"{PROMPT} {DRAFT}") as chat:
+        chat.await_text("1 text not sent or not stored is kept; /rescue shows it.")
+        assert ([*folder.iterdir()], home.unsent()) == ([], [DRAFT, DRAFT])
 
 
 @pytest.mark.parametrize("kept", [pytest.param([DRAFT], marks=pytest.mark.slow), []], ids=["kept", "not yet kept"])
@@ -49,11 +55,11 @@ def test_a_line_that_ctrl_c_clears_is_no_draft(home: Home, kept: list[str]) -> N
     with home.chat() as chat:
         chat.type(DRAFT)
         chat.await_line(f"{PROMPT} {DRAFT}")
-        chat.until(lambda: unsent(home) == kept, "a draft")
+        chat.until(lambda: home.unsent() == kept, "a draft")
         chat.press("ctrl-c")
         chat.await_line(PROMPT)
         chat.watch(HELD_SECONDS + 0.5)
-        assert unsent(home) == []
+        assert home.unsent() == []
 
 
 def test_the_line_being_typed_stays_the_draft_while_the_history_is_looked_at(home: Home) -> None:
@@ -63,8 +69,8 @@ def test_the_line_being_typed_stays_the_draft_while_the_history_is_looked_at(hom
         chat.await_line(f"{PROMPT} {DRAFT}")
         chat.press("up")
         chat.await_line(f"{PROMPT} hello there")
-        chat.until(lambda: bool(unsent(home)), "a draft")
-        assert unsent(home) == [DRAFT]
+        chat.until(lambda: bool(home.unsent()), "a draft")
+        assert home.unsent() == [DRAFT]
 
 
 def held(home: Home, **variables: str) -> Terminal:
@@ -98,10 +104,10 @@ def test_lines_typed_before_the_prompt_are_sent_without_the_draft_which_comes_af
     early.await_line(f"{PROMPT} {DRAFT}")
     assert home.said() == lines
     assert early.screen_text().count(RETURNED) == early.screen_text().count(PUT_OFF) == 1
-    assert unsent(home) == [DRAFT]
+    assert home.unsent() == [DRAFT]
     early.ask("", "a draft?")
     assert home.said() == [*lines, DRAFT]
-    assert unsent(home) == []
+    assert home.unsent() == []
 
 
 def test_a_line_begun_before_the_prompt_is_ended_there_and_the_draft_comes_after_it(

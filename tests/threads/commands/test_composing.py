@@ -11,6 +11,7 @@ from chorus_cli.core.errors import CommandError, EditorError
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Refill
 from chorus_cli.threads.service.running_turn import RunningTurn
+from tests.threads.service.slow_replies import unsent
 
 if TYPE_CHECKING:
     from tests.world import World
@@ -31,7 +32,7 @@ async def test_what_is_saved_is_sent_without_the_line_ends_around_it_and_the_dra
     world.editor.enqueue("\n  /new is no command here\n\nsecond paragraph \n")
     assert len([event async for event in (await begun(world)).followed()]) > 0
     assert [message.content for message in await world.log()] == ["  /new is no command here\n\nsecond paragraph", "ok"]
-    assert drafts(world) == []
+    assert (drafts(world), await unsent(world)) == ([], [])
     assert world.editor.opened[0].suffix == ".md"
 
 
@@ -59,11 +60,11 @@ async def test_an_editor_that_returned_at_once_keeps_the_draft_for_its_window(wo
     assert drafts(world) == [""]
 
 
-async def test_a_message_that_is_refused_stays_in_the_draft(world: World) -> None:
+async def test_a_message_that_is_refused_is_kept(world: World) -> None:
     world.editor.enqueue("word " * 20_000)
-    with pytest.raises(CommandError, match=r"too large.*Your text is kept in .*draft-"):
+    with pytest.raises(CommandError, match=r"too large.*Your text is kept; /rescue shows it\."):
         _ = [event async for event in (await begun(world)).followed()]
-    assert len(drafts(world)) == 1
+    assert (drafts(world), await unsent(world)) == ([], [("word " * 20_000).rstrip()])
     assert await world.log() == []
 
 

@@ -1,4 +1,4 @@
-"""Replies that are held back until a test lets them go on, and the rows and drafts of them."""
+"""Replies that are held back until a test lets them go on, and the rows of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from chorus_cli.log.rules.messages import Role, Status
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.threads.service.replies import Replies
@@ -39,8 +37,19 @@ async def sent(world: World, target: Target, text: str) -> RunningTurn:
     return turn
 
 
-def drafts(world: World) -> list[Path]:
-    return sorted((world.folder / "drafts").glob("*"))
+async def unsent(world: World) -> list[str]:
+    """Return the texts in the outbox, oldest first."""
+    return await world.store.read(
+        lambda c: [text for (text,) in c.execute("SELECT content FROM outbox ORDER BY id").fetchall()]
+    )
+
+
+async def refuse(world: World, table: str) -> None:
+    """Have a table take no row."""
+    trigger = (
+        f"CREATE TEMP TRIGGER refused_{table} BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'not today'); END"
+    )
+    await world.store.write(lambda connection: connection.execute(trigger) and None)
 
 
 def replies(world: World) -> Replies:

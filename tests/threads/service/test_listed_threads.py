@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from hypothesis import settings
@@ -131,7 +131,7 @@ class ListingUser(RuleBasedStateMachine):
     def as_many_are_in_view_as_the_view_has(self) -> None:
         world = self.story.world
         for each in self.story.run(world.services.threads.listed(closed=True)):
-            target: Target = replace(world.focus.target(), thread_id=each.thread.id)
+            target: Target = world.focus.target()._replace(thread_id=each.thread.id)
             view = self.story.run(world.context.snapshot(target, self.story.clock.now())).view
             assert each.in_view == len(view.messages)
 

@@ -11,12 +11,10 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import TextDelta
-from tests.threads.service.slow_replies import drafts, replies, rows, sent, settled, slow_reply
+from tests.threads.service.slow_replies import refuse, replies, rows, sent, settled, slow_reply, unsent
 
 if TYPE_CHECKING:
     from tests.world import World
-
-_REFUSED = "CREATE TEMP TRIGGER refused BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'not today'); END"
 
 
 async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
@@ -57,11 +55,11 @@ async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_sto
     gate = slow_reply(world, "first", " reply")
     await sent(world, here, "first")
     assert await replies(world).send(here, "second") is None
-    assert [draft.read_text() for draft in drafts(world)] == ["second"]
+    assert await unsent(world) == ["second"]
     assert [row.content for row in await world.log()] == ["first", ""] or (await world.log())[1].content == "first"
     gate.set()
     await settled(world)
-    assert drafts(world) == []
+    assert await unsent(world) == []
     assert [row.content for row in await world.log()] == ["first", "first reply", "second", "ok"]
     assert world.asked() == [("user", "first"), ("assistant", "first reply"), ("user", "second")]
 
@@ -75,7 +73,7 @@ async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_
             await replies(world).send(target, text)
     assert "\n2 messages that waited there are kept as drafts." in await world.told("/thread kill 2")
     assert "\n1 message that waited there is kept as a draft." in await world.told("/thread kill 1")
-    assert sorted(draft.read_text() for draft in drafts(world)) == ["fourth", "second", "third"]
+    assert sorted(await unsent(world)) == ["fourth", "second", "third"]
     assert "waited there" not in await world.told("/thread kill 3")
 
 
@@ -86,9 +84,9 @@ async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> Non
     for text in ("second", "third"):
         await replies(world).send(here, text)
     assert await replies(world).take_back(here.thread_id) == "third"
-    assert [draft.read_text() for draft in drafts(world)] == ["second"]
+    assert await unsent(world) == ["second"]
     assert await world.told("/undo") == "Not sent: second"
-    assert (await replies(world).take_back(here.thread_id), drafts(world)) == ("", [])
+    assert (await replies(world).take_back(here.thread_id), await unsent(world)) == ("", [])
     gate.set()
     await settled(world)
     assert [row.content for row in await world.log()] == ["first", "first"]
@@ -105,7 +103,7 @@ async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(wo
     assert (await world.told("/context undo 1")).endswith("Thread #2 is closed; you are in thread #1.")
     assert (replies(world).running, replies(world).waiting_count) == ((), 0)
     assert (await rows(world, forked))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
-    assert [draft.read_text() for draft in drafts(world)] == ["third"]
+    assert await unsent(world) == ["third"]
 
 
 async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
@@ -121,7 +119,7 @@ async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World)
         (Role.USER, "first", Status.COMPLETE),
         (Role.ASSISTANT, "half", Status.INTERRUPTED),
     ]
-    assert [draft.read_text() for draft in drafts(world)] == ["second"]
+    assert await unsent(world) == ["second"]
 
 
 async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:
@@ -185,8 +183,9 @@ async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(worl
         gate.set()
         await settled(world)
     assert "was not answered" in told[-1]
-    (draft,) = drafts(world)
-    assert f"Your text is kept in {draft}." in told[-1]
+    assert len(await unsent(world)) == 1
+    assert "Your text is kept; /rescue shows it." in told[-1]
+    assert "word word" in await world.told("/rescue")
 
 
 async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: World) -> None:
@@ -241,19 +240,19 @@ async def test_a_refused_message_aside_is_kept_and_leaves_no_thread(world: World
     with world.services.machine.notifier.heard_by(told.append, told.append):
         await world.told("/bg " + "word " * 200_000)
         await settled(world)
-    (draft,) = drafts(world)
-    assert draft.read_text().startswith("word word")
+    (text,) = await unsent(world)
+    assert text.startswith("word word")
     assert "in thread #2 was not answered: " in told[-1]
-    assert f"Your text is kept in {draft}." in told[-1]
+    assert "Your text is kept; /rescue shows it." in told[-1]
     assert [thread.thread.number for thread in await world.services.threads.listed(closed=False)] == [1]
 
 
 async def test_a_message_aside_that_nothing_takes_is_in_the_sentence(world: World) -> None:
     told: list[str] = []
     world.kept.is_full = True
-    (world.folder / "drafts").write_text("in the way")
     aside = await world.threads.new_aside()
-    await world.store.write(lambda connection: connection.execute(_REFUSED) and None)
+    for table in ("messages", "outbox"):
+        await refuse(world, table)
     with world.services.machine.notifier.heard_by(told.append, told.append):
         await replies(world).send_aside(aside, "Precious words")
         await settled(world)

@@ -7,14 +7,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from chorus_cli.context.rules.plan import LEAD
 from chorus_cli.context.rules.rounds import BROKEN_OFF
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.editing.service.unsent import UnsentInput
+from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Question, Reply, plain
 from chorus_cli.log.rows import interrupted_replies
@@ -120,15 +120,12 @@ class ThreadsStory:
 
     def offered(self) -> list[str]:
         """Take what a start offers of messages that were not sent, and return it."""
-        unsent = UnsentInput(
-            self.world.folder / "drafts", "this-run", self.clock, lambda _run: False, lambda _record: None
-        )
-        others = unsent.take_up(self.world.focus.slug)
-        offered = [each.read_text() for each in others] + ([unsent.text] if unsent.text else [])
-        unsent.hold(self.world.focus.slug, "").result()
-        for each in others:
-            each.unlink()
-        return offered
+        return self.run(self._offered())
+
+    async def _offered(self) -> list[str]:
+        left = await self.store.read(outbox_rows.left_by_ended, lambda _run: False)
+        await self.store.write(outbox_rows.drop, [each.id for each in left])
+        return [each.text.content for each in left]
 
     # What is said and done
 
@@ -175,7 +172,7 @@ class ThreadsStory:
 
     def target(self, number: int) -> Target:
         # The threads of the only persona are numbered as the rows are.
-        return replace(self.world.focus.target(), thread_id=number, thread_number=number)
+        return self.world.focus.target()._replace(thread_id=number, thread_number=number)
 
     def views(self, numbers: Iterable[int]) -> dict[int, Sequence[Message]]:
         """Return the messages in context in threads."""
@@ -192,7 +189,8 @@ class ThreadsStory:
         return next(row.content for row in reversed(own) if row.role is Role.ASSISTANT)
 
     def drafts(self) -> list[str]:
-        return sorted(each.read_text() for each in (self.world.folder / "drafts").glob("*"))
+        left = self.run(self.store.read(outbox_rows.left_by_ended, lambda _run: False))
+        return sorted(each.text.content for each in left)
 
     def _running(self, number: int) -> RunningTurn:
         [turn] = [turn for turn in self.world.services.replies.running if turn.target.thread_number == number]

@@ -20,8 +20,8 @@ TASK = "Sum it up."
 
 def target_of(world: World, **settings: object) -> Target:
     target = world.focus.target()
-    changed = replace(target.persona.settings, **settings)  # type: ignore[arg-type] # any setting may be changed
-    return replace(target, persona=replace(target.persona, settings=changed))
+    changed = target.persona.settings._replace(**settings)  # type: ignore[arg-type] # any setting may be changed
+    return target._replace(persona=target.persona._replace(settings=changed))
 
 
 def summarizer_of(world: World, patience_seconds: float = 5.0) -> Summarizer:
@@ -129,9 +129,9 @@ async def test_a_limit_without_room_is_a_failure_and_not_an_endless_loop(
 
 
 async def test_eliza_does_not_summarise_but_a_summary_model_may(world: World) -> None:
-    eliza = replace(target_of(world), choice=ModelChoice(ELIZA, "a test"))
+    eliza = target_of(world)._replace(choice=ModelChoice(ELIZA, "a test"))
     summarizer = summarizer_of(world)
     assert not summarizer.can_summarize(eliza)
     assert summarizer.can_summarize(target_of(world))
-    assert summarizer.can_summarize(replace(target_of(world, summary_model=MODEL), choice=eliza.choice))
+    assert summarizer.can_summarize(target_of(world, summary_model=MODEL)._replace(choice=eliza.choice))
     assert not summarizer.can_summarize(target_of(world, summary_model=ELIZA))

@@ -1,4 +1,4 @@
-"""Texts that no draft can hold, as on a full disk: none is lost without a word."""
+"""Texts that the database does not take, as on a full disk: none is lost without a word."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.terminal.driver import LONG_MESSAGE, PROMPT, Home, Terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
-NO_DRAFT = "No draft can be written in"
+REFUSED = "not today"
 
 
 @pytest.fixture
 def full(home: Home) -> Home:
-    """A home whose folder of drafts takes none."""
-    (home.path / "state").mkdir(parents=True)
-    (home.path / "state" / "drafts").write_text("in the way")
+    """A home whose database takes no text that is not said yet."""
+    assert home.run("context").code == 0
+    home.sql(f"CREATE TRIGGER full BEFORE INSERT ON outbox BEGIN SELECT RAISE(ABORT, '{REFUSED}'); END")
     return home
 
 
@@ -49,14 +49,14 @@ def test_what_stands_at_the_prompt_when_a_signal_comes_is_rescued_and_told(full:
         chat.await_text("/rescue")
 
 
-def test_that_the_line_being_typed_is_no_draft_is_told_once(full: Home) -> None:
+def test_that_the_line_being_typed_is_not_kept_is_told_once(full: Home) -> None:
     with full.chat() as chat:
         chat.type("an unfinished text")
-        chat.until(lambda: NO_DRAFT in said_on(chat), "the sentence")
+        chat.until(lambda: REFUSED in said_on(chat), "the sentence")
         chat.await_line(f"{PROMPT} an unfinished text")
         chat.type(" and more")
         chat.watch(3.5)
-        assert said_on(chat).count(NO_DRAFT) == 1
+        assert said_on(chat).count(REFUSED) == 1
         assert "is lost if the chat is killed" in said_on(chat)
 
 

@@ -1,0 +1,1 @@
+"""Rows of texts that are not said yet."""

@@ -1,0 +1,125 @@
+"""Texts that are not said yet: what a prompt holds, messages that wait, and texts that came from files.
+
+A row belongs to its run as long as the process lives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import thread_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from datetime import datetime
+
+NO_RUN = "-"
+"""The beginning of a name in place of a run's, for a text that no process holds."""
+
+_TITLE = "Rescued texts"
+
+
+class Unsaid(NamedTuple):
+    """A text to a persona, or from it by its role; one that ``is_sent`` may be in the log, or was refused by it."""
+
+    persona: str
+    content: str
+    is_sent: bool = False
+    role: str = "user"
+
+
+class Left(NamedTuple):
+    """A text of a run that has ended, with the id of its row, and the thread if it is a message that waited."""
+
+    text: Unsaid
+    at: datetime
+    run: str
+    thread_id: int | None = None
+    id: int = 0
+
+
+class BroughtIn(NamedTuple):
+    """The thread of a persona that holds its texts now, by its number, and how many."""
+
+    persona: str
+    thread_number: int
+    texts: int
+
+
+def hold(connection: sqlite3.Connection, run: str, texts: Iterable[Unsaid], now: datetime) -> None:
+    """Store what the prompt of a run holds in place of what it held before."""
+    connection.execute("DELETE FROM outbox WHERE run = ? AND thread_id IS NULL", (run,))
+    for text in texts:
+        add(connection, Left(text, now, run))
+
+
+def add(connection: sqlite3.Connection, new: Left) -> int:
+    """Store a text, and return the id of its row."""
+    cursor = connection.execute(
+        "INSERT INTO outbox(persona, content, is_sent, role, created_at, run, thread_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (*new.text, timestamps.to_text(new.at), new.run, new.thread_id),
+    )
+    return cursor.lastrowid or 0
+
+
+def take_over(connection: sqlite3.Connection, texts: Iterable[Left]) -> None:
+    """Store texts of files, which are named for runs, but for those that an interrupted attempt has stored."""
+    for each in texts:
+        key = "(run, persona, content, is_sent, role) = (?, ?, ?, ?, ?)"
+        if connection.execute(f"SELECT 1 FROM outbox WHERE {key}", (each.run, *each.text)).fetchone() is None:
+            add(connection, each)
+
+
+def drop(connection: sqlite3.Connection, ids: Collection[int]) -> None:
+    """Delete rows."""
+    connection.executemany("DELETE FROM outbox WHERE id = ?", [(id_,) for id_ in ids])
+
+
+def let_go(connection: sqlite3.Connection, id_: int) -> None:
+    """Let a row belong to no process any longer."""
+    connection.execute("UPDATE outbox SET run = ? WHERE id = ?", (NO_RUN, id_))
+
+
+def claim(connection: sqlite3.Connection, left: Sequence[Left], run: str, now: datetime) -> tuple[Unsaid, ...]:
+    """Have the prompt of a run hold texts that others left; return those that no other start has claimed before."""
+    statement = "UPDATE outbox SET run = ?, thread_id = NULL, is_sent = 0, created_at = ? WHERE id = ? AND run = ?"
+    values = (run, timestamps.to_text(now))
+    return tuple(
+        each.text._replace(is_sent=False)
+        for each in left
+        if connection.execute(statement, (*values, each.id, each.run)).rowcount
+    )
+
+
+def left_by_ended(connection: sqlite3.Connection, is_alive: Callable[[str], bool]) -> tuple[Left, ...]:
+    """Return the texts of runs that are not alive, oldest first."""
+    rows = connection.execute(
+        "SELECT persona, content, is_sent, role, created_at, run, thread_id, id FROM outbox ORDER BY created_at, id"
+    ).fetchall()
+    ended = {run for run in {row[5] for row in rows} if run.startswith(NO_RUN) or not is_alive(run)}
+    return tuple(
+        Left(Unsaid(persona, content, bool(is_sent), role), timestamps.from_text(at), run, *rest)
+        for persona, content, is_sent, role, at, run, *rest in rows
+        if run in ended
+    )
+
+
+def bring_in(connection: sqlite3.Connection, left: Sequence[Left], now: datetime) -> tuple[BroughtIn, ...]:
+    """Bring texts into the log, in place of their rows: in a closed thread of each persona, outside of any context."""
+    from chorus_cli.log.rows import message_rows  # noqa: PLC0415 - the prompt does not need it
+    from chorus_cli.log.rules.messages import MessageContent, Role  # noqa: PLC0415 - likewise
+
+    drop(connection, [each.id for each in left])
+    brought = []
+    for persona in sorted({each.text.persona for each in left}):
+        own = [each for each in left if each.text.persona == persona]
+        thread = thread_rows.new(connection, persona, _TITLE, now)
+        for text, at, *_ in own:
+            content = MessageContent(thread.id, Role(text.role), text.content, at)
+            id_ = message_rows.insert_row(connection, persona, content)
+            connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (id_,))
+        thread_rows.close(connection, [thread.id], now)
+        brought.append(BroughtIn(persona, thread.number, len(own)))
+    return tuple(brought)
