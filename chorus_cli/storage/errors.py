@@ -34,11 +34,6 @@ A damaged size may ask for more memory than there is.
 """
 
 
-def is_busy(error: BaseException) -> bool:
-    """Return whether SQLite gave up because another connection holds a lock."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
-
-
 def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path: Path) -> StorageError:
     """Translate an error of SQLite about the database at ``path``."""
     if found := _damage(error):
