@@ -19,7 +19,7 @@ from chorus_cli.machine.paths import shipped_personas
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import file_lock
-from chorus_cli.storage.durable_files import rescue
+from chorus_cli.storage.files import rescue
 from chorus_cli.storage.store import IN_MEMORY, Store
 
 if TYPE_CHECKING:

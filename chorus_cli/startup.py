@@ -15,7 +15,7 @@ from chorus_cli.sessions import files as session_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.schema import schema_text
 from chorus_cli.storage import drafts, file_lock
-from chorus_cli.storage.durable_files import sweep_stale
+from chorus_cli.storage.files import sweep_stale
 from chorus_cli.stores.backup import restoring
 
 if TYPE_CHECKING:

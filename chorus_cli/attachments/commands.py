@@ -15,7 +15,7 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Table, Text
 from chorus_cli.log.rules.attachments import Attachment, size_in_words
 from chorus_cli.services import Services
-from chorus_cli.storage import export_files
+from chorus_cli.storage import typed_paths
 from chorus_cli.storage.typed_paths import bare
 
 GROUP: CommandGroup[Services] = CommandGroup("attach", "Files that go with your next message.")
@@ -24,7 +24,7 @@ _PASTED_NAME = "clipboard.png"
 
 
 def _offered(_services: Services, text: str) -> Sequence[Candidate]:
-    return [Candidate(path) for path in export_files.offered(text, None)]
+    return [Candidate(path) for path in typed_paths.offered(text, None)]
 
 
 FILE = replace(

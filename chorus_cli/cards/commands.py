@@ -16,7 +16,7 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Report, Text
 from chorus_cli.personas.commands.persona import turn_to
 from chorus_cli.services import Services
-from chorus_cli.storage import export_files
+from chorus_cli.storage import typed_paths
 from chorus_cli.storage.typed_paths import bare, typed_path
 
 GROUP: CommandGroup[Services] = CommandGroup("persona")
@@ -27,7 +27,7 @@ _WRITTEN = frozenset({".png", ".json"})
 def _offered(services: Services, text: str) -> Sequence[Candidate]:
     name, blank, begun = text.rpartition(" ")
     if blank:
-        return [Candidate(f"{name} {path}") for path in export_files.offered(begun, _WRITTEN)]
+        return [Candidate(f"{name} {path}") for path in typed_paths.offered(begun, _WRITTEN)]
     files = services.personas.files
     return [Candidate(files.own_settings(slug).name or slug) for slug in files.slugs()]
 
@@ -36,7 +36,7 @@ CARD = replace(
     TEXT,
     name="file",
     help="a character card: PNG, JSON or CHARX",
-    complete=lambda _services, text: [Candidate(path) for path in export_files.offered(text, card_files.ENDINGS)],
+    complete=lambda _services, text: [Candidate(path) for path in typed_paths.offered(text, card_files.ENDINGS)],
 )
 PERSONA_AND_FILE = replace(
     TEXT, name="name file", help="a persona, and a file ending in .png or .json, or a folder", complete=_offered

@@ -16,7 +16,7 @@ from chorus_cli.cards.rules.document import parsed
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.personas.files import CARD_FILE
-from chorus_cli.storage.bounded_files import read_within
+from chorus_cli.storage.files import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

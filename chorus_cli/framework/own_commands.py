@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple
 from chorus_cli.core import limits
 from chorus_cli.core.text.templates import Template, is_template_name, template_of
 from chorus_cli.framework.registry import C, Command, CommandGroup, CommandRegistry
-from chorus_cli.storage.bounded_files import read_within
+from chorus_cli.storage.files import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -20,7 +20,7 @@ from chorus_cli.log.rules.export import Export, document
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.memory.rules.capture import code_in
 from chorus_cli.services import Services
-from chorus_cli.storage import export_files
+from chorus_cli.storage import typed_paths as export_files
 from chorus_cli.storage.typed_paths import typed_paths
 
 GROUP: CommandGroup[Services] = CommandGroup("")

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from chorus_cli.core import limits
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.personas.rules.persona import Document
-from chorus_cli.storage.bounded_files import read_within
-from chorus_cli.storage.durable_files import RANDOM, sync_folder, write_atomically
 from chorus_cli.storage.file_lock import locked
+from chorus_cli.storage.files import RANDOM, read_within, sync_folder, write_atomically
 from chorus_cli.storage.permissions import access_advice, is_refused, is_there
 
 if TYPE_CHECKING:

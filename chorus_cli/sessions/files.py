@@ -17,8 +17,7 @@ from chorus_cli.core.errors import SessionError
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules import reader as session_reader
 from chorus_cli.sessions.rules.format import is_session_id
-from chorus_cli.storage.bounded_files import opened_file
-from chorus_cli.storage.durable_files import sync_folder, syncing, write_atomically
+from chorus_cli.storage.files import opened_file, sync_folder, syncing, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

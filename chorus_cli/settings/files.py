@@ -13,9 +13,8 @@ from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.settings.rules.layers import Layer
 from chorus_cli.settings.rules.table import SCHEMA_KEY
-from chorus_cli.storage.bounded_files import read_within
-from chorus_cli.storage.durable_files import write_atomically
 from chorus_cli.storage.file_lock import locked
+from chorus_cli.storage.files import read_within, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
-from chorus_cli.storage.durable_files import PREFIX, SUFFIX, make_folder, sweep_stale, sync_folder
+from chorus_cli.storage.files import PREFIX, SUFFIX, make_folder, sweep_stale, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

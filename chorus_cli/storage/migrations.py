@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.durable_files import make_folder, sync_folder
 from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, unconfirmed_commit
-from chorus_cli.storage.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
-from chorus_cli.storage.schema_additions import (
+from chorus_cli.storage.files import make_folder, sync_folder
+from chorus_cli.storage.schema import (
+    ACTS_OF_ANY_KIND,
     BRANCHES,
     CHANGED_ROWS,
     IMPORTS,
     INTENTS,
+    LOG_AND_JOURNAL,
+    MEMORY,
     NO_INTENTS,
     NUMBERS,
     ORIGIN_OF,

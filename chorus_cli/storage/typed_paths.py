@@ -1,19 +1,31 @@
-r"""Paths as typed or dropped on the terminal: bare, quoted, with backslashes before blanks, or an address of a file.
+r"""Paths as typed or dropped on the terminal, their completions, and the writing of an export to one.
 
-The bare reading comes first: in a line without quoting ``my export.zip`` is one name, blanks and all.
+They are bare, quoted, with backslashes before blanks, or an address of a file. The bare reading comes first: in a line
+without quoting ``my export.zip`` is one name, blanks and all.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from chorus_cli.core.errors import CommandError
+from chorus_cli.core.errors import CommandError, OutputError
+from chorus_cli.storage.files import write_atomically
+from chorus_cli.storage.permissions import is_there
 
 _WORD = re.compile(r""""[^"]*"(?!\S)|'[^']*'(?!\S)|(?:\\.|[^\s\\]|\\$)+""")
 _ESCAPED = re.compile(r"\\(.)")
 _SHORTEST_QUOTED = 2
+_WRITTEN = frozenset({".md", ".markdown", ".json"})
+# Offers are made at every key.
+_MOST_LOOKED_AT = 4_000
+_MOST_OFFERED = 100
+# Hidden files, and names that would be read as something else if they were typed.
+_NOT_OFFERED_UNASKED = (".", "~", " ")
 
 
 def typed_path(typed: str) -> Path:
@@ -32,12 +44,12 @@ def typed_paths(typed: str) -> list[Path]:
         CommandError: there is no home folder for ``~``.
     """
     whole = typed_path(typed)
-    return [whole] if _exists(whole) else [typed_path(word) for word in _WORD.findall(typed)]
+    return [whole] if is_there(whole) else [typed_path(word) for word in _WORD.findall(typed)]
 
 
 def bare(typed: str) -> str:
     """Return a path without its quotes and backslashes, unless a file has them in its name."""
-    if _exists(_expanded(typed)):
+    if is_there(_expanded(typed)):
         return typed
     if len(typed) >= _SHORTEST_QUOTED and typed[0] == typed[-1] and typed[0] in "'\"":
         return typed[1:-1]
@@ -53,8 +65,85 @@ def _expanded(typed: str) -> Path:
         raise CommandError(f"There is no home folder for {typed}.") from None
 
 
-def _exists(path: Path) -> bool:
+def file_for(typed: str, new_name: str) -> Path:
+    """Return the path that was typed, relative to the current folder; for a folder, ``new_name`` in it.
+
+    Raises:
+        CommandError: the ending is neither that of Markdown nor that of JSON, or there is no home folder for ``~``.
+    """
+    path = typed_path(typed)
+    if bare(typed).endswith("/") or _is_folder(path):
+        return path / new_name
+    if not path.suffix:
+        return path.with_name(f"{path.name}.md")
+    if path.suffix.lower() not in _WRITTEN:
+        raise CommandError(f"{path.name} ends in {path.suffix}; write .md for Markdown or .json for JSON.")
+    return path
+
+
+def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
+    """Return the completions of a path: folders, with a slash, and files with one of the endings, ``None`` for any.
+
+    There are none for a folder that cannot be read, and not all for a very large one.
+    """
+    if typed == "~":
+        return ["~/"]
+    lead = typed[: typed.rfind("/") + 1]
+    begun = typed[len(lead) :].casefold()
+    if not lead and begun.startswith("~"):
+        return []
     try:
-        return path.exists()
+        with os.scandir(Path(lead).expanduser()) as entries:
+            looked_at = islice(entries, _MOST_LOOKED_AT)
+            found = [_name(entry) for entry in looked_at if _may_be_meant(entry, begun, endings)]
+    except (OSError, ValueError, RuntimeError):
+        return []
+    return [lead + name for name in sorted(found, key=str.casefold)[:_MOST_OFFERED]]
+
+
+def write(path: Path, text: str | bytes, *, replace: bool) -> None:
+    """Write a document to a file, whole or not at all.
+
+    Raises:
+        FileExistsError: it is there already and was not to be replaced.
+        OutputError: it cannot be written; an old file is as it was.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise OutputError(f"{path} is not a regular file, so nothing was written.")
+        if not replace:
+            # The name is taken first, so that no file of another program can be overwritten.
+            path.touch(mode=0o600, exist_ok=False)
+        try:
+            write_atomically(path, text)
+        except BaseException:
+            if not replace:
+                with suppress(OSError):
+                    path.unlink()
+            raise
+    except FileExistsError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise OutputError(f"{path} cannot be written: {reason}. Nothing was written.") from error
+
+
+def _may_be_meant(entry: os.DirEntry[str], begun: str, endings: frozenset[str] | None) -> bool:
+    name = entry.name
+    if not name.casefold().startswith(begun) or not name.isprintable():
+        return False
+    if not begun and name.startswith(_NOT_OFFERED_UNASKED):
+        return False
+    return endings is None or Path(name).suffix.lower() in endings or _is_folder(entry)
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return f"{entry.name}/" if _is_folder(entry) else entry.name
+
+
+def _is_folder(path: Path | os.DirEntry[str]) -> bool:
+    try:
+        return path.is_dir()
     except OSError:
+        # The error is reported when the file is written.
         return False

@@ -24,6 +24,9 @@ from chorus_cli.core.time import timespan
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.export import entry_as_json
 from chorus_cli.log.rules.journal import log_marks, unread_notice
+from chorus_cli.log.rules.messages import Message, is_reply_of_calls
+from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers
+from chorus_cli.log.rules.wording import log_entry
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.service.roster import Roster
@@ -32,14 +35,17 @@ from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, NOTHING_FOUND
 from chorus_cli.terminal.screen.output import standard_error, standard_output
-from chorus_cli.terminal.screen.transcript import show_transcript
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from datetime import datetime
 
     from chorus_cli.app import App
+    from chorus_cli.log.rules.journal import LogMarks
+    from chorus_cli.log.rules.operations import Operation
+    from chorus_cli.terminal.screen.output import Screen
+
 
 _MOST_FOUND = 100
 
@@ -102,6 +108,26 @@ async def cost(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
 
             draw(cost_report(report), standard_output())
     return DONE
+
+
+async def show_transcript(
+    entries: AsyncIterator[Message | Operation],
+    marks: LogMarks,
+    persona: str,
+    screen: Screen,
+    numbers: Numbers = NO_NUMBERS,
+    thoughts: Callable[[Message], Awaitable[str]] | None = None,
+) -> None:
+    """Print each entry after its local time.
+
+    ``numbers`` are those of the persona's threads. ``thoughts`` reads the ones before a message, to be shown with it.
+    """
+    async for entry in entries:
+        if not isinstance(entry, Message):
+            screen.line(f"{log_entry(entry, marks, persona, numbers)}\n")
+        elif not is_reply_of_calls(entry):
+            text = await thoughts(entry) if thoughts else ""
+            screen.line(f"{log_entry(entry, marks, persona, numbers, text)}\n")
 
 
 def _roster(app: App) -> Roster:

@@ -11,8 +11,7 @@ from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, asked_pur
 from chorus_cli.stores.service.purging import BACKUPS, NONE_HOLDS, REWRITES, still_there
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
-from chorus_cli.terminal.consent import agreed, can_ask
-from chorus_cli.terminal.screen.output import standard_error, standard_output
+from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, standard_output
 
 if TYPE_CHECKING:
     import argparse

@@ -28,8 +28,7 @@ from chorus_cli.stores.salvage import checksums, copying, examination
 from chorus_cli.stores.service import home_checks, leftovers, stored_files
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.subcommands.backup import alone
-from chorus_cli.terminal.consent import agreed
-from chorus_cli.terminal.screen.output import standard_output
+from chorus_cli.terminal.screen.output import agreed, standard_output
 from chorus_cli.terminal.screen.progress import Progress, Wait
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.terminal.following import Following
-from chorus_cli.terminal.job_output import JobOutput
-from chorus_cli.terminal.prompt.waiting_keys import ctrl_d_dropped
-from chorus_cli.terminal.screen.drawing import draw
+from chorus_cli.terminal.prompt.keys import ctrl_d_dropped
+from chorus_cli.terminal.screen.drawing import JobOutput, draw
 from chorus_cli.terminal.screen.exchange import show_exchange
 from chorus_cli.terminal.screen.progress import Wait
 from chorus_cli.threads.commands.composing import edited_line

@@ -20,9 +20,6 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
     """Carry out a command and show its answer; return the exit code.
 
     ``again`` tells the user how to get a reply if the command asks for one and no word of it comes.
-
-    Raises:
-        ChorusError: the command is refused, or asks a model although the budget of the day is spent.
     """
     await services.focus.settle()
     bound = resolve(services.registry, line, services.machine.clock.now())

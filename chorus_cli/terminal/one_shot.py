@@ -11,21 +11,23 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.attachments.rules.recognition import is_picture
 from chorus_cli.core import limits
 from chorus_cli.core.errors import DatabaseUnconfirmedError, MessageNotStoredError, MessageRefusedError
-from chorus_cli.models.rules.events import IN_LOG, TextDelta, TurnDone
+from chorus_cli.log.rules.messages import Status
+from chorus_cli.models.rules.events import IN_LOG, ReasoningDelta, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
 from chorus_cli.terminal.prompt.keyboard import suspendable
-from chorus_cli.terminal.reply.record import TurnRecord
 from chorus_cli.terminal.reply.stream import PlainReply, show_events
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from chorus_cli.attachments.service.attachments import Prepared
+    from chorus_cli.core.json.jsonc import JsonValue
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.service.costs import Costs
     from chorus_cli.personas.rules.target import Target
     from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.turns.service.conversation import Conversation
+
 
 _LONGEST_SIGN = 16
 
@@ -36,6 +38,56 @@ class Asked(NamedTuple):
     message: Prepared
     target: Target
     again: str
+
+
+class TurnRecord:
+    """Takes the events of a turn, and writes them as one value: the last reply, and facts about it.
+
+    ``is_stored`` once the message is in the log; ``done`` is the last event, once it came. The ``seconds`` begin when
+    the message is sent, after any wait for another reply.
+    """
+
+    def __init__(self, target: Target, monotonic: Callable[[], float]) -> None:
+        self.is_stored = False
+        self.done: TurnDone | None = None
+        self._target = target
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._words: list[str] = []
+        self._thoughts: list[str] = []
+
+    def take(self, event: TurnEvent) -> None:
+        """Take the next event."""
+        self.is_stored = not isinstance(event, WaitBegun)
+        match event:
+            case WaitOver():
+                self._began = self._monotonic()
+            case TextDelta(text):
+                self._words.append(text)
+            case ReasoningDelta(text):
+                self._thoughts.append(text)
+            case ToolStarted():
+                self._words.clear()
+                self._thoughts.clear()
+            case TurnDone():
+                self.done = event
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return reply, usage, model, thread and seconds, thoughts if there are any, and the status if it broke off."""
+        facts: dict[str, JsonValue] = {
+            "reply": "".join(self._words),
+            "usage": dict(self.done.usage) if self.done else {},
+            "model": self._target.choice.model,
+            "thread": self._target.thread_number,
+            "seconds": round(self._monotonic() - self._began, 3),
+        }
+        if self._thoughts:
+            facts["thoughts"] = "".join(self._thoughts)
+        if self.done is not None and self.done.thought is not None:
+            facts["thought_seconds"], facts["thought_tokens"] = self.done.thought
+        if self.done is None or self.done.error is not None:
+            facts["status"] = str(self.done.status if self.done else Status.INTERRUPTED)
+        return facts
 
 
 async def ask(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:

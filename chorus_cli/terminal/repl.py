@@ -19,10 +19,9 @@ from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
-from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
+from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, text_of_keys
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
-from chorus_cli.terminal.prompt.waiting_keys import ctrl_c_taken, line_ahead
 from chorus_cli.terminal.recurrence import Recurrence
 from chorus_cli.terminal.screen.notification import Notification
 

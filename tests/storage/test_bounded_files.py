@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.core.limits import Limit
-from chorus_cli.storage.bounded_files import opened_file, read_within
+from chorus_cli.storage.files import opened_file, read_within
 
 TEN_BYTES = Limit("a note", 10, "It is refused.")
 

@@ -14,8 +14,8 @@ import pytest
 
 from chorus_cli.core.errors import HomeError, SettingsError
 from chorus_cli.machine.paths import paths
-from chorus_cli.storage.durable_files import sweep_stale, write_atomically
 from chorus_cli.storage.file_lock import hold, is_locked, locked, try_lock
+from chorus_cli.storage.files import sweep_stale, write_atomically
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     file.write_text("old")
     script = (
         "import resource, sys, pathlib\n"
-        "from chorus_cli.storage.durable_files import write_atomically\n"
+        "from chorus_cli.storage.files import write_atomically\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "write_atomically(pathlib.Path(sys.argv[1]), 'x' * 10_000)\n"
     )

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, PurgeError
 from chorus_cli.log.rules.attachments import is_sha256
-from chorus_cli.storage.bounded_files import read_within
-from chorus_cli.storage.durable_files import make_folder, sync_folder, write_atomically
+from chorus_cli.storage.files import make_folder, read_within, sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

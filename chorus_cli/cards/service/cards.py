@@ -26,7 +26,7 @@ from chorus_cli.personas.rows import persona_rows
 from chorus_cli.personas.rows.persona_rows import NewPersona
 from chorus_cli.personas.rules.names import slug_of
 from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.storage import export_files
+from chorus_cli.storage import typed_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -152,7 +152,7 @@ class Cards:
         else:
             cards = {png.OLD_KEYWORD: written(for_older_programs(document)), png.NEW_KEYWORD: written(document)}
             content = png.with_cards(card_files.picture(self.personas.folder, slug, persona.name), cards)
-        export_files.write(path, content, replace=replace)
+        typed_paths.write(path, content, replace=replace)
 
     def _stored(self, slug: str) -> object:
         """Return the JSON of the card that a persona was made of, ``None`` if it was made otherwise."""

@@ -1,4 +1,4 @@
-"""Texts that the database refused: the files that ``durable_files.rescue`` has left, until a row takes each."""
+"""Texts that the database refused: the files that `storage.files.rescue` has left, until a row takes each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
-from chorus_cli.storage.durable_files import home_mark, sync_folder
+from chorus_cli.storage.files import home_mark, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

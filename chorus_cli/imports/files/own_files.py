@@ -18,8 +18,7 @@ from chorus_cli.imports.rules import own
 from chorus_cli.imports.rules.conversation import Skipped
 from chorus_cli.imports.rules.own import ATTACHMENTS
 from chorus_cli.log.rules.attachments import is_sha256
-from chorus_cli.storage.bounded_files import read_within
-from chorus_cli.storage.durable_files import write_atomically
+from chorus_cli.storage.files import read_within, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

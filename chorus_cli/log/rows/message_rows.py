@@ -18,8 +18,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.messages import UNMEASURED, Message, MessageContent, Role, Status, Thought
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.finished_rows import FinishedRows
-from chorus_cli.storage.store import Connection
+from chorus_cli.storage.store import Connection, FinishedRows
 
 if TYPE_CHECKING:
     import sqlite3

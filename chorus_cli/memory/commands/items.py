@@ -23,7 +23,7 @@ from chorus_cli.memory.commands.pictures import capitalized, described, drawn_me
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_tier, checked_type
 from chorus_cli.memory.service.memory import Remembered, RequestFigures
 from chorus_cli.services import Services
-from chorus_cli.storage import export_files
+from chorus_cli.storage import typed_paths
 
 _FORCE = "--force"
 _PREFIX = re.compile(r"\s*([A-Za-z_-]+(?: [A-Za-z]+)?)\s*:\s*(?P<text>.*)", re.DOTALL)
@@ -153,7 +153,7 @@ DOCUMENT = Parameter(
     "file",
     lambda text, _now: text,
     "a Markdown or text file",
-    lambda _services, text: [Candidate(path) for path in export_files.offered(text, document_files.ENDINGS)],
+    lambda _services, text: [Candidate(path) for path in typed_paths.offered(text, document_files.ENDINGS)],
 )
 
 

@@ -13,7 +13,7 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text
 from chorus_cli.models.rules.choice import LOCAL, in_full
 from chorus_cli.services import Services
-from chorus_cli.storage import export_files
+from chorus_cli.storage import typed_paths
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -24,7 +24,7 @@ _DEFAULT = frozenset({"default", "reset"})
 
 def _offered(services: Services, text: str) -> Sequence[Candidate]:
     path = text.removeprefix(LOCAL)
-    files = export_files.offered(path, _MODEL_FILES) if path != text else []
+    files = typed_paths.offered(path, _MODEL_FILES) if path != text else []
     return [Candidate(name) for name in (*services.personas.models.offered(text), *(LOCAL + file for file in files))]
 
 

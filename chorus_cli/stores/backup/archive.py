@@ -22,7 +22,7 @@ from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFu
 from chorus_cli.core.text.phrases import size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.sessions.files import SESSIONS_FOLDER
-from chorus_cli.storage import durable_files
+from chorus_cli.storage import files
 from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
 from chorus_cli.stores.backup.working_folders import folder_for_copy
 from chorus_cli.stores.salvage import copying, soundness
@@ -51,7 +51,7 @@ _HIGHEST_RATIO = 100
 """How many times its packed size a large backup may have; logs are packed to a third, attachments hardly."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
-TEMPORARY = rf"{durable_files.TEMPORARY}(-journal)?"
+TEMPORARY = rf"{files.TEMPORARY}(-journal)?"
 """The names of backups that are being written, and of copies of the log for them, as a regular expression."""
 
 
@@ -188,7 +188,7 @@ def set_aside(places: Paths, stamp: str) -> Path:
     """
     target = places.backups / f"{DAMAGED}{stamp}.db"
     try:
-        durable_files.make_folder(places.backups)
+        files.make_folder(places.backups)
         for ending in ("", "-journal"):
             source = places.database.with_name(places.database.name + ending)
             if source.exists():
@@ -197,7 +197,7 @@ def set_aside(places: Paths, stamp: str) -> Path:
                 copy.chmod(stat.S_IRUSR | stat.S_IWUSR)
                 with copy.open("rb") as file:
                     os.fsync(file.fileno())
-        durable_files.sync_folder(places.backups)
+        files.sync_folder(places.backups)
     except OSError as error:
         raise BackupError(f"{places.database} cannot be copied to {target}: {error.strerror or error}.") from error
     return target
@@ -274,7 +274,7 @@ def _contents(places: Paths, copy: Path, *, holds_attachments: bool) -> Iterator
 def _persona_files(places: Paths) -> Iterator[tuple[Path, str]]:
     """Yield the files of the personas with their names in the archive; temporary files and locks stay out."""
     for path in sorted(places.personas.rglob("*")):
-        is_passing = path.name.endswith((durable_files.SUFFIX, ".lock")) and path.name != ".lock"
+        is_passing = path.name.endswith((files.SUFFIX, ".lock")) and path.name != ".lock"
         if path.is_file() and not is_passing:
             yield path, f"{PERSONAS}/{path.relative_to(places.personas).as_posix()}"
 
@@ -290,7 +290,7 @@ def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[
 
 @contextmanager
 def _temporary(folder: Path) -> Iterator[Path]:
-    descriptor, name = tempfile.mkstemp(durable_files.SUFFIX, durable_files.PREFIX, folder)
+    descriptor, name = tempfile.mkstemp(files.SUFFIX, files.PREFIX, folder)
     os.fchmod(descriptor, stat.S_IRUSR | stat.S_IWUSR)
     os.close(descriptor)
     try:
@@ -310,4 +310,4 @@ def _name(draft: Path, target: Path) -> None:
     except OSError:
         # A file system without hard links.
         draft.replace(target)
-    durable_files.sync_folder(target.parent)
+    files.sync_folder(target.parent)

@@ -13,8 +13,8 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError
-from chorus_cli.storage.durable_files import make_folder, sweep_stale
 from chorus_cli.storage.file_lock import try_lock
+from chorus_cli.storage.files import make_folder, sweep_stale
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.rules import retention
 from chorus_cli.stores.salvage import checksums, copying

@@ -18,7 +18,7 @@ from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTo
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import file_lock, foreign_code
-from chorus_cli.storage.durable_files import RANDOM, sync_folder, write_atomically
+from chorus_cli.storage.files import RANDOM, sync_folder, write_atomically
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest

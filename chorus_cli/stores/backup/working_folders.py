@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.storage import file_lock
-from chorus_cli.storage.durable_files import PREFIX, RANDOM, make_folder
+from chorus_cli.storage.files import PREFIX, RANDOM, make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

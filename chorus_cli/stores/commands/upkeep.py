@@ -12,7 +12,7 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Report, Table, Text
 from chorus_cli.log.rules.wording import local
 from chorus_cli.services import Services
-from chorus_cli.storage import export_files
+from chorus_cli.storage import typed_paths
 
 GROUP: CommandGroup[Services] = CommandGroup("rescue", "Texts that could not be stored, and backups.")
 
@@ -21,7 +21,7 @@ _NONE = Text("There is no text that could not be stored.")
 
 
 def _offered(_services: Services, text: str) -> Sequence[Candidate]:
-    return [Candidate(path) for path in export_files.offered(text, _ENDINGS)]
+    return [Candidate(path) for path in typed_paths.offered(text, _ENDINGS)]
 
 
 FILE = replace(TEXT, name="file", help="a new file, or a folder", complete=_offered)

@@ -14,8 +14,8 @@ from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTo
 from chorus_cli.log.rules.log_acts import Purge, PurgedIds
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations, untrusted
-from chorus_cli.storage.durable_files import sync_folder
 from chorus_cli.storage.errors import storage_error
+from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.working_folders import delete_abandoned, working_folder
 from chorus_cli.stores.listing import AMONG, ROWS

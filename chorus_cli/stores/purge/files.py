@@ -15,7 +15,7 @@ from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.personas import files as persona_files
 from chorus_cli.storage import drafts, migrations
-from chorus_cli.storage.durable_files import sync_folder, write_atomically
+from chorus_cli.storage.files import sync_folder, write_atomically
 from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.purge.selection import text_of
 from chorus_cli.stores.rules.purge_reports import Document

@@ -15,7 +15,7 @@ from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.storage import file_lock, migrations
-from chorus_cli.storage.durable_files import TEMPORARY, is_stale
+from chorus_cli.storage.files import TEMPORARY, is_stale
 from chorus_cli.stores.backup import archive, daily, restoring, working_folders
 from chorus_cli.stores.backup.restoring import STAGED, is_pending
 from chorus_cli.stores.rules.findings import Finding, Mend, fine, note, wrong

@@ -17,8 +17,7 @@ from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import reader
 from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import drafts
-from chorus_cli.storage.bounded_files import read_within
-from chorus_cli.storage.durable_files import write_atomically
+from chorus_cli.storage.files import read_within, write_atomically
 from chorus_cli.storage.permissions import access_advice, is_refused
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.purge import backups as purged_backups

@@ -2,8 +2,7 @@
 
 All blocks at the top level but the last are settled: no further line can change them. So a block is parsed only while
 it is open, and the cost of a long reply is the sum of its blocks. A fence or list that grows without end is settled in
-parts; the remainder keeps what it needs to continue: a fence its first line and the lexer's stack, a list its number, a
-table its head.
+parts; the remainder keeps what it needs to continue: a fence its first line, a list its number, a table its head.
 
 Imported only when a reply is painted, because markdown-it and rich take long to import.
 """
@@ -14,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.text.safe_text import SafeTextStream
-from chorus_cli.terminal.markdown.code_block import WHOLE, CodePart
 from chorus_cli.terminal.markdown.tokens import labels_in, make_drawable, reply_parser, with_definitions
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
     from markdown_it.token import Token
 
-    from chorus_cli.terminal.markdown.lexing import Lexing
+    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _CODE = ("fence", "code_block")
@@ -45,35 +43,35 @@ class Piece:
 
 
 class MarkdownBlocks:
-    """Parser for arriving safe Markdown; ``decoded`` is the filter for decoded entities and links."""
+    """Parser for arriving safe Markdown; ``decoded`` is the filter for decoded entities and links.
 
-    def __init__(self, lexing: Lexing) -> None:
+    ``source`` is the text of the open block. The ``meta`` of a fence tells whether it ``goes_on`` from the piece before
+    and whether it is ``cut_off``; that of all code holds the reply's ``lexing``.
+    """
+
+    def __init__(self, lexing: LexingProcess) -> None:
         self.decoded = SafeTextStream()
         self._parser = reply_parser()
         self._references: dict[str, Any] = {}  # the parser's own records
         self._undefined: set[str] = set()
         self._lexing = lexing
-        self._open = ""
+        self.source = ""
         self._has_new_lines = False
         self._after_gap = False
         self._goes_on = False
-        self._going_on: CodePart | int | None = None
+        self._next_number: int | None = None
+        self._is_in_fence = False
         self._broken_off = ""
         self._prefix = ""
 
     @property
-    def source(self) -> str:
-        """The text of the open block."""
-        return self._open
-
-    @property
     def open_weight(self) -> int:
         """The most that drawing the open block may cost, in characters of plain text."""
-        return weight_of(self._open) + _CELL_WEIGHT * self._open.count("|")
+        return weight_of(self.source) + _CELL_WEIGHT * self.source.count("|")
 
     def feed(self, text: str) -> None:
         """Add arrived text."""
-        self._open += text
+        self.source += text
         self._has_new_lines = self._has_new_lines or "\n" in text
 
     def settled(self) -> Piece | None:
@@ -81,22 +79,22 @@ class MarkdownBlocks:
         if not self._has_new_lines:
             return None
         self._has_new_lines = False
-        lines = _complete_lines(self._open)
+        lines = _complete_lines(self.source)
         cut = _first_open_line(self._structure(lines), lines)
         return self._cut_off(_length(lines[:cut])) if cut else None
 
     def rest(self) -> Piece:
         """Cut off and return everything, as the end of the reply."""
-        return self._cut_off(len(self._open))
+        return self._cut_off(len(self.source))
 
     def unsettled(self) -> Piece:
         """Return the open block, parsed as if the reply ended here."""
-        tokens = self._parsed(self._open, dict(self._references), SafeTextStream())
+        tokens = self._parsed(self.source, dict(self._references), SafeTextStream())
         return Piece(tokens, self._after_gap, self._goes_on)
 
     def shed(self, kept_lines: int) -> Piece | None:
         """Cut off an open fence, except about its last ``kept_lines``, or all items of a list but the last."""
-        lines = _complete_lines(self._open)
+        lines = _complete_lines(self.source)
         tokens = self._structure(lines)
         if tokens and tokens[0].type == "fence":
             return self._shed_code(tokens[0], lines, kept_lines)
@@ -109,20 +107,20 @@ class MarkdownBlocks:
 
         The cut is at the end of a line or a word; ``take_back`` moves it to the end of a drawn row, where it is unseen.
         """
-        lines = _complete_lines(self._open)
-        block = next(iter(self._structure([self._open])), None)
+        lines = _complete_lines(self.source)
+        block = next(iter(self._structure([self.source])), None)
         begin, end = _lines_of(block) if block else (0, 0)
         kind = block.type if block else ""
         if not self._is_too_heavy(kind):
             return None
         if kind == "table_open" and min(end, len(lines)) - begin > _TABLE_HEAD_LINES + 1:
             head = "".join(lines[begin : begin + _TABLE_HEAD_LINES])
-            return self._continue(_length(lines[: end - 1]), head, None)
+            return self._continue(_length(lines[: end - 1]), head)
         at = self._seam(_length(lines))
-        self._broken_off = self._open[:at] if kind in {"paragraph_open", "fence"} else ""
+        self._broken_off = self.source[:at] if kind in {"paragraph_open", "fence"} else ""
         if kind == "fence" and begin < len(lines):
-            return self._continue(at, lines[begin], self._code_part().continued())
-        return self._continue(at, "", None)
+            return self._continue(at, lines[begin], in_fence=True)
+        return self._continue(at, "")
 
     def take_back(self, row: str) -> bool:
         """Make the last drawn ``row`` of a broken-up block part of the open block again, if the source contains it."""
@@ -130,17 +128,17 @@ class MarkdownBlocks:
         begin = source.rfind(row) if row else -1
         if begin <= len(source) // 2:
             return False
-        self._open = self._prefix + source[begin:] + self._open.removeprefix(self._prefix)
+        self.source = self._prefix + source[begin:] + self.source.removeprefix(self._prefix)
         return True
 
     def _is_too_heavy(self, kind: str) -> bool:
         if kind == "table_open":
             return self.open_weight >= _HEAVIEST_TABLE
-        return weight_of(self._open) >= _HEAVIEST_BLOCK
+        return weight_of(self.source) >= _HEAVIEST_BLOCK
 
     def _seam(self, complete: int) -> int:
-        places = (complete, self._open.rfind(" ") + 1)
-        return next((place for place in places if place > len(self._open) // 2), len(self._open))
+        places = (complete, self.source.rfind(" ") + 1)
+        return next((place for place in places if place > len(self.source) // 2), len(self.source))
 
     def _shed_code(self, fence: Token, lines: list[str], kept_lines: int) -> Piece | None:
         if _is_closed(fence):
@@ -149,46 +147,37 @@ class MarkdownBlocks:
         code = _complete_lines(fence.content)
         # The last line with words stays: empty lines at the end of code are not drawn.
         filled = max((number for number, line in enumerate(code) if line.strip()), default=0)
-        places = self._lexing.points(_language(fence), fence.content, self._code_part().stack)
         wanted = min(len(code) - kept_lines, filled)
-        number = max((place for place in places if place <= wanted), default=0)
-        if not number:
+        if wanted <= 0:
             return None
-        return self._continue(
-            _length(lines[: opening + 1 + number]), lines[opening], self._code_part().continued(places[number])
-        )
+        number = next((place for place in range(wanted, 0, -1) if _is_seam(code, place)), wanted)
+        return self._continue(_length(lines[: opening + 1 + number]), lines[opening], in_fence=True)
 
     def _shed_items(self, tokens: Sequence[Token], lines: list[str]) -> Piece | None:
         items = [token for token in tokens if token.type == "list_item_open" and token.level == 1]
         finished = items[:-1]
         if not finished:
             return None
-        first = self._going_on if isinstance(self._going_on, int) else int(tokens[0].attrs.get("start", 1))
-        return self._continue(_length(lines[: _lines_of(items[-1])[0]]), "", first + len(finished))
+        first = int(tokens[0].attrs.get("start", 1)) if self._next_number is None else self._next_number
+        piece = self._continue(_length(lines[: _lines_of(items[-1])[0]]), "")
+        self._next_number = first + len(finished)
+        return piece
 
-    def _code_part(self) -> CodePart:
-        return self._going_on if isinstance(self._going_on, CodePart) else WHOLE
-
-    def _continue(self, length: int, prefix: str, going_on: CodePart | int | None) -> Piece:
+    def _continue(self, length: int, prefix: str, *, in_fence: bool = False) -> Piece:
         """Cut off the beginning of a block; the rest continues directly below, parsed with ``prefix`` before it."""
         piece = self._cut_off(length)
-        if isinstance(going_on, CodePart):
-            for token in piece.tokens:
-                if token.type == "fence":
-                    token.meta["part"] = self._part_of(token).unfinished()
-        self._open, self._prefix = prefix + self._open, prefix
-        self._going_on = going_on
-        self._after_gap = False
-        self._goes_on = True
+        for token in piece.tokens:
+            token.meta["cut_off"] = in_fence
+        self.source, self._prefix = prefix + self.source, prefix
+        self._after_gap, self._goes_on, self._is_in_fence = False, True, in_fence
         return piece
 
     def _cut_off(self, length: int) -> Piece:
-        tokens = self._parsed(self._open[:length], self._references, self.decoded)
+        tokens = self._parsed(self.source[:length], self._references, self.decoded)
         self._undefined |= labels_in(tokens) - self._references.keys()
-        self._open = self._open[length:]
-        self._going_on = None
+        self.source = self.source[length:]
         piece = Piece(tokens, self._after_gap, self._goes_on)
-        self._goes_on = False
+        self._next_number, self._goes_on, self._is_in_fence = None, False, False
         if tokens:
             # rich draws an empty line after a thematic break itself.
             self._after_gap = tokens[-1].type != "hr"
@@ -202,16 +191,11 @@ class MarkdownBlocks:
             if token.type in _CODE:
                 token.meta["lexing"] = self._lexing
         for token in tokens[:1]:
-            if token.type == "ordered_list_open" and isinstance(self._going_on, int):
-                token.attrs["start"] = self._going_on
-            if token.type == "fence":
-                token.meta["part"] = self._code_part()
+            token.meta["goes_on"] = self._is_in_fence
+            if token.type == "ordered_list_open" and self._next_number is not None:
+                token.attrs["start"] = self._next_number
         late = [found for label, found in references.items() if label in self._undefined and label not in known]
         return with_definitions(tokens, text, late) if late else tokens
-
-    def _part_of(self, token: Token) -> CodePart:
-        part = token.meta.get("part")
-        return part if isinstance(part, CodePart) else WHOLE
 
     def _structure(self, lines: list[str]) -> list[Token]:
         """Return the block structure, without parsing inline markup."""
@@ -260,8 +244,12 @@ def _is_closed(fence: Token) -> bool:
     return end - begin > 1 + fence.content.count("\n")
 
 
-def _language(fence: Token) -> str:
-    return fence.info.partition(" ")[0]
+def _is_seam(code: Sequence[str], number: int) -> bool:
+    """Return whether a lexer may begin at a line, because an empty one is above it and it is not indented.
+
+    What is lexed from the middle of a string or a comment has wrong colours.
+    """
+    return not code[number - 1].strip() and not code[number][:1].isspace()
 
 
 def _lines_of(token: Token) -> Sequence[int]:

@@ -2,42 +2,136 @@
 
 rich cuts off table cells. Here words that are wider than their column are folded; if a column has no room even for the
 widest character, the cells of each row are joined into a single column.
+
+Styles are weights, lines and a few palette colours on the terminal's own background: red, blue and magenta are readable
+on dark and light ones; cyan, yellow, white and all bright colours are faint on one of them, and RGB ignores it.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from markdown_it.token import Token
+
+# pygments has no types.
+from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String  # type: ignore[import-untyped]
+from pygments.token import Token as Kind
 from rich.console import COLOR_SYSTEMS, Console
-from rich.markdown import Markdown, Paragraph, TableDataElement, TableElement
+from rich.markdown import CodeBlock, Markdown, Paragraph, TableDataElement, TableElement
 from rich.segment import Segment
 from rich.style import Style
+from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
+from rich.theme import Theme
 
-from chorus_cli.terminal.markdown.already_printed import TABLE_ROW
-from chorus_cli.terminal.markdown.code_block import PartialCodeBlock
+from chorus_cli.terminal.markdown.lexing import TAB_SIZE
 from chorus_cli.terminal.markdown.tokens import OWN_ADDRESS
 from chorus_cli.terminal.screen.painted_rows import Row
-from chorus_cli.terminal.screen.palette import MARKDOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import ConsoleOptions, RenderResult
     from rich.markdown import MarkdownContext, MarkdownElement, TableRowElement
     from rich.text import TextType
 
+    from chorus_cli.terminal.markdown import lexing as lexers
     from chorus_cli.terminal.markdown.blocks import Piece
+    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+
+MARKDOWN = Theme(
+    {
+        "markdown.code": "magenta",
+        "markdown.code_block": "none",
+        "markdown.block_quote": "italic",
+        "markdown.list": "none",
+        "markdown.item.number": "bold",
+        "markdown.h1": "bold underline",
+        "markdown.h2": "bold blue underline",
+        "markdown.h3": "bold blue",
+        "markdown.h4": "italic blue",
+        "markdown.link": "blue",
+        "markdown.link_url": "underline blue",
+        "markdown.table.border": "dim",
+        "markdown.table.header": "bold",
+        "markdown.kbd": "reverse",
+    }
+)
+
+CODE = ANSISyntaxTheme(
+    {
+        kind: Style.parse(style)
+        for kind, style in {
+            Comment: "dim italic",
+            Keyword: "bold blue",
+            Operator.Word: "bold blue",
+            Name.Function: "bold",
+            Name.Class: "bold",
+            Name.Tag: "blue",
+            Name.Attribute: "magenta",
+            Name.Decorator: "magenta",
+            Name.Builtin: "blue",
+            Name.Exception: "blue",
+            Number: "magenta",
+            String: "magenta",
+            Generic.Heading: "bold",
+            Generic.Subheading: "bold",
+            Generic.Prompt: "bold",
+            Generic.Inserted: "blue",
+            Generic.Deleted: "red",
+            Generic.Error: "red",
+            Generic.Emph: "italic",
+            Generic.Strong: "bold",
+        }.items()
+    }
+)
 
 _EMPTY_TEXT = Token("inline", "", 0)
+_COMPLETE_ROW = "\0"
 _ROW_NUMBER = "row"
 _TABLE_ENDS = -1
 # Blanks that rich adds to each cell; columns of a wide character plus the most that rounding may take away.
 _CELL_BLANKS, _SAFE_WIDTH = 2, 4
 _BETWEEN_CELLS = " | "
+
+
+class PartialCodeBlock(CodeBlock):
+    """A code block as rich draws it, or a part of one, which its token's ``meta`` describes."""
+
+    def __init__(self, lexer_name: str, theme: str, meta: Mapping[str, Any]) -> None:
+        super().__init__(lexer_name, theme)
+        self._meta = meta
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> PartialCodeBlock:
+        """Return the block for a token."""
+        return cls(token.info.partition(" ")[0] or "text", markdown.code_theme, token.meta)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the lines, with an empty one above and below the block."""
+        code, is_first, is_last = str(self.text), not self._meta.get("goes_on"), not self._meta.get("cut_off")
+        shown = code.rstrip() if is_last else code.removesuffix("\n")
+        yield _Code(shown, self.lexer_name, self._meta["lexing"], (int(is_first), 1, int(is_last), 1))
+
+
+class _Code(Syntax):
+    """Code that is its own lexer: rich asks one for its tokens alone."""
+
+    def __init__(self, code: str, language: str, lexing: LexingProcess, padding: tuple[int, int, int, int]) -> None:
+        super().__init__(code, lexer="text", theme=CODE, word_wrap=True, padding=padding, tab_size=TAB_SIZE)
+        self._language = language
+        self._lexing = lexing
+
+    @property
+    def lexer(self) -> _Code:
+        return self
+
+    def get_tokens(self, code: str) -> Iterable[lexers.Token]:
+        """Return the tokens of ``code``; a single one of plain text if lexing it costs too much."""
+        tokens = self._lexing.tokens(self._language, code)
+        return [(Kind.Text, code)] if tokens is None else tokens
 
 
 class FoldedTable(TableElement):
@@ -149,7 +243,7 @@ def _table_marks(lines: Sequence[list[Segment]]) -> list[str | None]:
     """Return the table mark of each line; only the last line of a table row marks the row as complete."""
     numbers = [_row_number(line) for line in lines]
     return [
-        None if number is None else TABLE_ROW if following not in {None, number} else ""
+        None if number is None else _COMPLETE_ROW if following not in {None, number} else ""
         for number, following in pairwise([*numbers, None])
     ]
 

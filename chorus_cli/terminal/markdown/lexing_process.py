@@ -1,43 +1,44 @@
-"""Lexers in a process of their own, which is killed if it does not answer in time.
+"""Lexers in a process of their own, which is killed if it does not answer in time: later code has no colours.
 
-It starts with the first code of a reply, without the keys in the environment, and ends with the reply; if the chat is
-killed, its standard input ends, and so does it.
+Many lexers take quadratic or cubic time on input they cannot match, long runs of blanks above all: a few kilobytes can
+take hours. Such code is not lexed at all.
+
+The process starts with the first code of a reply, without the keys in the environment, and ends with the reply; if the
+chat is killed, its standard input ends, and so does it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import select
+import socket
 import subprocess
 import sys
 import time
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 # pygments has no types.
 from pygments.token import string_to_tokentype  # type: ignore[import-untyped]
 
 from chorus_cli.machine.environment import without_secrets
 from chorus_cli.terminal.markdown import lexing
-from chorus_cli.terminal.markdown.lexing import TAB_SIZE, anywhere, is_too_costly
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from chorus_cli.terminal.markdown.lexing import Stack, Token
+    from chorus_cli.terminal.markdown.lexing import Token
 
 _PATIENCE_SECONDS = 1.0
 """The process itself stops after 0.3 seconds of processor time; this is for a machine that gives it none."""
 
 _HURRY_SECONDS = 0.05
 
-_PIECE_BYTES = 65_536
 _WITHOUT_COLOURS = ("", "text")
-
-
-class NoAnswerError(Exception):
-    """The process did not answer in time, or has ended."""
+_MAX_CHARACTERS = 32_768
+_TOO_COSTLY = re.compile(r"\s{200}|[^\n]{4096}")
 
 
 class LexingProcess:
@@ -50,25 +51,19 @@ class LexingProcess:
     def __init__(self, seconds: float = _PATIENCE_SECONDS) -> None:
         self.waits = True
         self._seconds = seconds
-        self._pipes: Pipes | None = None
+        self._served: Served | None = None
         self._is_ready = False
         self._is_over = False
 
     @property
     def pid(self) -> int | None:
         """The number of the process, ``None`` if there is none."""
-        return None if self._pipes is None else self._pipes.pid
+        return None if self._served is None else self._served.process.pid
 
-    def tokens(self, language: str, code: str, stack: Stack) -> Iterable[Token] | None:
-        """Return the tokens of ``code``; ``None`` if that costs too much or the process is not ready."""
-        found = None if is_too_costly(code) else self._answer("tokens", language, code, stack)
+    def tokens(self, language: str, code: str) -> Iterable[Token] | None:
+        """Return the tokens of ``code``, which contains no tabs; ``None`` if that costs too much or is not ready."""
+        found = None if is_too_costly(code) else self._answer(language, code)
         return None if found is None else [(_kind(kind), text) for kind, text in found]
-
-    def points(self, language: str, code: str, stack: Stack) -> Mapping[int, Stack]:
-        """Return the lines at which lexing can resume; any line if finding them costs too much."""
-        expanded = code.expandtabs(TAB_SIZE)
-        found = None if is_too_costly(expanded) else self._answer("points", language, expanded, stack)
-        return anywhere(code) if found is None else {line: tuple(states) for line, states in found}
 
     def hurry(self) -> None:
         """Answer within 0.05 s from now on, also what another thread is waiting for: the user has stopped the reply."""
@@ -77,98 +72,75 @@ class LexingProcess:
     def close(self) -> None:
         """End the process; code has no colours after that."""
         self._is_over = True
-        if self._pipes is not None:
-            self._pipes.close()
-            self._pipes = None
+        if self._served is not None:
+            self._served.end()
+            self._served = None
 
-    def _answer(self, kind: str, language: str, code: str, stack: Stack) -> list[Any] | None:
+    def _answer(self, language: str, code: str) -> list[Any] | None:
         if self._is_over or language in _WITHOUT_COLOURS:
             return None
         try:
-            pipes = self._pipes = self._pipes or Pipes()
-            if not (self._is_ready or self.waits or pipes.has_line()):
+            served = self._served = self._served or _started()
+            if not (self._is_ready or self.waits or served.has_answered()):
                 return None
             if not self._is_ready:
-                self._line(pipes)
+                self._next_answer(served)
                 self._is_ready = True
-            pipes.write(json.dumps([kind, language, code, stack]).encode() + b"\n", self._seconds)
-            return cast("list[Any] | None", json.loads(self._line(pipes)))
-        except (NoAnswerError, OSError, ValueError):
+            served.pipe.settimeout(self._seconds)
+            served.pipe.sendall(json.dumps([language, code]).encode() + b"\n")
+            return cast("list[Any] | None", self._next_answer(served))
+        except (OSError, ValueError):
             self.close()
             return None
 
-    def _line(self, pipes: Pipes) -> bytes:
-        """Read a line from the process; `hurry` cuts a wait short that has begun."""
+    def _next_answer(self, served: Served) -> object:
+        """Read an answer of the process; `hurry` cuts a wait short that has begun."""
         began = time.monotonic()
-        while not pipes.has_line(_HURRY_SECONDS):
+        while not served.has_answered(_HURRY_SECONDS):
             if time.monotonic() - began > self._seconds:
-                raise NoAnswerError
-        return pipes.line(self._seconds)
+                raise TimeoutError
+        served.pipe.settimeout(self._seconds)
+        return json.loads(served.answers.readline())
 
 
-class Pipes:
-    """The process that serves `lexing`, and its pipes."""
+class Served(NamedTuple):
+    """The process that serves `lexing`, and the pipe to it, from which its ``answers`` are read, each a line."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(  # noqa: S603 - a module of Chorus, without a shell
+    process: subprocess.Popen[bytes]
+    pipe: socket.socket
+    answers: BinaryIO
+
+    def has_answered(self, seconds: float = 0.0) -> bool:
+        """Return whether there is an answer, or none will come, within so many seconds."""
+        return bool(select.select([self.pipe], [], [], seconds)[0])
+
+    def end(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+        self.process.wait()
+        self.answers.close()
+        self.pipe.close()
+
+
+def _started() -> Served:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603 - a module of Chorus, without a shell
             # A file in the current folder is not imported in place of a module.
             [sys.executable, "-P", lexing.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
             stderr=subprocess.DEVNULL,
             env=without_secrets(os.environ),
             # Ctrl-C is for the chat.
             start_new_session=True,
         )
-        if self._process.stdin is None or self._process.stdout is None:
-            raise ValueError("The process must have pipes.")
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        os.set_blocking(self._stdin.fileno(), False)
+    return Served(process, ours, ours.makefile("rb"))
 
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._process.pid
 
-    def write(self, line: bytes, seconds: float) -> None:
-        """Write a line within so many seconds.
-
-        Raises:
-            NoAnswerError: the process does not take it in time.
-            OSError: the process has ended.
-        """
-        deadline = time.monotonic() + seconds
-        while line:
-            _, ready, _ = select.select([], [self._stdin], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise NoAnswerError
-            line = line[os.write(self._stdin.fileno(), line) :]
-
-    def line(self, seconds: float) -> bytes:
-        """Read a line within so many seconds.
-
-        Raises:
-            NoAnswerError: none comes in time, or none at all.
-        """
-        deadline, line = time.monotonic() + seconds, b""
-        while not line.endswith(b"\n"):
-            has_more = self.has_line(max(0.0, deadline - time.monotonic()))
-            piece = os.read(self._stdout.fileno(), _PIECE_BYTES) if has_more else b""
-            if not piece:
-                raise NoAnswerError
-            line += piece
-        return line
-
-    def has_line(self, seconds: float = 0.0) -> bool:
-        """Return whether something can be read within so many seconds."""
-        return bool(select.select([self._stdout], [], [], seconds)[0])
-
-    def close(self) -> None:
-        """Kill the process."""
-        self._process.kill()
-        self._process.wait()
-        self._stdin.close()
-        self._stdout.close()
+def is_too_costly(code: str) -> bool:
+    """Return whether no lexer may look at ``code``."""
+    return len(code) > _MAX_CHARACTERS or _TOO_COSTLY.search(code) is not None
 
 
 @cache

@@ -11,62 +11,66 @@ is its own address is shown as that text alone.
 
 Differences from drawing the whole text at once: a link that was settled before its definition arrived stays text, and
 so does the definition; in a list that was settled in parts, each part has its own width of numbers; code that was
-settled in parts has the colours known at that time, and code that is costly to lex has none (see ``lexing``). And a
-block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of brackets or cells.
+settled in parts has the colours of each part by itself, and code that is costly to lex has none (see
+``lexing_process``). And a block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of
+brackets or cells.
 
 A window that changes its size may scroll away open rows. They stay as they were drawn, and the block continues below
 them at the new width. Only if the block was taller than the screen are these rows repeated when it settles, because
-they are not its beginning.
+they are not its beginning. Words keep their order at any width, so they tell how much of a block is printed. The words
+of a block are its characters without blanks, without bars and rules, which are drawn in each row, and without markup
+characters, which vanish when their counterpart arrives. A blank row counts as a line break, and a complete row of a
+table, whose cells are side by side, as a mark.
 
 The work that may take long, on text that is made for it, is that of a ``Draft``, which a thread can do.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import deque
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.terminal.markdown.already_printed import without_printed, words_of
 from chorus_cli.terminal.markdown.blocks import MarkdownBlocks
 from chorus_cli.terminal.markdown.drawing import MarkdownDrawing
-from chorus_cli.terminal.markdown.lexing import LexingLimit
-from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row, widest
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from chorus_cli.core.text.safe_text import SafeTextStream
     from chorus_cli.terminal.markdown.blocks import Piece
-    from chorus_cli.terminal.markdown.lexing import Lexing
+    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 
 _STEP_CHARACTERS = 4_096
 _HEAVY_BLOCK = 8_192
+_EMPTY_ROW = "\n"
+# Bars beside quotes, and rules, which are as long as the row.
+_DRAWN = frozenset("▌─")
+_MARKUP = frozenset("*_~`[]()\\")
+_STYLE_OR_CHARACTER = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 
 
 class Draft:
     """The text of a reply on its way to rows: parsed and drawn without a terminal.
 
     One thread at a time may call its methods; only ``feed`` may be called meanwhile. ``taken`` counts the characters
-    that were parsed.
+    that were parsed. ``decoded`` is the filter that settled text went through after entities were decoded.
     """
 
-    def __init__(self, lexing: Lexing, *, colour: bool) -> None:
+    def __init__(self, lexing: LexingProcess, *, colour: bool) -> None:
         self.lexing = lexing
         self.taken = 0
         self._blocks = MarkdownBlocks(lexing)
+        self.decoded = self._blocks.decoded
         self._drawing = MarkdownDrawing(colour=colour)
         self._waiting: deque[str] = deque()
         self._settled: list[Row] = []
         self._tolerated_weight = _HEAVY_BLOCK
-
-    @property
-    def decoded(self) -> SafeTextStream:
-        """The filter that settled text went through after entities were decoded."""
-        return self._blocks.decoded
 
     @property
     def source(self) -> str:
@@ -153,20 +157,19 @@ class Draft:
 class MarkdownStream:
     """One reply on a terminal that obeys escape sequences; its text must be safe already.
 
-    Code is lexed in this process, or in one of its own that is killed at its limit if the stream ``lexes_apart``. While
-    a thread works on the ``draft``, only `feed`, `take_down` and `give_up` may be called.
+    While a thread works on the ``draft``, only `feed`, `take_down` and `give_up` may be called.
     """
 
     def __init__(
         self,
         write: Callable[[str], None],
+        lexing: LexingProcess,
         *,
         colour: bool = True,
         breaks_rows: bool = True,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
-        lexes_apart: bool = False,
     ) -> None:
-        self.draft = Draft(LexingProcess() if lexes_apart else LexingLimit(), colour=colour)
+        self.draft = Draft(lexing, colour=colour)
         self._rows = PaintedRows(write, breaks_rows=breaks_rows)
         self._size = size
         self._drawn_for = size()
@@ -178,11 +181,6 @@ class MarkdownStream:
         self._paints_all = True
         self._beginning = ""
         self._has_drawn = False
-
-    @property
-    def decoded(self) -> SafeTextStream:
-        """The filter that settled text went through after entities were decoded."""
-        return self.draft.decoded
 
     @property
     def nothing_drawn(self) -> str:
@@ -266,3 +264,59 @@ class MarkdownStream:
         self._rows.show(settled, [*left[-room:], *below], self._drawn_for.columns, self._drawn_for.lines)
         self._settled = []
         self._paints_all = len(left) <= room
+
+
+def words_of(row: Row) -> str:
+    """Return the words of a row."""
+    if row.table_mark is not None:
+        return row.table_mark
+    words = "".join(filter(_is_word, row.plain))
+    # A markup character alone in its row may share a row with words at another width.
+    return words or ("" if _MARKUP.intersection(row.plain) else _EMPTY_ROW)
+
+
+def without_printed(rows: Sequence[Row], printed: str) -> tuple[list[Row], int]:
+    """Return the rows that are not printed yet, and how many of the ``printed`` words were found.
+
+    From the first difference on, all rows are returned: nothing may be missing.
+    """
+    begin = found = 0
+    for number, row in enumerate(rows):
+        if found == len(printed):
+            break
+        words = words_of(row)
+        rest = printed[found : found + len(words)]
+        if words == rest:
+            found += len(rest)
+            # Of the lines of a table row only the last has words.
+            begin = number + 1 if rest else begin
+        elif words.startswith(rest):
+            return [*rows[begin:number], _without(row, len(rest)), *rows[number + 1 :]], len(printed)
+        else:
+            break
+    return list(rows[begin:]), found
+
+
+def _without(row: Row, count: int) -> Row:
+    return row._replace(text=_blanked(row.text, count), plain=_blanked(row.plain, count))
+
+
+def _blanked(text: str, count: int) -> str:
+    """Replace the first ``count`` words, and the markup characters around them, by blanks."""
+    left = count
+
+    def blank(match: re.Match[str]) -> str:
+        nonlocal left
+        part = match.group()
+        if part.isspace() and not left:
+            left = -1
+        if left < 0 or part in _DRAWN or part.startswith("\x1b") or (not left and part not in _MARKUP):
+            return part
+        left -= _is_word(part)
+        return " " * cell_len(part)
+
+    return _STYLE_OR_CHARACTER.sub(blank, text)
+
+
+def _is_word(character: str) -> bool:
+    return not (character.isspace() or character in _DRAWN or character in _MARKUP)

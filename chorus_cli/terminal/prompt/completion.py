@@ -8,7 +8,7 @@ from prompt_toolkit.completion import Completer, Completion
 
 from chorus_cli.attachments.rules.mentions import begun_mention, mention_of
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.storage import export_files
+from chorus_cli.storage import typed_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ class LineCompleter(Completer):
 def file_completions(before_cursor: str) -> Iterator[Completion]:
     """Yield the completions of a file's name behind an at sign; that of a folder can be gone on with."""
     begun = begun_mention(before_cursor) if "@" in before_cursor else None
-    for path in export_files.offered(begun.path, None) if begun else ():
+    for path in typed_paths.offered(begun.path, None) if begun else ():
         is_quoted = begun is not None and (begun.is_quoted or " " in path)
         written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
         yield Completion(written, -begun.length if begun else 0, display=path)

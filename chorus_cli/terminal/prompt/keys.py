@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
@@ -20,15 +21,14 @@ from prompt_toolkit.filters import (
     vi_insert_mode,
     vi_navigation_mode,
 )
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_supported
 
 from chorus_cli.attachments.files.document_files import is_file
-from chorus_cli.attachments.rules.mentions import dropped_path, mention_of
-from chorus_cli.terminal.prompt.at_signs import AtSigns
+from chorus_cli.attachments.rules.mentions import dropped_path, escaped, mention_of
 from chorus_cli.terminal.prompt.history import Browsing
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.prompt.output import is_too_tall
@@ -38,13 +38,20 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
+    from prompt_toolkit.key_binding.key_processor import KeyPress
 
     from chorus_cli.terminal.prompt.keyboard import AtRest
+
 
 _LEAVING_SECONDS = 3.0
 _THOUGHTS = "/thoughts"
 _TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
+_MOST_READS = 64
+"""The times that waiting keys are read, 1,024 bytes each: as many as a terminal may hold."""
+
+_HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
@@ -59,12 +66,49 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
         self.typed = typed
 
 
-class TypedText(KeyPress):
-    """A text that was typed before the prompt was there; ``at_signs`` are the positions of the typed ones in it."""
+class AtSigns:
+    """Follows the typed at signs through the changes of a line; those that come in any other way are text."""
 
-    def __init__(self, text: str, at_signs: Iterable[int]) -> None:
-        super().__init__(Keys.BracketedPaste, text)
-        self.at_signs = tuple(at_signs)
+    def __init__(self) -> None:
+        self._text = ""
+        self._typed: frozenset[int] = frozenset()
+
+    @property
+    def typed(self) -> tuple[int, ...]:
+        """The positions of the typed at signs in the line."""
+        return tuple(sorted(self._typed))
+
+    def begin(self, text: str) -> None:
+        """Begin a line with ``text``; nothing in it was typed, unless it is the line before."""
+        if text != self._text:
+            self.clear()
+        self._text = text
+
+    def clear(self) -> None:
+        """Forget the line."""
+        self._text, self._typed = "", frozenset()
+
+    def add(self, positions: Iterable[int]) -> None:
+        """Note at signs that were typed just now."""
+        self._typed |= {*positions}
+
+    def follow(self, text: str, cursor: int) -> None:
+        """Note that the line was changed to ``text``: one piece before the cursor came, went or was replaced."""
+        old, self._text = self._text, text
+        if not self._typed:
+            return
+        after = len(text) - cursor
+        if not old.endswith(text[cursor:]):
+            # Another line of the history, for example.
+            self._typed = frozenset()
+            return
+        end, shift = len(old) - after, len(text) - len(old)
+        kept = (each for each in self._typed if each < min(end, cursor) and text.startswith(old[: each + 1]))
+        self._typed = frozenset((*kept, *(each + shift for each in self._typed if each >= end)))
+
+    def escaped(self, line: str) -> str:
+        """Return a line that was read, with a backslash before each at sign that would attach and was not typed."""
+        return escaped(line, self._typed if line == self._text else ())
 
 
 class Line:
@@ -169,11 +213,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
 def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
     @bindings.add(Keys.BracketedPaste, filter=_TYPING)
     def _paste(event: KeyPressEvent) -> None:
-        press = event.key_sequence[-1]
-        if isinstance(press, TypedText):
-            _insert_typed(event.current_buffer, line, press.data, press.at_signs)
-        else:
-            event.current_buffer.insert_text(line.paste(event.data))
+        event.current_buffer.insert_text(line.paste(event.data))
 
     @Condition
     def is_offered() -> bool:
@@ -299,3 +339,54 @@ def text_of(pressed: Iterable[KeyPress]) -> str:
         elif each.key is Keys.BracketedPaste or not isinstance(each.key, Keys):
             text += each.data
     return text
+
+
+@contextmanager
+def ctrl_d_dropped(source: Input) -> Iterator[None]:
+    """Drop Ctrl-D, which would quit at the next prompt, from the keys that are typed meanwhile; other keys stay."""
+    before = get_typeahead(source)
+    try:
+        yield
+    finally:
+        # Ctrl-Z may have had to rescue keys, which are older than those in the terminal.
+        typed = [*get_typeahead(source), *_waiting_presses(source), *source.flush_keys()]
+        store_typeahead(source, [*before, *(press for press in typed if press.key is not Keys.ControlD)])
+
+
+def ctrl_c_taken(source: Input) -> bool:
+    """Take Ctrl-C out of the keys that were typed before the terminal made a signal of it; return whether it was there.
+
+    Other keys stay.
+    """
+    typed = [*get_typeahead(source), *_waiting_presses(source)]
+    store_typeahead(source, [press for press in typed if press.key is not Keys.ControlC])
+    return any(press.key is Keys.ControlC for press in typed)
+
+
+def line_ahead(source: Input) -> bool:
+    """Return whether any line was typed ahead, finished or not; keys that make none are dropped.
+
+    Enter would send a text that the next prompt begins with.
+    """
+    typed = [*get_typeahead(source), *_waiting_presses(source)]
+    is_there = bool(text_of(typed).strip())
+    store_typeahead(source, typed if is_there else [])
+    return is_there
+
+
+def _waiting_presses(source: Input) -> list[KeyPress]:
+    """Read the keys that wait in the terminal; the end of an unfinished paste is left to the next prompt."""
+    pressed: list[KeyPress] = []
+    descriptor = source.fileno()
+    for _ in range(_MOST_READS):
+        if is_hung_up(descriptor) or not select.select([descriptor], [], [], 0)[0]:
+            break
+        pressed += source.read_keys()
+    return pressed
+
+
+def is_hung_up(descriptor: int) -> bool:
+    """Return whether the terminal is gone."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return any(event & _HUNG_UP for _, event in poll.poll(0))

@@ -1,10 +1,12 @@
-"""The prompt: reads one message or command, of one line or many, and completes commands."""
+"""The prompt: reads one message or command, of one line or many; what is pasted is bounded, what hides is shown."""
 
 from __future__ import annotations
 
 import shutil
 import textwrap
+from bisect import bisect_right
 from contextlib import nullcontext, suppress
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -12,27 +14,36 @@ from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout.controls import SearchBufferControl
+from prompt_toolkit.layout.processors import Processor, Transformation
+from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.output import create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
+from chorus_cli.core import limits
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.core.text.safe_text import safe_line, safe_text
+from chorus_cli.core.text.safe_text import may_hide, revealed, safe_line, safe_text
 from chorus_cli.terminal.prompt.completion import LineCompleter
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
-from chorus_cli.terminal.prompt.pastes import bound_pastes
-from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
-from chorus_cli.terminal.screen.terminal import knows_unicode
+from chorus_cli.terminal.screen.output import knows_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
+    from prompt_toolkit.layout import Layout
+    from prompt_toolkit.layout.processors import TransformationInput
 
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.services import Services
@@ -42,6 +53,7 @@ if TYPE_CHECKING:
     Toolbar = Callable[[int], list[tuple[str, str]]]
     """Returns pieces of style and text for so many columns."""
 
+
 _SIGN, _PLAIN_SIGN = "❯", ">"
 _ANSWERS = ("y", "yes", "n", "no", "t", "text", "d", "discard")
 _OFFERS = {"t": ", t to keep it as text", "d": ", or d to discard it"}
@@ -49,6 +61,13 @@ _ATTACHES = " Tab attaches this file"
 _AGAIN = " Press Ctrl-C again to quit"
 _OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
+_PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+_REVEALED = "class:control-character"
+_END_CHARACTERS = 5_000
+"""The length of each end: the library draws a line character by character, again with each key."""
+
+_LEFT_OUT = " … "
+
 STYLE = Style.from_dict(
     {
         "bottom-toolbar": "noreverse dim",
@@ -109,7 +128,8 @@ class Prompt:
 
     def tell_of_long_pastes(self, tell: Callable[[str], None]) -> None:
         """Call ``tell`` with a sentence whenever a paste is too long and left out."""
-        bound_pastes(self.keyboard, tell)
+        if isinstance(self.keyboard, Vt100Input):
+            self.keyboard.vt100_parser = PasteParser(self.keyboard.vt100_parser.feed_key_callback, tell)
 
     def when_drawn(self, drawn: Callable[[], None]) -> None:
         """Call ``drawn`` once, when the next prompt is on the screen."""
@@ -278,3 +298,108 @@ class Prompt:
         if self._drawn is not None:
             drawn, self._drawn = self._drawn, None
             drawn()
+
+
+class PasteParser(Vt100Parser):
+    """Takes keys as the library does, but pastes piece by piece; of one that is too long nothing is kept.
+
+    A copied text that brings a mark of the end, which most terminals take out, shall not go on as keys that send it: of
+    the marks that arrive at once, up to the beginning of another paste, the last one is the end.
+    """
+
+    def __init__(self, pressed: Callable[[KeyPress], None], tell: Callable[[str], None]) -> None:
+        super().__init__(pressed)
+        self._tell = tell
+        self._pieces: list[str] = []
+        self._length = 0
+        self._tail = ""
+
+    def feed(self, data: str) -> None:
+        """Take the next input; that of a paste goes past the parser of keys."""
+        if not self._in_bracketed_paste:
+            super().feed(data)
+            return
+        arrived = self._tail + data
+        text, end, rest = _ended(arrived)
+        if end:
+            self._take(text)
+            self._finish()
+            self.feed(rest)
+        else:
+            # The mark of the end may have arrived in part.
+            kept = len(_PASTE_ENDS) - 1
+            self._take(arrived[:-kept])
+            self._tail = arrived[-kept:]
+
+    def _take(self, text: str) -> None:
+        self._length += len(text)
+        if self._length <= limits.PASTE.most:
+            self._pieces.append(text)
+        else:
+            self._pieces.clear()
+
+    def _finish(self) -> None:
+        text, length = "".join(self._pieces), self._length
+        self._in_bracketed_paste = False
+        self._pieces, self._length, self._tail = [], 0, ""
+        if length <= limits.PASTE.most:
+            self.feed_key_callback(KeyPress(Keys.BracketedPaste, text))
+            return
+        self._tell(
+            f"The paste has {length:,} characters and was left out; at most {limits.PASTE.most:,} are taken. "
+            "Put it in a file and name that with @FILE, or pipe it to chorus ask."
+        )
+
+
+def _ended(arrived: str) -> tuple[str, str, str]:
+    """Return the text of a paste, the mark of its end, and the input behind it; only the text if it goes on."""
+    text, end, rest = arrived.partition(_PASTE_ENDS)
+    this_paste, _, _ = rest.partition(_PASTE_BEGINS)
+    if _PASTE_ENDS in this_paste:
+        more, _, _ = this_paste.rpartition(_PASTE_ENDS)
+        return text + more.replace(_PASTE_ENDS, ""), end, rest[len(more) + len(_PASTE_ENDS) :]
+    return text, end, rest
+
+
+class Revealing(Processor):
+    """Draws invisible and misleading characters as code points, such as ``<U+202E>``; the text itself is unchanged."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Draw one line."""
+        fragments = transformation_input.fragments
+        line = transformation_input.document.lines[transformation_input.lineno]
+        if len(line) > 2 * _END_CHARACTERS:
+            return _both_ends(line)
+        if not may_hide(line):
+            return Transformation(fragments)
+        signs = revealed(line)
+        drawn: StyleAndTextTuples = [
+            (style if sign == character else f"{style} {_REVEALED}", sign)
+            for (style, character, *_), sign in zip(explode_text_fragments(fragments), signs, strict=False)
+        ]
+        places = [0, *accumulate(map(len, signs))]
+        return Transformation(drawn, places.__getitem__, lambda place: bisect_right(places, place) - 1)
+
+
+def _both_ends(line: str) -> Transformation:
+    """Draw the beginning and the end of a line; a cursor between them is drawn after the beginning."""
+    signs = [*revealed(line[:_END_CHARACTERS]), _LEFT_OUT, *revealed(line[-_END_CHARACTERS:])]
+    places = [0, *accumulate(map(len, signs))]
+    hidden = len(line) - len(signs) + 1
+
+    def drawn_at(place: int) -> int:
+        return places[place if place <= _END_CHARACTERS else max(_END_CHARACTERS, place - hidden + 1)]
+
+    def source_of(place: int) -> int:
+        number = bisect_right(places, place) - 1
+        return number if number <= _END_CHARACTERS else number + hidden - 1
+
+    return Transformation([("", "".join(signs))], drawn_at, source_of)
+
+
+def reveal_searches(layout: Layout) -> None:
+    """Reveal characters in search fields too, whose processors are separate."""
+    for control in layout.find_all_controls():
+        if isinstance(control, SearchBufferControl) and control.input_processors is not None:
+            # First, before the processors that add words in front of the line.
+            control.input_processors.insert(0, Revealing())

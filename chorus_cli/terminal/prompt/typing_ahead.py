@@ -14,11 +14,8 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from chorus_cli.core.text.safe_text import safe_line
-from chorus_cli.terminal.prompt.at_signs import AtSigns
-from chorus_cli.terminal.prompt.keys import TypedText
-from chorus_cli.terminal.prompt.waiting_keys import is_hung_up
-from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
-from chorus_cli.terminal.screen.painted_rows import widest
+from chorus_cli.terminal.prompt.keys import is_hung_up
+from chorus_cli.terminal.screen.painted_rows import beginning_of, dim_row, dots, end_of, widest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,91 +31,89 @@ _ESCAPE_SECONDS = 0.5
 
 _SHOWN_LINES = 3
 _SIGN, _PLAIN_SIGN = "❯", ">"
-_ENTER = KeyPress(Keys.ControlM, "\r")
+_ENTER, _NEW_LINE = KeyPress(Keys.ControlM, "\r"), KeyPress(Keys.ControlJ, "\n")
 
 
 class TypedLine:
-    """The line ``text``, with the cursor at its end, and the lines ``waiting`` to be sent, oldest first.
+    """The keys of a line, with the cursor at its end, and those of the lines that wait to be sent, oldest first.
 
     A key does what it does at the prompt; those that move the cursor do nothing. Up on an empty line takes back the
     newest line that waits.
     """
 
     def __init__(self) -> None:
-        self.text = ""
-        self.waiting: list[str] = []
-        self._at_signs = AtSigns()
-        self._waiting_at_signs: list[tuple[int, ...]] = []
-        self._has_paste = False
+        self._keys: list[KeyPress] = []
+        self._waiting: list[list[KeyPress]] = []
         self._is_escaped = False
+
+    @property
+    def text(self) -> str:
+        """The line being typed."""
+        return _text_of(self._keys)
+
+    @property
+    def waiting(self) -> list[str]:
+        """The lines that wait."""
+        return [_text_of(keys) for keys in self._waiting]
 
     @property
     def unsent(self) -> str:
         """Everything that is typed, one line below the other."""
-        return "\n".join([*self.waiting, self.text] if self.text else self.waiting)
+        return "\n".join([*self.waiting, self.text] if self._keys else self.waiting)
 
     def press(self, press: KeyPress) -> None:
         """Press a key."""
         is_escaped, self._is_escaped = self._is_escaped, press.key is Keys.Escape
         if press.key is Keys.BracketedPaste:
-            self.text += press.data.replace("\r\n", "\n").replace("\r", "\n")
-            self._has_paste = True
+            self._add(KeyPress(press.key, press.data.replace("\r\n", "\n").replace("\r", "\n")))
         elif is_escaped:
             # A key with Alt; only Alt-Enter has a meaning.
-            self.text += "\n" if press.key is Keys.ControlM else ""
+            if press.key is Keys.ControlM:
+                self._add(_NEW_LINE)
         elif isinstance(press.key, Keys):
             self._edit(press.key)
         else:
-            self.text += press.data
-        self._at_signs.follow(self.text, len(self.text))
-        if press.key == "@" and not is_escaped:
-            self._at_signs.add([len(self.text) - 1])
+            self._add(press)
 
     def forget_escape(self) -> None:
         """Take the next key by itself, because Escape was pressed a while ago."""
         self._is_escaped = False
 
     def presses(self) -> list[KeyPress]:
-        """Return the keys that type all of this at a prompt."""
-        waiting = zip(self.waiting, self._waiting_at_signs, strict=True)
-        sent = [press for line, at_signs in waiting for press in (*self._typing(line, at_signs), _ENTER)]
-        return [*sent, *self._typing(self.text, self._at_signs.typed)]
+        """Return the keys that type all of this at a prompt; the erased ones are not among them."""
+        return [*(press for keys in self._waiting for press in (*keys, _ENTER)), *self._keys]
 
-    def _typing(self, text: str, at_signs: tuple[int, ...]) -> list[KeyPress]:
-        """Return the keys that type a line; "/" is a key, which replaces a message that is offered again."""
-        slash = [KeyPress("/", "/")] if text.startswith("/") else []
-        rest = text[len(slash) :]
-        if not rest:
-            return slash
-        if self._has_paste and not at_signs:
-            # A path that was pasted can be attached by Tab.
-            return [*slash, KeyPress(Keys.BracketedPaste, rest)]
-        return [*slash, TypedText(rest, (each - len(slash) for each in at_signs))]
+    def _add(self, press: KeyPress) -> None:
+        if press.data:
+            self._keys.append(press)
 
     def _edit(self, key: Keys) -> None:
+        text = self.text
         match key:
-            case Keys.ControlM:
-                self._enter()
+            case Keys.ControlM if text.endswith("\\"):
+                self._keep(len(text) - 1)
+                self._add(_NEW_LINE)
+            case Keys.ControlM if text.strip():
+                self._waiting.append(self._keys)
+                self._keys = []
             case Keys.ControlJ:
-                self.text += "\n"
+                self._add(_NEW_LINE)
             case Keys.ControlH:
-                self.text = self.text[:-1]
+                self._keep(len(text) - 1)
             case Keys.ControlW:
-                self.text = _without_last_word(self.text)
+                self._keep(_words_before_last(text))
             case Keys.ControlU:
-                self.text = _without_last_row(self.text)
-            case Keys.Up if self.waiting and not self.text:
-                self.text = self.waiting.pop()
-                self._at_signs.begin(self.text)
-                self._at_signs.add(self._waiting_at_signs.pop())
+                self._keep(len(text) - 1 if text.endswith("\n") else text.rfind("\n") + 1)
+            case Keys.Up if self._waiting and not text:
+                self._keys = self._waiting.pop()
 
-    def _enter(self) -> None:
-        if self.text.endswith("\\"):
-            self.text = f"{self.text[:-1]}\n"
-        elif self.text.strip():
-            self.waiting.append(self.text)
-            self._waiting_at_signs.append(self._at_signs.typed)
-            self.text = ""
+    def _keep(self, length: int) -> None:
+        """Erase all but so many characters."""
+        surplus = len(self.text) - max(0, length)
+        while surplus > 0:
+            last = self._keys.pop()
+            self._add(KeyPress(last.key, last.data[:-surplus]))
+            surplus -= len(last.data)
 
 
 class ReplyKeyboard:
@@ -236,10 +231,11 @@ class ReplyKeyboard:
             self._changed()
 
 
-def _without_last_word(text: str) -> str:
+def _text_of(keys: Iterable[KeyPress]) -> str:
+    return "".join(press.data for press in keys)
+
+
+def _words_before_last(text: str) -> int:
+    """Return the length of a text without its last word."""
     kept = text.rstrip()
-    return kept[: len(kept) - len(kept.rsplit(maxsplit=1)[-1])] if kept else ""
-
-
-def _without_last_row(text: str) -> str:
-    return text[:-1] if text.endswith("\n") else text[: text.rfind("\n") + 1]
+    return len(kept) - len(kept.rsplit(maxsplit=1)[-1]) if kept else 0

@@ -27,10 +27,17 @@ from chorus_cli.models.rules.events import (
     WaitBegun,
     WaitOver,
 )
-from chorus_cli.terminal.reply.dim_lines import PREPARING, WAITING, Silence, Thinking, tool_line, wait_after
-from chorus_cli.terminal.reply.printed_thoughts import PrintedThoughts
+from chorus_cli.terminal.reply.dim_lines import (
+    PREPARING,
+    WAITING,
+    PrintedThoughts,
+    Silence,
+    Thinking,
+    tool_line,
+    wait_after,
+)
+from chorus_cli.terminal.screen.output import WindowSize
 from chorus_cli.terminal.screen.progress import Progress
-from chorus_cli.terminal.screen.terminal import WindowSize
 
 if TYPE_CHECKING:
     import os
@@ -99,11 +106,7 @@ class PaintedReply:
             keyboard.begin(self._show_typed)
 
     def show(self, event: TurnEvent) -> None:
-        """Take one event of the turn; it appears with the next frame.
-
-        Raises:
-            OutputError: the output takes no more.
-        """
+        """Take one event of the turn; it appears with the next frame."""
         if self._painting.done():
             self._painting.result()
         match event:
@@ -178,7 +181,7 @@ class PaintedReply:
         left_out = self._markdown.show_rest() if self._is_settled else self._settled_in_time()
         for warning in (
             hidden_warning(self._safe),
-            hidden_warning(self._markdown.decoded, "this reply, written as entities"),
+            hidden_warning(self._markdown.draft.decoded, "this reply, written as entities"),
             _unshown(left_out) or self._markdown.nothing_drawn,
         ):
             if warning:
@@ -198,14 +201,16 @@ class PaintedReply:
 
     @cached_property
     def _markdown(self) -> MarkdownStream:
-        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415 - only painting needs rich
+        # Only painting needs rich.
+        from chorus_cli.terminal.markdown.lexing_process import LexingProcess  # noqa: PLC0415
+        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415
 
         return MarkdownStream(
             self._answers.write,
+            LexingProcess(),
             colour=self._answers.colour,
             breaks_rows=self._answers.breaks_rows,
             size=self._window.current,
-            lexes_apart=True,
         )
 
     def _wait_for(self, wait: Wait) -> None:

@@ -90,11 +90,7 @@ class TerminalGuard:
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """Return the file descriptor of the stream.
-
-        Raises:
-            OSError: the stream has none.
-        """
+        """Return the file descriptor of the stream."""
         return self._stream.fileno()
 
     def write(self, text: str) -> int:

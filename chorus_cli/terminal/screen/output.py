@@ -1,12 +1,15 @@
-"""Screens: all output to the user goes through one, and through its guard."""
+"""Screens: all output to the user goes through one, and through its guard; the window, and questions at it."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import locale
 import os
 import shutil
 import sys
 import textwrap
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"
 _END = "\x1b[0m"
+_REST_SECONDS = 0.35
+"""tmux reports a size at most every quarter of a second; between two reports the window may have any size."""
 
 
 class Screen:
@@ -159,3 +164,62 @@ def _breaks_rows(environment: Mapping[str, str]) -> bool:
 
 def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it lives as long as the process
+
+
+def knows_unicode() -> bool:
+    """Return whether the locale encodes text for the terminal as UTF-8."""
+    return locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
+
+
+class WindowSize:
+    """The size of the window, and since when it has been the same; ``monotonic`` returns the time in seconds."""
+
+    def __init__(
+        self,
+        monotonic: Callable[[], float] = time.monotonic,
+        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+    ) -> None:
+        self._size = size
+        self._monotonic = monotonic
+        self._seen = size()
+        self._rests_at = monotonic()
+
+    def current(self) -> os.terminal_size:
+        """Return the current size."""
+        return self._size()
+
+    async def come_to_rest(self) -> None:
+        """Wait until a changed size has been stable for a while.
+
+        Rows painted at another size cannot be erased exactly.
+        """
+        for seconds in iter(self._unrest_seconds, 0.0):
+            await asyncio.sleep(seconds)
+
+    def _unrest_seconds(self) -> float:
+        now, size = self._monotonic(), self._size()
+        if size != self._seen:
+            self._seen, self._rests_at = size, now + _REST_SECONDS
+        return max(0.0, self._rests_at - now)
+
+
+def can_ask() -> bool:
+    """Return whether there is a terminal to ask at."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+async def agreed(question: str, screen: Screen) -> bool:
+    """Ask a question and return whether the answer is yes; without a terminal it is no.
+
+    A signal ends the wait.
+    """
+    if not can_ask():
+        return False
+    screen.question(f"{question} [y/N]")
+    loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline().strip().casefold() in {"y", "yes"}

@@ -1,7 +1,8 @@
-"""Rows at the end of the screen that are painted over until they are settled."""
+"""Rows at the end of the screen that are painted over until they are settled, such as dim words of progress."""
 
 from __future__ import annotations
 
+import unicodedata
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,12 +12,14 @@ if TYPE_CHECKING:
 # Synchronized output: the frame appears at once; terminals that do not know it ignore it.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _WRAP_OFF, _WRAP_ON = "\x1b[?7l", "\x1b[?7h"
+_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_WIDE = "WF"
 
 
 class Row(NamedTuple):
     """One row: its text with escape sequences, its plain text, and its width in columns.
 
-    ``table_mark`` replaces its words in ``markdown.already_printed``; ``None`` outside tables.
+    ``table_mark`` replaces its words in `markdown.stream.words_of`; ``None`` outside tables.
     """
 
     text: str
@@ -118,3 +121,31 @@ def _erasure(height: int) -> str:
 
 def _lines(rows: Sequence[Row]) -> str:
     return "".join(f"{row.text}\n" for row in rows)
+
+
+def dim_row(words: str, columns: int, *, colour: bool) -> Row:
+    """Return a row with the beginning of ``words`` that fits, dim if ``colour`` allows styles."""
+    fitting = beginning_of(words, columns)
+    width = sum(2 if unicodedata.east_asian_width(character) in _WIDE else 1 for character in fitting)
+    return Row(f"{_DIM}{fitting}{_PLAIN}" if colour else fitting, fitting, width)
+
+
+def dots(*, unicode: bool) -> str:
+    """Return the ellipsis before the elapsed seconds."""
+    return "…" if unicode else "..."
+
+
+def beginning_of(text: str, columns: int) -> str:
+    """Return the longest beginning of ``text`` that certainly fits."""
+    return end_of(text[::-1], columns)[::-1]
+
+
+def end_of(text: str, columns: int) -> str:
+    """Return the longest end of ``text`` that certainly fits."""
+    if text.isascii():
+        return text[max(0, len(text) - max(0, columns)) :]
+    start = len(text)
+    while start and columns >= widest(text[start - 1]):
+        start -= 1
+        columns -= widest(text[start])
+    return text[start:]

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots
-from chorus_cli.terminal.screen.painted_rows import PaintedRows, widest
+from chorus_cli.terminal.screen.painted_rows import PaintedRows, beginning_of, dim_row, dots, widest
 
 if TYPE_CHECKING:
     import os

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chorus_cli.editing.files import rescued_files
-from chorus_cli.storage.durable_files import home_mark, rescue
+from chorus_cli.storage.files import home_mark, rescue
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ RECORD = {"persona": "frodo", "role": "user", "content": 'First line\nsecond "li
 _ELSEWHERE = """
 import pathlib, resource, sys
 from datetime import datetime
-from chorus_cli.storage.durable_files import rescue
+from chorus_cli.storage.files import rescue
 if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 print(rescue(pathlib.Path(sys.argv[1]), datetime.fromisoformat("2026-02-12T14:30:05Z"), {"content": "kept"}))

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rows.message_rows import by_id, finished_characters
 from chorus_cli.log.rules.messages import MessageContent, Role
-from chorus_cli.storage.finished_rows import FinishedRows
-from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import FinishedRows, Store
 from tests.fakes import START
 from tests.log.rows.logged_turns import answer, ask
 

@@ -12,8 +12,8 @@ import pytest
 from chorus_cli.context.service.transcript import Selection, readable_thoughts, transcript
 from chorus_cli.framework.command_line import completions
 from chorus_cli.log.rules.journal import log_marks
+from chorus_cli.subcommands.log import show_transcript
 from chorus_cli.terminal.screen.output import Screen
-from chorus_cli.terminal.screen.transcript import show_transcript
 from tests.log.service.thinking_talk import measure, parts_of, think
 from tests.turns.service.tool_talk import TOOLS, call
 from tests.world import Tools, World, built

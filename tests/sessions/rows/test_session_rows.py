@@ -18,9 +18,8 @@ from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rows import IDLE, MANUAL, Coverage, Saving, SessionRow, row_of
-from chorus_cli.storage.finished_rows import FinishedRows
 from chorus_cli.storage.migrations import migrate
-from chorus_cli.storage.store import Connection, committed
+from chorus_cli.storage.store import Connection, FinishedRows, committed
 from tests.fakes import START
 from tests.sessions.files.test_session_files import NAME, SESSION
 

@@ -17,8 +17,8 @@ from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json.jsonc import parse_object, same
 from chorus_cli.settings.files import ABSENT, Absent, change_key, read_defaults, read_layer, value_before
 from chorus_cli.settings.rules.layers import Layer, resolve
-from chorus_cli.storage.durable_files import sweep_stale
 from chorus_cli.storage.file_lock import locked
+from chorus_cli.storage.files import sweep_stale
 from tests.settings.files.frodos_settings import DATA
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Unsaid
 from chorus_cli.log.rows import input_rows
-from chorus_cli.storage.durable_files import rescue
+from chorus_cli.storage.files import rescue
 from tests.attachments.attached_talk import say
 from tests.log.service.thinking_talk import parts_of, think
 from tests.turns.service.tool_talk import call, calls, events_of

@@ -8,7 +8,7 @@ import pytest
 
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.migrations import STEPS
-from chorus_cli.storage.schema_additions import INTENTS
+from chorus_cli.storage.schema import INTENTS
 from chorus_cli.storage.store import Connection
 from chorus_cli.stores.service.log_checks import check_log
 

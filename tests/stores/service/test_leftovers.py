@@ -19,7 +19,7 @@ from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules.format import Session
 from chorus_cli.storage import drafts, file_lock, migrations
-from chorus_cli.storage.durable_files import write_atomically
+from chorus_cli.storage.files import write_atomically
 from chorus_cli.stores.backup import archive, daily, restoring
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.purge.backups import Sought, rewrite

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.storage.durable_files import rescue
+from chorus_cli.storage.files import rescue
 from tests.threads.service.slow_replies import refuse, unsent
 
 if TYPE_CHECKING:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyte
 from rich.console import Console
 
+from chorus_cli.terminal.markdown.drawing import MARKDOWN
+from chorus_cli.terminal.markdown.lexing import tokens_of
+from chorus_cli.terminal.markdown.lexing_process import LexingProcess, is_too_costly
 from chorus_cli.terminal.markdown.stream import MarkdownStream
-from chorus_cli.terminal.screen.palette import MARKDOWN
 from tests.terminal.markdown.mended_markdown import MendedMarkdown
 from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
 
@@ -32,6 +34,13 @@ class Size:
 
     def __call__(self) -> os.terminal_size:
         return os.terminal_size((self.columns, self.lines))
+
+
+class LexersHere(LexingProcess):
+    """The lexers, without their process and its limit."""
+
+    def tokens(self, language: str, code: str) -> list[tuple[object, str]] | None:
+        return None if is_too_costly(code) else tokens_of(language, code)
 
 
 class _Screen(DimScreen):
@@ -121,7 +130,7 @@ def at_once(text: str, size: Size) -> Window:
 def streamed(chunks: Iterable[str], size: Size, *, frames_every: int = 1) -> Window:
     """Show the chunks as they come, and paint after every so many."""
     window = Window(size)
-    stream = MarkdownStream(window.write, size=size)
+    stream = MarkdownStream(window.write, LexersHere(), size=size)
     for number, chunk in enumerate(chunks):
         stream.feed(chunk)
         while stream.advance():

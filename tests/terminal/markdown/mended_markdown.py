@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 from rich.markdown import Markdown, TableDataElement
 
-from chorus_cli.terminal.screen.palette import CODE
+from chorus_cli.terminal.markdown.drawing import CODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

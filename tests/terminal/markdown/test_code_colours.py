@@ -1,20 +1,11 @@
-"""Colours of code have a bounded cost: code that is too costly to lex is drawn as text, and so is all code after it."""
+"""Code that is too costly to lex is drawn as text; a fence that is settled in parts is lexed part by part."""
 
 from __future__ import annotations
 
-import re
-import signal
-import threading
-import time
-from typing import TYPE_CHECKING
-
 import pytest
 
-from chorus_cli.terminal.markdown.lexing import ROOT, LexingLimit, resumption_points
-from tests.terminal.markdown.markdown_screens import Size, cut, streamed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from chorus_cli.terminal.markdown.lexing_process import is_too_costly
+from tests.terminal.markdown.markdown_screens import Size, at_once, cut, streamed
 
 STRING = 'int x = "y";\n'
 TOO_MUCH = {
@@ -29,49 +20,21 @@ TOO_MUCH = {
 pytestmark = pytest.mark.usefixtures("true_colours")
 
 
-def never_called() -> None:
-    pytest.fail("A lexer looks at what is too much for it.")
-
-
-def hopeless() -> object:
-    """Search for a match that is not there in more ways than anybody can try."""
-    return re.match(r"(a|aa)+$", "a" * 100 + "b")
-
-
 @pytest.mark.parametrize(("language", "code"), TOO_MUCH.values(), ids=TOO_MUCH)
 def test_no_lexer_looks_at_what_is_too_much_for_some(language: str, code: str) -> None:
-    assert LexingLimit().run(code.expandtabs(4), never_called) is None
+    assert is_too_costly(code.expandtabs(4))
     named, plain = (streamed([f"```{name}\n{code}\n```\nend\n"], Size()).rows() for name in (language, "text"))
     assert named == plain
 
 
 @pytest.mark.parametrize("code", ["x" * 40_000, "x = 1\n" * 10_000])
 def test_nor_at_very_much_code(code: str) -> None:
-    assert LexingLimit().run(code, never_called) is None
+    assert is_too_costly(code)
 
 
 @pytest.mark.parametrize("code", ["\n" * 100 + "x", "x" + " " * 150 + "y", "x = 1\n" * 2_000, "x" * 2_000])
 def test_what_people_write_is_looked_at(code: str) -> None:
-    assert LexingLimit().run(code, lambda: "tokens") == "tokens"
-
-
-def test_a_lexer_that_does_not_come_back_is_given_up_and_no_other_is_asked_in_this_reply() -> None:
-    limit = LexingLimit(0.05)
-    assert limit.run("code", hopeless) is None
-    assert limit.run("code", never_called) is None
-    assert LexingLimit().run("code", lambda: "tokens") == "tokens"
-
-
-def test_a_lexer_has_a_second_of_processor_time_at_most() -> None:
-    begun = time.process_time()
-    assert LexingLimit().run("code", hopeless) is None
-    assert time.process_time() - begun < 1
-
-
-@pytest.mark.parametrize(("blanks", "lines"), [(1, {3}), (400, {1, 2, 3})])
-def test_code_that_no_lexer_looks_at_can_be_parted_at_any_line(blanks: int, lines: set[int]) -> None:
-    comment = f"/*\n{' ' * blanks}\n*/\nx"
-    assert set(resumption_points("c", comment, ROOT, LexingLimit())) == lines
+    assert not is_too_costly(code)
 
 
 def test_a_reply_that_puzzles_its_lexer_comes_to_its_end() -> None:
@@ -79,16 +42,6 @@ def test_a_reply_that_puzzles_its_lexer_comes_to_its_end() -> None:
     assert streamed(cut(text, 5_000), Size(), frames_every=20).text()[-1] == "end"
 
 
-@pytest.mark.parametrize("work", [lambda: "tokens", hopeless], ids=["in time", "too late"])
-def test_a_signal_that_comes_late_does_no_harm(work: Callable[[], object]) -> None:
-    LexingLimit(0.05).run("code", work)
-    signal.raise_signal(signal.SIGVTALRM)
-    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
-
-
-def test_elsewhere_than_in_the_main_thread_nothing_is_held_up_and_nothing_is_limited() -> None:
-    found: list[str | None] = []
-    thread = threading.Thread(target=lambda: found.append(LexingLimit().run("code", lambda: "tokens")))
-    thread.start()
-    thread.join()
-    assert found == ["tokens"]
+def test_a_string_over_the_seam_of_two_parts_keeps_its_text_and_may_lose_its_colour() -> None:
+    text = '```python\nx = """\n' + "".join(f"  line {number}\n" for number in range(60)) + '"""\n```\n\nend\n'
+    assert streamed(cut(text, 40), Size()).text() == at_once(text, Size()).text()

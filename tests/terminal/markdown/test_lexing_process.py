@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
-from chorus_cli.terminal.markdown.lexing import ROOT, LexingLimit
+from chorus_cli.terminal.markdown.lexing import tokens_of
 from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 
 if TYPE_CHECKING:
@@ -26,10 +26,9 @@ PATIENCE_SECONDS = 30.0
 RUNS = (" ", "\t", "\n", "a", "1", '"', "'", "(", "[", "{", "<", "/*", "#", "\\", "=", ".", "{{", "$", "%", "-")
 STARTER = """
 import sys, time
-from chorus_cli.terminal.markdown.lexing import ROOT
 from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 lexing = LexingProcess()
-lexing.tokens("python", "x = 1", ROOT)
+lexing.tokens("python", "x = 1")
 print(lexing.pid, flush=True)
 time.sleep(60)
 """
@@ -50,39 +49,42 @@ def is_running(pid: int) -> bool:
 
 def test_the_colours_are_those_of_this_process() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
-        for stack in (ROOT, (*ROOT, "tdqs")):
-            assert list(lexing.tokens("python", CODE, stack) or ()) == list(
-                LexingLimit().tokens("python", CODE, stack) or ()
-            )
-        assert lexing.points("python", CODE, ROOT) == LexingLimit().points("python", CODE, ROOT)
+        assert list(lexing.tokens("python", CODE) or ()) == tokens_of("python", CODE)
 
 
 def test_text_and_code_that_costs_too_much_need_no_process() -> None:
     lexing = LexingProcess()
-    assert lexing.tokens("text", "x", ROOT) is lexing.tokens("c", "\n" * 12_000, ROOT) is None
-    assert set(lexing.points("c", "\n" * 300, ROOT)) == set(range(1, 301))
+    assert lexing.tokens("text", "x") is lexing.tokens("c", "\n" * 12_000) is None
     assert lexing.pid is None
 
 
 def test_one_that_does_not_answer_is_killed_and_not_asked_again() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
-        assert lexing.tokens("python", CODE, ROOT)
+        assert lexing.tokens("python", CODE)
         pid = lexing.pid or 0
         os.kill(pid, signal.SIGSTOP)
         lexing.hurry()
         begun = time.monotonic()
-        assert lexing.tokens("python", CODE, ROOT) is None
-        assert lexing.tokens("python", CODE, ROOT) is None
+        assert lexing.tokens("python", CODE) is None
+        assert lexing.tokens("python", CODE) is None
         assert time.monotonic() - begun < 5
         assert lexing.pid is None
         assert not is_running(pid)
 
 
+def test_one_that_takes_long_ends_itself() -> None:
+    with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
+        begun = time.monotonic()
+        assert lexing._answer("cpp", f"a{' ' * 12_000}!") is None
+        assert time.monotonic() - begun < PATIENCE_SECONDS / 2
+        assert lexing.pid is None
+
+
 def test_a_wait_that_has_begun_is_cut_short_when_the_user_has_stopped_the_reply() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing, ThreadPoolExecutor() as thread:
-        lexing.tokens("python", CODE, ROOT)
+        lexing.tokens("python", CODE)
         os.kill(int(lexing.pid or 0), signal.SIGSTOP)
-        waiting = thread.submit(lexing.tokens, "python", CODE, ROOT)
+        waiting = thread.submit(lexing.tokens, "python", CODE)
         time.sleep(0.1)
         assert not waiting.done()
         lexing.hurry()
@@ -92,16 +94,16 @@ def test_a_wait_that_has_begun_is_cut_short_when_the_user_has_stopped_the_reply(
 def test_while_it_starts_code_that_is_drawn_again_soon_has_no_colours() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
         lexing.waits = False
-        assert lexing.tokens("python", CODE, ROOT) is None
+        assert lexing.tokens("python", CODE) is None
         lexing.waits = True
-        assert lexing.tokens("python", CODE, ROOT) is not None
+        assert lexing.tokens("python", CODE) is not None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_it_knows_no_keys_and_does_not_hear_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
-        lexing.tokens("python", CODE, ROOT)
+        lexing.tokens("python", CODE)
         pid = lexing.pid or 0
         assert b"OPENAI_API_KEY" not in Path(f"/proc/{pid}/environ").read_bytes()
         assert os.getsid(pid) == pid
@@ -125,7 +127,7 @@ def test_every_lexer_answers_or_is_stopped_whatever_it_is_given() -> None:
         for run in RUNS:
             for code in (run * 150 + "!", f'"{run * 60}\n' * 40):
                 begun = time.monotonic()
-                if lexing.tokens(name, code.expandtabs(4), ROOT) is None:
+                if lexing.tokens(name, code.expandtabs(4)) is None:
                     lexing.close()
                     lexing = LexingProcess()
                 slowest = max(slowest, (name, run, time.monotonic() - begun), key=lambda found: found[2])

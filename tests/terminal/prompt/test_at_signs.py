@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from chorus_cli.terminal.prompt.at_signs import AtSigns
-from chorus_cli.terminal.prompt.keys import TypedText, presses
+import pytest
+from prompt_toolkit import PromptSession
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.output import DummyOutput
+
+from chorus_cli.terminal.prompt.keys import AtSigns, Compose, Line, key_bindings, presses
 from chorus_cli.terminal.prompt.typing_ahead import TypedLine
 
-BACKSPACE, ENTER, UP, LAST_WORD = "\x7f", "\r", "\x1b[A", "\x17"
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding.key_processor import KeyPress
+
+BACKSPACE, ENTER, UP, LAST_WORD, EDITOR = "\x7f", "\r", "\x1b[A", "\x17", "\x18\x05"
 
 
 def pasted(text: str) -> str:
@@ -59,12 +68,30 @@ def test_a_line_that_comes_back_is_as_it_was_typed_and_another_is_text() -> None
         ("@a " + ENTER + pasted("@b") + ENTER, [(0,)]),
         ("@a " + ENTER + UP + "@b", [(0, 3)]),
         ("a @b" + LAST_WORD + "@c", [(2,)]),
-        ("/bg @b", [(3,)]),
+        ("/bg @b", [(4,)]),
     ],
 )
-def test_an_at_sign_typed_during_a_reply_is_known_to_the_prompt(keys: str, typed: list[tuple[int, ...]]) -> None:
-    line = TypedLine()
+async def test_an_at_sign_typed_during_a_reply_is_known_to_the_prompt(keys: str, typed: list[tuple[int, ...]]) -> None:
+    typed_ahead = TypedLine()
     for press in presses(keys):
-        line.press(press)
-    found = [press.at_signs for press in line.presses() if isinstance(press, TypedText)]
-    assert [each for each in found if each] == typed
+        typed_ahead.press(press)
+    assert [each for each in await at_signs_at_prompts(typed_ahead.presses()) if each] == typed
+
+
+async def at_signs_at_prompts(pressed: list[KeyPress]) -> list[tuple[int, ...]]:
+    """Return the typed at signs of each line that prompts make of keys."""
+    line, found = Line(), list[tuple[int, ...]]()
+    with create_pipe_input() as source:
+        session: PromptSession[str] = PromptSession(
+            multiline=True, input=source, output=DummyOutput(), key_bindings=key_bindings(line)
+        )
+        session.default_buffer.on_text_changed += lambda buffer: line.at_signs.follow(
+            buffer.text, buffer.cursor_position
+        )
+        store_typeahead(source, [*pressed, *presses(EDITOR)])
+        with suppress(Compose):
+            while True:
+                line.at_signs.begin("")
+                await session.prompt_async()
+                found.append(line.at_signs.typed)
+    return [*found, line.at_signs.typed]

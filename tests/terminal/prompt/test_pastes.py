@@ -15,7 +15,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from chorus_cli.core import limits
-from chorus_cli.terminal.prompt.pastes import PasteParser
+from chorus_cli.terminal.prompt.line import PasteParser
 from tests.amount import examples
 from tests.terminal.driver import PROMPT, Home
 

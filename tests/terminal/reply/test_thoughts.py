@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.messages import Status, Thought
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone
-from chorus_cli.terminal.reply.printed_thoughts import PrintedThoughts
+from chorus_cli.terminal.reply.dim_lines import PrintedThoughts
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import widest

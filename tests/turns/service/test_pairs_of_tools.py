@@ -12,8 +12,8 @@ from chorus_cli.context.service.transcript import Selection, transcript
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.subcommands.log import show_transcript
 from chorus_cli.terminal.screen.output import Screen
-from chorus_cli.terminal.screen.transcript import show_transcript
 from tests.fakes import ScriptedModel
 from tests.remembering import wants_summary
 from tests.turns.service.tool_talk import assert_pairs_are_whole, call, calls, echo, results, rows

@@ -12,9 +12,9 @@ from prompt_toolkit.styles.defaults import default_ui_style
 from rich.console import Console
 from rich.default_styles import DEFAULT_STYLES
 
+from chorus_cli.terminal.markdown import drawing
+from chorus_cli.terminal.markdown.drawing import CODE, MARKDOWN
 from chorus_cli.terminal.prompt.line import STYLE
-from chorus_cli.terminal.screen import palette
-from chorus_cli.terminal.screen.palette import CODE, MARKDOWN
 from tests.terminal.markdown.markdown_corpus import DOCUMENTS
 from tests.terminal.markdown.markdown_screens import Size, streamed
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.style import Style
 
 PALETTE_COLOURS = {"red", "blue", "magenta"}
-MODULES = sorted(Path(palette.__file__).parent.parent.rglob("*.py"))
+MODULES = sorted(Path(drawing.__file__).parent.parent.rglob("*.py"))
 NUMBERED = re.compile(r"\\x1b\[([0-9;]*(?:[34]|9|10)[0-9;]*)m")
 RED = {"31"}
 NAMES = re.compile(r"\b(?:ansi|bright_?)?(?:black|red|green|yellow|blue|magenta|cyan|white|gr[ae]y)\b|\"#[0-9a-f]{3,6}")
@@ -83,4 +83,4 @@ def test_no_module_of_the_terminal_writes_another_colour() -> None:
     texts = {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in MODULES}
     assert {"prompt/line.py", "markdown/stream.py", "screen/output.py", "terminal/repl.py"} <= texts.keys()
     assert [name for name, text in texts.items() if set(NUMBERED.findall(text)) - RED] == []
-    assert [name for name, text in texts.items() if NAMES.search(text)] == ["screen/palette.py"]
+    assert [name for name, text in texts.items() if NAMES.search(text)] == ["markdown/drawing.py"]

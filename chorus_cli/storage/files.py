@@ -1,11 +1,13 @@
 """Files that survive a crash, a full disk or a power cut.
 
 A file is replaced atomically: it has either its old text or the new one. Text that the database does not take is
-appended to a rescue file of its own.
+appended to a rescue file of its own. Files are read up to a limit, and only if they are files: a pipe could wait for
+ever, and a device never ends.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -16,11 +18,13 @@ from datetime import UTC
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
+
+    from chorus_cli.core.limits import Limit
 
 PREFIX, SUFFIX = ".chorus-", ".tmp"
 """Beginning and end of the names of files that are to replace others."""
@@ -179,3 +183,35 @@ def _append(path: Path, line: str) -> None:
             if line.startswith(path.read_text(encoding="ascii")):
                 path.unlink()
         raise
+
+
+def read_within(path: Path, limit: Limit) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        OSError: it cannot be read, is larger than ``limit``, or is no file; its ``strerror`` says so.
+    """
+    with opened_file(path) as file:
+        # A file that grows meanwhile has another size than it had.
+        data = file.read(limit.most + 1) if os.fstat(file.fileno()).st_size <= limit.most else None
+    if data is None or len(data) > limit.most:
+        raise OSError(errno.EFBIG, f"it has more than {limit.size}", str(path))
+    return data
+
+
+@contextmanager
+def opened_file(path: Path, *, follows_link: bool = True) -> Iterator[BinaryIO]:
+    """Open a regular file to be read.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file, or is a link and ``follows_link`` is false.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW))
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
