@@ -20,7 +20,7 @@ from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.memory.service import access
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import Limit
-from chorus_cli.recall.service import recall
+from chorus_cli.recall import service as recall
 from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from benchmarks.figures import Figure, Pair
     from benchmarks.stored_log import StoredRow
-    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, Frame
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.storage.store import Connection
 

@@ -7,8 +7,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from chorus_cli.models.rules.choice import ModelChoice
-from chorus_cli.personas.rules.persona import Persona
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
 from chorus_cli.storage import migrations
 

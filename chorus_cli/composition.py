@@ -31,7 +31,7 @@ from chorus_cli.models.rules.request import NO_ECHO, Echo
 from chorus_cli.models.service.costs import Costs
 from chorus_cli.models.wire.client import WireClient
 from chorus_cli.personas.service.models import KnownModels, Models
-from chorus_cli.recall.service.search import Search
+from chorus_cli.recall.service import Search
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
 from chorus_cli.turns.folding.folding import Folding, FoldSchedule
 from chorus_cli.turns.folding.summarizer import Summarizer

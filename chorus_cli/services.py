@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.transcript import Exporting
     from chorus_cli.context.service.window import ContextWindow
     from chorus_cli.editing.service.context import ContextEditing
+    from chorus_cli.framework.command_line import OwnCommands
     from chorus_cli.framework.drafts import Editing
-    from chorus_cli.framework.own_commands import OwnCommands
     from chorus_cli.framework.registry import CommandRegistry
     from chorus_cli.imports.service.imports import Imports
     from chorus_cli.jobs.service import Jobs
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.personas.service.roster import Roster
     from chorus_cli.personas.service.settings import PersonaSettings
-    from chorus_cli.recall.service.search import Search
+    from chorus_cli.recall.service import Search
     from chorus_cli.sessions.service.idle import IdleTimer
     from chorus_cli.sessions.service.sessions import Sessions
     from chorus_cli.stores.service.backups import Backups

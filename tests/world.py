@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Message, Status
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.models.rules.events import TurnEvent
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.personas.service.roster import Roster
     from chorus_cli.personas.service.settings import PersonaSettings
-    from chorus_cli.recall.service.search import Search
+    from chorus_cli.recall.service import Search
     from chorus_cli.services import Services
     from chorus_cli.sessions.service.sessions import Sessions
     from chorus_cli.storage.store import Store

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.time import timespan
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock, JobProcess, Shell
     from chorus_cli.machine.states import Leftover
     from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
 
 GRACE_SECONDS = 2.0
 """The time that a job has to end after it was asked to; then it is killed."""

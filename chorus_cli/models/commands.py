@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.text.cutting import quoted
-from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.text.phrases import counted, enumerated, quoted
 from chorus_cli.core.time import timespan
 from chorus_cli.framework.arguments import Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup

@@ -16,7 +16,7 @@ from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rows.thread_lists import TitledThread
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
-from chorus_cli.recall.service.search import Findings, Match
+from chorus_cli.recall.service import Findings, Match
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("")

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from chorus_cli.context.rows import summary_rows
+from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rows.thread_views import newest_in_context
 from chorus_cli.context.rules.view import Summary
 from chorus_cli.core.errors import DatabaseDamagedError
@@ -332,7 +332,7 @@ def _restore_summaries(
         fold = operation_rows.introduce(connection, new)
         author = f"session {session.session_id}"
         summary = Summary(fold.id, restored.id, folded, thread.summary, None, author, restored.created_at)
-        summary_rows.store(connection, persona, thread_id, summary)
+        snapshot_rows.store(connection, persona, thread_id, summary)
 
 
 def _reopen(connection: sqlite3.Connection, threads: Iterable[int]) -> None:

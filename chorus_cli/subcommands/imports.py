@@ -14,7 +14,7 @@ from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.imports.service.exports import Exports
 from chorus_cli.imports.service.imports import ImportReport, Imports, Wanted
 from chorus_cli.personas.service.roster import Roster
-from chorus_cli.recall.service.search import Search
+from chorus_cli.recall.service import Search
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE

@@ -30,7 +30,7 @@ from chorus_cli.log.rules.wording import log_entry
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.service.roster import Roster
-from chorus_cli.recall.service.search import Search
+from chorus_cli.recall.service import Search
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, NOTHING_FOUND

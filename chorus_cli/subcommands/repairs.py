@@ -15,7 +15,7 @@ from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.personas.service.roster import Roster
-from chorus_cli.recall.service.search import Search
+from chorus_cli.recall.service import Search
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock, foreign_code

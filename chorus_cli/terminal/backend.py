@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rows.interrupted_replies import BrokenOff
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.models.rules.budget import Meter
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.services import Services
     from chorus_cli.terminal.prompt.history import InputHistories
     from chorus_cli.terminal.prompt.keyboard import AtRest

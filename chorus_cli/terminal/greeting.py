@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.service.focus import Focus
     from chorus_cli.log.rules.threads import Exchange
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.prompt.toolbar import Toolbar
     from chorus_cli.terminal.screen.output import Screen

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from chorus_cli.editing.service.unsent import UnsentInput
     from chorus_cli.framework.registry import Bound
     from chorus_cli.framework.replies import Answer
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.services import Services
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.json.jsonc import JsonValue
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.service.costs import Costs
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.turns.service.conversation import Conversation

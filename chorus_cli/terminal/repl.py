@@ -28,7 +28,7 @@ from chorus_cli.terminal.screen.notification import Notification
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.terminal.backend import Backend
     from chorus_cli.terminal.line_handling import LineHandler
     from chorus_cli.terminal.screen.output import Screen

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, StorageError
-from chorus_cli.core.text.cutting import cut_to_characters
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted, cut_to_characters, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.jobs.rules import elapsed, readable
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
@@ -20,7 +19,7 @@ from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Role, Status, is_filled, words_of
 from chorus_cli.memory.rules.items import ItemType, checked_type
-from chorus_cli.memory.rules.prompt import kept_line, memory_lines, sent_items, written
+from chorus_cli.memory.rules.recall import kept_line, memory_lines, sent_items, written
 from chorus_cli.models.rules.declaration import NO_OFFER, Kind, Parameter, Tool, ToolOffer, read_call
 from chorus_cli.storage import meta_rows
 
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.declaration import Arguments, ReadCall
-    from chorus_cli.personas.rules.persona import Persona
-    from chorus_cli.personas.rules.target import Target
-    from chorus_cli.recall.service.search import Match, Search
+    from chorus_cli.personas.rules.persona import Persona, Target
+    from chorus_cli.recall.service import Match, Search
     from chorus_cli.storage.store import Store
 
 MOST_FOUND = 20

@@ -8,15 +8,13 @@ from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.context.commands import drawn_pins
-from chorus_cli.context.rules.plan import usable
-from chorus_cli.context.rules.snapshot import ContextSnapshot
+from chorus_cli.context.rules.plan import ContextSnapshot, usable
 from chorus_cli.context.rules.view import Summary, View
 from chorus_cli.context.service.journal import Entry, pin, unpin
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.text.cutting import quoted
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted, quoted, shortened
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.cutting import cut_to_characters
+from chorus_cli.core.text.phrases import cut_to_characters
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import Role, words_of
 

@@ -13,8 +13,7 @@ from chorus_cli.framework.registry import CommandGroup, CommandRegistry
 from chorus_cli.framework.replies import Exit, Reply, Text
 from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.models.rules.events import TextDelta
-from chorus_cli.personas.rules.persona import Persona
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
 from chorus_cli.threads.service.running_turn import RunningTurn
 

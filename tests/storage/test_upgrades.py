@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.context.rows import summary_rows
+from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.view import Summary
 from chorus_cli.core.errors import DatabaseTooNewError, StorageError
 from chorus_cli.core.time import timestamps
@@ -22,7 +22,7 @@ from chorus_cli.log.rows.operation_rows import introduce
 from chorus_cli.log.rules.acts import ACTS, Clear, Edit, Fold, Subject, Undo
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.personas.rows.persona_rows import traces
+from chorus_cli.personas.rows import traces
 from chorus_cli.storage.migrations import STEPS, applied, migrate
 from chorus_cli.storage.store import Store
 from tests.fakes import START
@@ -72,7 +72,7 @@ def old(path: Path) -> Path:
         act(connection, Edit(), 1)
         connection.executemany("INSERT INTO operation_members VALUES (1, ?, ?)", enumerate((2, 1, 4)))
         fold = act(connection, Fold(((2, 2),)), 1)
-        summary_rows.store(connection, "frodo", 1, Summary(fold, 1, ((2, 2),), "They met.", 3, None, START))
+        snapshot_rows.store(connection, "frodo", 1, Summary(fold, 1, ((2, 2),), "They met.", 3, None, START))
         act(connection, Undo(Subject(act(connection, Clear()))))
         connection.execute("INSERT INTO operations(id, persona, kind) VALUES (70, 'sam', 'clear')")
         connection.execute("DELETE FROM operations WHERE id = 70")

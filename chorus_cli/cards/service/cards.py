@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.cards import files as card_files
 from chorus_cli.cards.rules import png
-from chorus_cli.cards.rules.as_persona import CardPersona, as_persona, greeting, names_for
 from chorus_cli.cards.rules.card import Card, card_of
-from chorus_cli.cards.rules.document import exported, for_older_programs, parsed, written
+from chorus_cli.cards.rules.document import (
+    CardPersona,
+    as_persona,
+    exported,
+    for_older_programs,
+    greeting,
+    names_for,
+    parsed,
+    written,
+)
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.log.rows import operation_rows, thread_rows
@@ -21,10 +29,10 @@ from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
 from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.personas import rows as persona_rows
 from chorus_cli.personas.files import DOCUMENTS_FOLDER
-from chorus_cli.personas.rows import persona_rows
-from chorus_cli.personas.rows.persona_rows import NewPersona
-from chorus_cli.personas.rules.names import slug_of
+from chorus_cli.personas.rows import NewPersona
+from chorus_cli.personas.rules.persona import slug_of
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.storage import typed_paths
 
@@ -35,7 +43,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.cards.files import CardFile
     from chorus_cli.memory.service.access import MemoryAccess
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Connection
 

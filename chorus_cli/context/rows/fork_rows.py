@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.rows import summary_rows
+from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.forking import forkable, title_of_fork
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from chorus_cli.context.rules.plan import ContextSnapshot
     from chorus_cli.context.rules.view import View
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
@@ -49,7 +49,7 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
     if seen.summary is not None:
         stands_for = runs(row.id for row in seen.folded)
         carried = replace(seen.summary, operation_id=operation.id, boundary_id=operation.id, stands_for=stands_for)
-        summary_rows.store(connection, persona, thread_id, carried)
+        snapshot_rows.store(connection, persona, thread_id, carried)
     thread_rows.use(connection, persona, thread_id)
     return operation
 

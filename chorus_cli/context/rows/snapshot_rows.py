@@ -1,21 +1,23 @@
-"""Reading a context snapshot: everything it holds, in one transaction."""
+"""Reads a context snapshot, with its summary and thoughts, in one transaction."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.rows import summary_rows, thought_rows
 from chorus_cli.context.rules.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
-from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame, RequestStart
-from chorus_cli.context.rules.view import put_in, view
+from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestStart
+from chorus_cli.context.rules.rounds import Echoed
+from chorus_cli.context.rules.view import Summary, put_in, view
+from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import message_rows, message_times, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.messages import Role, Thoughts, expanded
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.prompt import sent_items
+from chorus_cli.memory.rules.recall import sent_items
 from chorus_cli.models.rules.budget import Calibration, budget, read_calibration
 from chorus_cli.models.rules.request import Span
 from chorus_cli.settings.rules.table import setting_of
@@ -23,13 +25,144 @@ from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.rounds import Echoed
     from chorus_cli.context.rules.view import View
     from chorus_cli.log.rules.journal import ThreadJournal
+    from chorus_cli.log.rules.messages import Message, Runs
+    from chorus_cli.log.rules.operations import Operation
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Budget
+
+_MOST = 8
+"""How many folds are looked at: the newest stands unless something was taken back since."""
+
+_TURNS_OF_REST = 3
+"""A failed fold is tried again with that many questions after it."""
+
+
+def of_folds(
+    connection: sqlite3.Connection, thread_id: int, folds: Mapping[int, Runs], boundary: Operation | None
+) -> list[Summary]:
+    """Return the summaries of the newest of the folds of a thread, or of its fork, that began at its boundary.
+
+    ``folds`` holds the messages that each stands for by the id of its operation.
+    """
+    found = connection.execute(
+        "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
+        "FROM summaries JOIN operations ON operations.id = operation_id "
+        "WHERE summaries.thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
+        # That of a purged summary is empty.
+        "AND content <> '' ORDER BY operation_id DESC LIMIT ?",
+        (thread_id, json.dumps(list(folds)), boundary.id if boundary else None, _MOST),
+    ).fetchall()
+    return [
+        Summary(id_, base, folds[id_], content, tokens, model, timestamps.from_text(created_at), number)
+        for id_, base, content, tokens, model, created_at, number in found
+    ]
+
+
+def store_token_count(connection: sqlite3.Connection, operation_id: int, tokens: int) -> None:
+    """Remember the count of a summary that was put in without one."""
+    connection.execute("UPDATE summaries SET token_count = ? WHERE operation_id = ?", (tokens, operation_id))
+
+
+def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:
+    """Store the summary that a fold has written, and forget that one failed; the fold itself is stored already."""
+    meta_rows.taken(connection, meta_rows.fold_failed_key(thread_id))
+    ids = expanded(summary.stands_for)
+    connection.execute(
+        "INSERT INTO summaries(operation_id, persona, thread_id, base_operation_id, first_message_id, "
+        "through_message_id, content, token_count, model, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            summary.operation_id,
+            persona,
+            thread_id,
+            summary.boundary_id,
+            ids[0],
+            ids[-1],
+            summary.content,
+            summary.token_count,
+            summary.model,
+            timestamps.to_text(summary.created_at),
+        ),
+    )
+
+
+def store_failure(connection: sqlite3.Connection, thread_id: int) -> None:
+    """Remember that a fold of a thread failed after the newest of its messages."""
+    newest = "SELECT coalesce(max(id), 0) FROM messages WHERE thread_id = ?"
+    (message_id,) = connection.execute(newest, (thread_id,)).fetchone()
+    meta_rows.store(connection, meta_rows.fold_failed_key(thread_id), str(message_id))
+
+
+def is_resting(connection: sqlite3.Connection, thread_id: int) -> bool:
+    """Return whether the last fold of a thread failed, in whichever process, and few questions have followed."""
+    failed_after = meta_rows.value(connection, meta_rows.fold_failed_key(thread_id))
+    if failed_after is None:
+        return False
+    since = "SELECT count(*) FROM messages WHERE thread_id = ? AND role = 'user' AND id > CAST(? AS INTEGER)"
+    (questions,) = connection.execute(since, (thread_id, failed_after)).fetchone()
+    return bool(questions < _TURNS_OF_REST)
+
+
+_HAS_THOUGHTS = "(reasoning IS NOT NULL OR thought_tokens IS NOT NULL OR thought_seconds IS NOT NULL)"
+
+
+def echoed(
+    connection: sqlite3.Connection, rows: Sequence[Message], model: str, *, calls_only: bool
+) -> dict[int, Echoed]:
+    """Return the thoughts that ``model`` itself had before its replies, by their ids; imported ones are left out.
+
+    With ``calls_only`` they are those that led to calls of tools among ``rows``. The thoughts of words that an edit has
+    changed or taken out are not returned.
+    """
+    wanted = {row.reply_id for row in rows if row.reply_id is not None}
+    if not calls_only:
+        wanted |= {row.id for row in rows if row.thought is not None and row.role is Role.ASSISTANT}
+    if not wanted:
+        return {}
+    cursor = connection.execute(
+        "SELECT id, content, reasoning, thought_parts, thought_tokens FROM messages "
+        "WHERE id IN (SELECT value FROM json_each(?)) AND model = ? AND run IS NOT NULL "
+        "AND (reasoning IS NOT NULL OR thought_parts IS NOT NULL)",
+        (json.dumps(sorted(wanted)), model),
+    )
+    there = {row.id for row in rows}
+    return {
+        id_: Echoed(Thoughts(text or "", parts or ""), tokens)
+        for id_, content, text, parts, tokens in cursor
+        if id_ in there or not content.strip()
+    }
+
+
+def of_replies(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Thoughts]:
+    """Return the thoughts before the replies of these ids, as far as there are any."""
+    cursor = connection.execute(
+        "SELECT id, reasoning, thought_parts FROM messages WHERE id IN (SELECT value FROM json_each(?)) "
+        "AND (reasoning IS NOT NULL OR thought_parts IS NOT NULL)",
+        (json.dumps(list(ids)),),
+    )
+    return {id_: Thoughts(text or "", parts or "") for id_, text, parts in cursor}
+
+
+def has_any(connection: sqlite3.Connection, thread_id: int, after: int, others: Iterable[int]) -> bool:
+    """Return whether a message of a thread ``after`` one, or one of the ``others``, has thoughts."""
+    (found,) = connection.execute(
+        f"SELECT EXISTS (SELECT 1 FROM messages WHERE thread_id = ? AND id > ? AND {_HAS_THOUGHTS}) OR EXISTS "
+        f"(SELECT 1 FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {_HAS_THOUGHTS})",
+        (thread_id, after, json.dumps([*others])),
+    ).fetchone()
+    return bool(found)
+
+
+def store_token_counts(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
+    """Remember the tokens of thoughts that were stored without them."""
+    connection.executemany(
+        "UPDATE messages SET thought_tokens = ? WHERE id = ?", [(count, id_) for id_, count in counts.items()]
+    )
+
 
 _WINDOW = setting_of("context_hours")
 
@@ -112,7 +245,7 @@ def _view(connection: sqlite3.Connection, known: ThreadJournal, start: RequestSt
     messages = [message for message in messages if until is None or message.timestamp <= until]
     if (boundary or known.kept) and (by_operations := put_in(known, start.window)):
         messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
-    summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
+    summaries = of_folds(connection, thread_id, folds, boundary) if folds else ()
     holders = [message for message in messages if message.preamble or message.role is Role.TOOL_RESULT]
     held = ids_held(holders) if holders else set()
     forgotten = item_rows.forgotten_among(connection, held) if held else set()
@@ -125,7 +258,7 @@ def _echoed(connection: sqlite3.Connection, frame: Frame, seen: View) -> dict[in
     if frame.echo.span is not Span.EVER:
         return {}
     model, calls_only = frame.target.choice.model, frame.echo.calls_only
-    return thought_rows.echoed(connection, seen.verbatim, model, calls_only=calls_only)
+    return echoed(connection, seen.verbatim, model, calls_only=calls_only)
 
 
 def _chosen_hot(connection: sqlite3.Connection, frame: Frame, allowed: Budget, seen: View) -> tuple[Item, ...]:

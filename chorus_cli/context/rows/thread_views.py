@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.rows import thought_rows
+from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.view import Reason, put_in, view
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_lists
@@ -99,10 +99,10 @@ def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: 
     after = journal.boundary.after_message_id if journal.boundary else 0
     members = {id_ for each in journal.operations for id_ in each.members_in(thread_id)}
     # A view of all of a long thread takes a second.
-    if not thought_rows.has_any(connection, thread_id, after, members):
+    if not snapshot_rows.has_any(connection, thread_id, after, members):
         return []
     for seen in _ends_of_view(connection, journal):
-        read = thought_rows.of_replies(connection, (row.id for row in seen if row.thought is not None))
+        read = snapshot_rows.of_replies(connection, (row.id for row in seen if row.thought is not None))
         found = [(row, read[row.id].text if row.id in read else "") for row in seen if row.thought is not None]
         if found and found[-1][0].turn_id != seen[0].turn_id:
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.cutting import cut_in_the_middle
+from chorus_cli.core.text.phrases import cut_in_the_middle
 from chorus_cli.log.rules.attachments import with_lines
 from chorus_cli.log.rules.messages import Message, Role, turns
 from chorus_cli.models.rules.budget import FULLEST_SHARE, LEAD_TOKENS, needs_lead, own_tokens, tokens_of, total_tokens

@@ -12,7 +12,7 @@ from chorus_cli.models.rules.budget import tokens_of, total_tokens
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from chorus_cli.context.rules.plan import ContextSnapshot
 
 _WORDS_PER_TOKEN = 0.6
 _LEAST_GAIN = 1 / 8

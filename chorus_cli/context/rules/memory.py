@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.memory.rules.items import Tier
-from chorus_cli.memory.rules.prompt import (
+from chorus_cli.memory.rules.recall import (
     RECALLED_HEADING,
     already_said,
+    best_within,
     items_in,
     kept_id,
+    keys_of,
     tokens_in_request,
     without_items,
     written,
 )
-from chorus_cli.memory.rules.recall import best_within, keys_of
 from chorus_cli.models.rules.declaration import without_note
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.core.time.timeline import duration, gap
 from chorus_cli.jobs.rules import ENDED_HEADING
-from chorus_cli.memory.rules.prompt import RECALLED_HEADING
+from chorus_cli.memory.rules.recall import RECALLED_HEADING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

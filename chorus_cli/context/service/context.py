@@ -8,10 +8,17 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.rows import snapshot_rows, summary_rows, thought_rows
-from chorus_cli.context.rules.plan import plan_bounded, plan_fitting, plan_whole
+from chorus_cli.context.rows import snapshot_rows
+from chorus_cli.context.rules.plan import (
+    Frame,
+    RequestStart,
+    SystemPrompt,
+    plan_bounded,
+    plan_fitting,
+    plan_whole,
+    system_text,
+)
 from chorus_cli.context.rules.rounds import thought_tokens
-from chorus_cli.context.rules.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import message_rows
@@ -28,8 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan
     from chorus_cli.context.rules.view import View
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
@@ -37,8 +43,7 @@ if TYPE_CHECKING:
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Budget
     from chorus_cli.models.rules.declaration import ToolOffer
-    from chorus_cli.personas.rules.persona import Document, Persona
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Document, Persona, Target
     from chorus_cli.storage.store import Connection, Store
 
 _COLD_AFTER = timedelta(minutes=5)
@@ -297,7 +302,7 @@ class Context:
             tokens = await asyncio.to_thread(self.counter.count, summary.content)
             summary = replace(summary, token_count=tokens)
             with suppress(StorageError):
-                await self.store.write(summary_rows.store_token_count, summary.operation_id, tokens)
+                await self.store.write(snapshot_rows.store_token_count, summary.operation_id, tokens)
         # A reply that still grows is not sent, and counting it again and again would take long.
         uncounted = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
         if not uncounted:
@@ -318,7 +323,7 @@ class Context:
             lambda: {id_: thought_tokens(thoughts, self.counter.count) for id_, thoughts in uncounted.items()}
         )
         with suppress(StorageError):
-            await self.store.write(thought_rows.store_token_counts, counts)
+            await self.store.write(snapshot_rows.store_token_counts, counts)
         counted = {id_: snapshot.echoed[id_]._replace(tokens=tokens) for id_, tokens in counts.items()}
         return replace(snapshot, echoed={**snapshot.echoed, **counted})
 

@@ -13,8 +13,7 @@ from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, age, cutoff, wi
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
-from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Target
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.read_only import for_this_run
 
@@ -36,7 +35,7 @@ SHARED = "Another Chorus is open in this thread."
 
 
 def _note_edit(connection: Connection, path: Path, slug: str, now: datetime) -> None:
-    from chorus_cli.personas.rows.window_changes import note_edit  # noqa: PLC0415 - seldom is there one
+    from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - seldom is there one
 
     note_edit(connection, path, slug, now)
 

@@ -13,19 +13,19 @@ from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
 from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
-from chorus_cli.personas.rows.window_changes import put_window_back
+from chorus_cli.personas.rows import put_window_back
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.snapshot import Frame
+    from chorus_cli.context.rules.plan import Frame
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.act import Act
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Connection
 

@@ -18,7 +18,7 @@ from chorus_cli.log.rows import message_times
 from chorus_cli.log.rules.attachments import as_json
 from chorus_cli.log.rules.messages import is_written
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.prompt import sent_items, tokens_in_request
+from chorus_cli.memory.rules.recall import sent_items, tokens_in_request
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
 
 if TYPE_CHECKING:
@@ -26,15 +26,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rows.thread_views import Outside
-    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestPlan
     from chorus_cli.context.rules.rounds import Echoed
-    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Meter
     from chorus_cli.models.rules.request import PromptMessage
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.rows import thought_rows
+from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules import journal
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Thoughts
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Store
 
 
@@ -103,7 +103,7 @@ async def _boundary(store: Store, selection: Selection, boundary: Operation) -> 
 async def thoughts_in(store: Store, entries: Iterable[Message | Operation]) -> Mapping[int, Thoughts]:
     """Return the thoughts of models before the messages of a transcript, by the ids of these."""
     ids = [entry.id for entry in entries if isinstance(entry, Message)]
-    return await store.read(thought_rows.of_replies, ids)
+    return await store.read(snapshot_rows.of_replies, ids)
 
 
 async def readable_thoughts(store: Store, message: Message) -> str:

@@ -15,7 +15,7 @@ from chorus_cli.models.rules.budget import tokens_of
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, Frame
     from chorus_cli.context.rules.view import View
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.focus import Focus

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from pytimeparse.timeparse import timeparse
 
 from chorus_cli.core.errors import TimeSpanError
-from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.time.moments import IN_FUTURE, ZERO, corrected, in_digits, named_moment, refusal, with_iso_dates
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 

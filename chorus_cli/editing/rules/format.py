@@ -43,7 +43,7 @@ from chorus_cli.editing.rules.lines import (
     with_line_feeds,
 )
 from chorus_cli.log.rules.messages import Role
-from chorus_cli.personas.rules.names import LONGEST_NAME, folded
+from chorus_cli.personas.rules.persona import LONGEST_NAME, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

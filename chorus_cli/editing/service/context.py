@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rows.fork_rows import EditableRows
-    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, Frame
     from chorus_cli.context.service.context import Context
     from chorus_cli.editing.rules.matching import Member, Sheet
     from chorus_cli.editing.rules.scope import EditScope
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.code_points import join_surrogates
-from chorus_cli.core.text.cutting import quotation, without_quotation
-from chorus_cli.core.text.phrases import has_controls, with_references, without_references
+from chorus_cli.core.text.phrases import has_controls, quotation, with_references, without_quotation, without_references
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, thought_of
 from chorus_cli.log.rules.messages import UNMEASURED, Role, Status

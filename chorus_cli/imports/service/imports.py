@@ -23,7 +23,7 @@ from chorus_cli.imports.rows.import_rows import Operations
 from chorus_cli.imports.rows.known_conversations import Incoming
 from chorus_cli.imports.rules.conversation import dated
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.personas.rules.names import slug_of
+from chorus_cli.personas.rules.persona import slug_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence

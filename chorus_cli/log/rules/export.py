@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.cutting import fenced, quotation
-from chorus_cli.core.text.phrases import has_controls, with_references
+from chorus_cli.core.text.phrases import fenced, has_controls, quotation, with_references
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import as_json, with_lines
 from chorus_cli.log.rules.journal import NO_MARKS, LogMarks, marker

@@ -12,8 +12,7 @@ from typing import Annotated
 from chorus_cli.attachments.files import document_files
 from chorus_cli.core.errors import CommandError, JournalError, MemoryItemError
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.text.cutting import quoted
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted, quoted, shortened
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.limits import CAPTURED_MESSAGE
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.memory.rules.items import LONGEST_CONTENT, ItemType
-from chorus_cli.memory.rules.reports import reports
+from chorus_cli.memory.rules.items import LONGEST_CONTENT, ItemType, reports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelNameError
-from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import quoted
 from chorus_cli.models.rules.choice import ELIZA
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.log.rules.wording import local
 from chorus_cli.personas.commands.settings import edit_settings
-from chorus_cli.personas.rules.names import COMMAND_WORDS
-from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
+from chorus_cli.personas.rules.persona import COMMAND_WORDS, DEFAULT_PERSONA
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.personas.service.roster import PersonaEntry
 from chorus_cli.services import Services

@@ -17,11 +17,10 @@ from chorus_cli.framework.replies import Reply, Report, Table, Text
 from chorus_cli.personas.commands.model import MODEL, chosen_model, for_this_run
 from chorus_cli.personas.service.settings import Change, OpenSettings, SettingState, flaw, state, states
 from chorus_cli.services import Services
+from chorus_cli.settings.rules import table as setting_values
 from chorus_cli.settings.rules import table as settings
-from chorus_cli.settings.rules import values as setting_values
 from chorus_cli.settings.rules.layers import DEFAULT_SOURCE
-from chorus_cli.settings.rules.table import SETTINGS, Kind, Setting
-from chorus_cli.settings.rules.values import as_typed, read_value
+from chorus_cli.settings.rules.table import SETTINGS, Kind, Setting, as_typed, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

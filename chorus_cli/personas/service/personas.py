@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.personas import files as persona_files
-from chorus_cli.personas.rules.names import checked_name, folded
-from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.layers import Layer, resolve
 

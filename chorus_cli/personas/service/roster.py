@@ -13,10 +13,9 @@ from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.personas import files as persona_files
-from chorus_cli.personas.rows import persona_rows
-from chorus_cli.personas.rows.persona_rows import NewPersona
-from chorus_cli.personas.rules.names import slug_of
-from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
+from chorus_cli.personas import rows as persona_rows
+from chorus_cli.personas.rows import NewPersona
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, slug_of
 from chorus_cli.settings.rules.schema import template
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rows.persona_rows import LeaveBehind, Traces
+    from chorus_cli.personas.rows import LeaveBehind, Traces
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Store

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK
-from chorus_cli.personas.rows import window_changes
+from chorus_cli.personas import rows as persona_rows
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.files import ABSENT
 from chorus_cli.settings.rules import table as settings
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Store
 
 
-_WINDOW = settings.setting_of(window_changes.KEY)
+_WINDOW = settings.setting_of(persona_rows.KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class PersonaSettings:
         Raises:
             SettingsError: the file cannot be changed.
         """
-        before = await self._write(slug, window_changes.KEY, ABSENT if hours is None else hours)
+        before = await self._write(slug, persona_rows.KEY, ABSENT if hours is None else hours)
         return self._noted(slug, _window_change(before, hours))
 
     async def shift_window(self, slug: str, choose: Callable[[int], WindowChoice]) -> WindowChoice:
@@ -150,7 +150,7 @@ class PersonaSettings:
         path, now = self.personas.changeable_settings_path(slug), self.clock.now()
         with _mendable():
             before, choice = await self.store.write_in_steps(
-                window_changes.shift_window, path, default, choose, slug, now
+                persona_rows.shift_window, path, default, choose, slug, now
             )
         self._noted(slug, _window_change(before, choice.hours))
         return choice
@@ -183,25 +183,23 @@ class PersonaSettings:
         mark = BYTE_ORDER_MARK if opened.text.startswith(BYTE_ORDER_MARK) else ""
         text = mark + draft.removeprefix(BYTE_ORDER_MARK)
         replaced = await self.store.write_in_steps(
-            window_changes.replace_settings, opened.path, opened.text, text, opened.slug, self.clock.now()
+            persona_rows.replace_settings, opened.path, opened.text, text, opened.slug, self.clock.now()
         )
         if not replaced:
             return None
         return tuple(self._noted(opened.slug, change) for change in changes)
 
     def _noted(self, slug: str, change: Change) -> Change:
-        if not change.changed or change.setting.key != window_changes.KEY:
+        if not change.changed or change.setting.key != persona_rows.KEY:
             self.unrecorded.add(slug, change, self.clock.now())
         return change
 
     async def _write(self, slug: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
         with _mendable():
             path = self.personas.changeable_settings_path(slug)
-            if key == window_changes.KEY:
+            if key == persona_rows.KEY:
                 hours = value if isinstance(value, int) else None
-                return await self.store.write_in_steps(
-                    window_changes.change_window, path, hours, slug, self.clock.now()
-                )
+                return await self.store.write_in_steps(persona_rows.change_window, path, hours, slug, self.clock.now())
             return await asyncio.to_thread(settings_file.change_key, path, key, value)
 
     def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:

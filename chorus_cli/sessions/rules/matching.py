@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.memory import repeats_items
 from chorus_cli.log.rules.attachments import with_lines
-from chorus_cli.memory.rules.prompt import items_in, without_items
+from chorus_cli.memory.rules.recall import items_in, without_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from chorus_cli.core.errors import SessionError
 from chorus_cli.core.text.code_points import SURROGATES
-from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import Attachment, is_sha256
 from chorus_cli.log.rules.messages import MessageContent, Role, Status

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ChorusError, UnknownPersonaError
 from chorus_cli.core.time.timeline import gap
 from chorus_cli.log.rules.messages import Role
-from chorus_cli.personas.rows import persona_rows
+from chorus_cli.personas import rows as persona_rows
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, Frame
     from chorus_cli.context.rules.view import View
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.sessions.rows import SessionRow
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.folding.summarizer import Spent, Summarizer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import SessionError, StorageError
-from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import quoted
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.service.focus import Focus
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.sessions.rows import Restored, SessionRow
     from chorus_cli.sessions.rules.format import Session

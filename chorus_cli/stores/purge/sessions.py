@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import PurgeError, SessionError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.messages import Role
-from chorus_cli.memory.rules.prompt import without_items
+from chorus_cli.memory.rules.recall import without_items
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import candidates

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.roster import Roster
-    from chorus_cli.recall.service.search import Search
+    from chorus_cli.recall.service import Search
     from chorus_cli.storage.store import Connection, Store
     from chorus_cli.stores.purge.backups import PurgedRows
     from chorus_cli.stores.purge.files import Home

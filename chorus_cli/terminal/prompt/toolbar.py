@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from chorus_cli.models.rules.budget import Meter
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
 
     Measure = Callable[[Target], Awaitable[Meter]]
     Price = Callable[[Target], Awaitable[float | None]]

@@ -9,8 +9,7 @@ from difflib import get_close_matches
 from typing import Annotated
 
 from chorus_cli.core.errors import CommandError, UnknownThreadError
-from chorus_cli.core.text.cutting import quoted
-from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, without_option
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Output, Question, Report, Table, Text

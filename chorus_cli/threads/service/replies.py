@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.machine.ports import Clock
     from chorus_cli.models.rules.events import TurnEvent
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Store
     from chorus_cli.turns.service.conversation import Conversation
 

@@ -11,8 +11,7 @@ from chorus_cli.context.rows.thread_views import newest_in_context, number_in_vi
 from chorus_cli.context.service.transcript import Selection, thoughts_in, transcript
 from chorus_cli.core.errors import StorageError, ThreadError, UnknownThreadError
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.text.cutting import quoted
-from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.text.phrases import enumerated, quoted
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import threads as core_threads
 from chorus_cli.log.rules.journal import log_marks, thread_journal
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Message, Thoughts
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.log.rules.threads import Thread
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
 
 

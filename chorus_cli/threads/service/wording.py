@@ -11,7 +11,7 @@ from chorus_cli.models.rules.events import TurnDone
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.threads.service.running_turn import RunningTurn
 
 

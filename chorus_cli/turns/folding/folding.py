@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.rows import summary_rows
+from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules import folding
 from chorus_cli.context.rules.plan import usable
 from chorus_cli.context.rules.view import Summary
 from chorus_cli.core.errors import ChorusError, MessageRefusedError, ModelError, StorageError
-from chorus_cli.core.text.cutting import cut_in_the_middle
+from chorus_cli.core.text.phrases import cut_in_the_middle
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Fold
 from chorus_cli.log.rules.messages import expanded, runs
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
-    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from chorus_cli.context.rules.plan import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection, Store
     from chorus_cli.turns.folding.summarizer import Summarizer
 
@@ -191,7 +191,7 @@ class Folding:
             operation.created_at,
             operation.number,
         )
-        summary_rows.store(connection, slug, thread_id, summary)
+        snapshot_rows.store(connection, slug, thread_id, summary)
         return summary
 
 
@@ -288,14 +288,14 @@ class FoldSchedule:
     async def _failed(self, target: Target, error: ChorusError) -> str:
         # A failure that cannot be stored now is met again by the next turn.
         with suppress(StorageError):
-            await self._store.write(summary_rows.store_failure, target.thread_id)
+            await self._store.write(snapshot_rows.store_failure, target.thread_id)
         if _FAILED in self._told_of(target):
             return ""
         self._told_of(target).add(_FAILED)
         return f"The older part of the conversation could not be summarised: {error} It is tried again by itself."
 
     async def _is_resting(self, target: Target) -> bool:
-        return await self._store.read(summary_rows.is_resting, target.thread_id)
+        return await self._store.read(snapshot_rows.is_resting, target.thread_id)
 
     def _told_of(self, target: Target) -> set[str]:
         """Return the subjects of the notices given already in a thread."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock
     from chorus_cli.models.rules.budget import Budget
     from chorus_cli.models.rules.events import ModelClient
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection, Store
 
 T = TypeVar("T")

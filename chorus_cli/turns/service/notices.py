@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestPlan
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.memory.rules.checkpoint import FlashReport
     from chorus_cli.memory.rules.items import Item
-    from chorus_cli.personas.rules.persona import Persona
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Persona, Target
 
 _ALTERED = "Some characters of your message are not valid text and were replaced."
 

@@ -35,10 +35,10 @@ from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.messages import MessageContent, Role, last_question
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.prompt import memory_lines
+from chorus_cli.memory.rules.recall import memory_lines
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.models.rules.events import IN_LOG
-from chorus_cli.recall.service import recall
+from chorus_cli.recall import service as recall
 from chorus_cli.turns import rows as active_threads
 from chorus_cli.turns.service.notices import (
     fits,
@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestPlan
     from chorus_cli.context.service.context import Context
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.attachments import Attachment, Kind
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.states import RunningJob
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.access import MemoryAccess
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.service.reply import Answering
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.declaration import ReadCall
     from chorus_cli.models.rules.events import ModelClient, ModelEvent, TurnEvent
     from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection, Store
     from chorus_cli.tools.service import Toolbox
     from chorus_cli.turns.service.reply_rows import ReplyRows, WrittenReply

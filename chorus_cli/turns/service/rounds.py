@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.snapshot import ContextSnapshot
+    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.rules.request import PromptMessage
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.tools.service import Answer, ToolOffers
     from chorus_cli.turns.folding.folding import FoldSchedule
     from chorus_cli.turns.service.opening import OpenedTurn, UnsentFiles

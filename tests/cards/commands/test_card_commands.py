@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.cards.rules.png import card_json
 from chorus_cli.core.errors import StorageError
 from chorus_cli.framework.replies import Question, plain
-from chorus_cli.personas.rows import persona_rows
+from chorus_cli.personas import rows as persona_rows
 from tests.cards.rules.made_cards import archive, card, picture, text_chunk
 
 if TYPE_CHECKING:

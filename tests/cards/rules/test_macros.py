@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.memory.rules.prompt import sent_items
+from chorus_cli.memory.rules.recall import sent_items
 from chorus_cli.personas.rules.macros import OWN_PROMPT, Names, names_of, replaced, sent
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.settings.rules.table import Settings

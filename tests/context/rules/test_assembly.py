@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rules.plan import LEAD, RequestPlan, plan_request
-from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame, SystemPrompt
+from chorus_cli.context.rules.plan import LEAD, ContextSnapshot, Frame, RequestPlan, SystemPrompt, plan_request
 from chorus_cli.context.rules.view import Reason, Summary, View
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.models.rules.budget import FULLEST_SHARE, TOKENS_PER_MESSAGE, Budget, Limit, Room, own_tokens, tokens_of
 from chorus_cli.models.rules.choice import ModelChoice
-from chorus_cli.personas.rules.persona import Persona
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
 from tests.amount import examples
 from tests.fakes import START, WordCounter

@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.context.rules.preamble import ActiveThread, job_lines, thread_lines
 from chorus_cli.machine.states import RunningJob
-from chorus_cli.memory.rules.prompt import items_in, without_items
+from chorus_cli.memory.rules.recall import items_in, without_items
 from tests.fakes import START
 
 NOW = START + timedelta(hours=1)

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.text.cutting import cut_in_the_middle
+from chorus_cli.core.text.phrases import cut_in_the_middle
 from tests.fakes import WordCounter
 
 COUNT = WordCounter().count

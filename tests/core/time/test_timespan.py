@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import TimeSpanError
-from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.time.timespan import Span, format_span, parse, window_hours
 from tests.amount import examples
 from tests.core.time.reading_time import DAY, HOUR, NOW, printed

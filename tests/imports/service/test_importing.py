@@ -14,7 +14,7 @@ from chorus_cli.imports.service.imports import ImportReport, Wanted, _progress
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.messages import Message
-from chorus_cli.personas.rows import persona_rows
+from chorus_cli.personas import rows as persona_rows
 from tests.imports.service.foreign_talk import (
     ITALY,
     LATIUM,

@@ -6,12 +6,11 @@ import sqlite3
 from datetime import datetime
 
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.snapshot import ContextSnapshot, Frame, RequestStart, SystemPrompt
+from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestStart, SystemPrompt
 from chorus_cli.context.rules.view import View
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ModelChoice
-from chorus_cli.personas.rules.persona import Persona
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
 
 

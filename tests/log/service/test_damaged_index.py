@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.recall.service.search import Search
+from chorus_cli.recall.service import Search
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock
 from tests.log.rows.indexed_log import index_all, put

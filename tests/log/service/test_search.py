@@ -12,7 +12,7 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import search_index
 from chorus_cli.log.rows.search_index import BATCH_ROWS, Scope
 from chorus_cli.log.rules.messages import Status
-from chorus_cli.recall.service.search import Search
+from chorus_cli.recall.service import Search
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock
 

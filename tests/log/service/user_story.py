@@ -21,7 +21,7 @@ from chorus_cli.framework.replies import Question, plain
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.models.rules.events import TurnEvent
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.store import Connection, FinishedRows, Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.log.service.expected_contexts import Line, Lines

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.memory.rules.items import Item, ItemType
-from chorus_cli.memory.rules.prompt import (
+from chorus_cli.memory.rules.recall import (
     already_said,
     hot_block,
     items_in,

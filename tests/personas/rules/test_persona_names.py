@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chorus_cli.cards import commands as cards
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.personas.commands import persona
-from chorus_cli.personas.rules.names import COMMAND_WORDS, LONGEST_NAME, checked_name, folded, slug_of
+from chorus_cli.personas.rules.persona import COMMAND_WORDS, LONGEST_NAME, checked_name, folded, slug_of
 
 GOOD = {
     "Ada": "ada",

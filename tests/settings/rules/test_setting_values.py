@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.json.jsonc import JsonValue, parse_object, set_key
-from chorus_cli.settings.rules.table import SETTINGS, Kind, Setting, setting_of
-from chorus_cli.settings.rules.values import as_typed, read_value
+from chorus_cli.settings.rules.table import SETTINGS, Kind, Setting, as_typed, read_value, setting_of
 from tests.amount import examples
 from tests.settings.rules.setting_strategies import accepted_values
 

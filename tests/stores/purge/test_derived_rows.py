@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.context.rows import summary_rows
+from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.view import Summary
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Fold, Fork
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def summarise(connection: sqlite3.Connection, act: Act, thread: int, base: int | None, text: str) -> None:
     """Store an operation with its summary; the first of them have the ids 1, 2 and so on."""
     operation = operation_rows.introduce(connection, NewOperation("frodo", act, START, thread))
-    summary_rows.store(connection, "frodo", thread, Summary(operation.id, base, runs([1]), text, 3, "m", START))
+    snapshot_rows.store(connection, "frodo", thread, Summary(operation.id, base, runs([1]), text, 3, "m", START))
 
 
 @pytest.mark.parametrize(

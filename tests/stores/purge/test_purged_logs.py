@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rows import summary_rows
+from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.view import Summary
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Subject, Undo
@@ -107,7 +107,7 @@ class Log:
         folded = runs(ids)
         operation = self._introduce(NewOperation(PERSONA, Fold(folded), self.now, step.thread))
         summary = Summary(operation, boundary, folded, f"summary of {ids}", 3, "m", self.now)
-        summary_rows.store(self.connection, PERSONA, step.thread, summary)
+        snapshot_rows.store(self.connection, PERSONA, step.thread, summary)
 
     def _introduce(self, new: NewOperation) -> int:
         return operation_rows.introduce(self.connection, new).id

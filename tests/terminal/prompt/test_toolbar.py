@@ -9,8 +9,7 @@ import pytest
 from chorus_cli.core.errors import StorageError
 from chorus_cli.models.rules.budget import Meter
 from chorus_cli.models.rules.choice import ModelChoice
-from chorus_cli.personas.rules.persona import Persona
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
 from chorus_cli.terminal.prompt.toolbar import Background, Toolbar, fitting, metered, ranked
 

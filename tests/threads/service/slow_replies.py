@@ -9,7 +9,7 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Role, Status
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.threads.service.replies import Replies
     from chorus_cli.threads.service.running_turn import RunningTurn
     from tests.world import World

@@ -13,7 +13,7 @@ from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Subject, Undo
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.log.rules.threads import ThreadState
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import Target
 from tests.log.service.user_story import UserStory
 
 STATES = {

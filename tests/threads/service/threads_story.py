@@ -21,7 +21,7 @@ from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.store import Connection
 from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.fakes import FakeClock, ScriptedModel

@@ -11,7 +11,7 @@ from chorus_cli.context.service.context import Context
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
-from chorus_cli.personas.rules.target import Target
+from chorus_cli.personas.rules.persona import Target
 from chorus_cli.turns.folding.summarizer import Spent, Summarizer
 from tests.world import MODEL, World
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.models.rules.events import TurnEvent
-    from chorus_cli.personas.rules.target import Target
+    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Store
     from chorus_cli.turns.service.conversation import Conversation
     from tests.fakes import FakeClock, ScriptedModel

@@ -1,1 +1,0 @@
-"""Personas: the rows."""

@@ -1,1 +1,0 @@
-"""Recall: the use cases."""
