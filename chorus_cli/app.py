@@ -262,13 +262,7 @@ def _kept(places: Paths) -> AbstractContextManager[Keeping]:
 async def opened(
     options: Options, environment: Mapping[str, str], frontend: Frontend = _ONE_SHOT
 ) -> AsyncGenerator[App, None]:
-    """Open the user's data and yield the app; close it again however the run ends.
-
-    Raises:
-        HomeError: the folders cannot be made or written.
-        StorageError: the database cannot be opened.
-        UnknownPersonaError: no persona has the name in the options.
-    """
+    """Open the user's data and yield the app; close it again however the run ends."""
     places = paths(environment, options.home)
     with forgotten(places, environment) if options.is_private else _kept(places) as keeping:
         app = App(places, keeping, environment, options.model, frontend)

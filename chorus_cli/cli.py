@@ -80,22 +80,14 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _work(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
-    """Load the subcommand that was chosen and return its work, whose result is the exit code.
-
-    Raises:
-        ChorusError: the command line or standard input cannot be used.
-    """
+    """Load the subcommand that was chosen and return its work, whose result is the exit code."""
     module, name = _SUBCOMMANDS[chosen.command]
     subcommand: Subcommand = getattr(import_module(f"chorus_cli.subcommands.{module}"), name)
     return subcommand(chosen, environment)
 
 
 def _seen(code: int) -> int:
-    """Return an exit code.
-
-    Raises:
-        OutputError: the work succeeded, but its output is closed.
-    """
+    """Return an exit code."""
     if code == DONE:
         refuse_closed_output()
     return code
@@ -147,11 +139,7 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
 
 
 def _log_file(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Path | None:
-    """Return the file for tracebacks and warnings; ``None`` for a private chat, of which they may tell.
-
-    Raises:
-        HomeError: no folder for it is known.
-    """
+    """Return the file for tracebacks and warnings; ``None`` for a private chat, of which they may tell."""
     return None if "private" in chosen else paths(environment, getattr(chosen, "home", None)).log_file
 
 

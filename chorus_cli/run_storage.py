@@ -97,11 +97,7 @@ def is_restoring(paths: Paths) -> bool:
 
 @contextmanager
 def kept(paths: Paths) -> Iterator[Keeping]:
-    """Hold the lock of this run and yield its places in the user's folders, which exist.
-
-    Raises:
-        HomeError: the shipped personas cannot be copied there.
-    """
+    """Hold the lock of this run and yield its places in the user's folders, which exist."""
     persona_files.install(shipped_personas(), paths.personas)
     run = _run_name()
     with file_lock.hold(paths.run / run):
@@ -119,7 +115,6 @@ def only_read(paths: Paths) -> Iterator[Keeping]:
 
     Raises:
         BackupError: the personas are being replaced by a restore that was interrupted.
-        HomeError: there are no personas, and the shipped ones cannot be copied there.
     """
     if is_restoring(paths):
         raise BackupError(f"A restore was interrupted, and cannot be finished: {paths.obstacle}.")

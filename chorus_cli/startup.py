@@ -72,11 +72,7 @@ async def take_broken_off(store: Store, now: datetime) -> tuple[BrokenOff, ...]:
 
 
 async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str], bool]) -> None:
-    """Store the unsent messages that an older Chorus has left in files, and delete those; unreadable ones stay.
-
-    Raises:
-        StorageError: they cannot be stored; the files stay.
-    """
+    """Store the unsent messages that an older Chorus has left in files, and delete those; unreadable ones stay."""
     for path, changed_at in drafts.unsent(paths.drafts, is_alive):
         with suppress(EditorError):
             text = Unsaid(drafts.persona_of(path), drafts.read(path))
@@ -95,11 +91,7 @@ async def finish_purge(services: Services) -> list[str]:
 
 
 def load_the_rest(services: Services) -> None:
-    """Load the vocabulary of tokens and the names of models, which keep other threads from running for a moment.
-
-    Raises:
-        ModelError: the vocabulary is missing or damaged.
-    """
+    """Load the vocabulary of tokens and the names of models, which keep other threads from running for a moment."""
     services.context.planner.counter.load()
     services.personas.models.load()
     # All that is loaded by now lives as long as the process: to scan it for garbage would stop a talk for 30 ms.

@@ -67,9 +67,6 @@ def sorted_out(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     """Return the cards among files and in folders, and the rest, in which the folders stay.
 
     Of the files in a folder only pictures and archives are looked at, and damaged ones are passed over.
-
-    Raises:
-        ImportFormatError: a file cannot be read, or a card in it is damaged or too large.
     """
     cards: list[Path] = []
     others: list[Path] = []
@@ -93,20 +90,12 @@ def _cards_in(folder: Path) -> Iterator[Path]:
 
 
 def stored_json(personas: Path, slug: str) -> bytes | None:
-    """Return the JSON of the card that a persona was made of, ``None`` if it was made otherwise.
-
-    Raises:
-        ImportFormatError: it cannot be read.
-    """
+    """Return the JSON of the card that a persona was made of, ``None`` if it was made otherwise."""
     return _stored(personas / slug / CARD_FILE)
 
 
 def picture(personas: Path, slug: str, name: str) -> bytes:
-    """Return the picture of a persona's card; a persona without one gets one of a plain colour.
-
-    Raises:
-        ImportFormatError: it cannot be read.
-    """
+    """Return the picture of a persona's card; a persona without one gets one of a plain colour."""
     folder = personas / slug
     return _stored(folder / _PICTURE_FILE) or _icon(folder / _ARCHIVE_FILE) or png.plain_picture(name)
 

@@ -40,12 +40,7 @@ class Completions:
 
 
 def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
-    """Parse a line such as ``/context set 24h``; ``now`` is the aware local time.
-
-    Raises:
-        CommandError: the command is unknown or ambiguous, or it has too many or too few arguments.
-        ChorusError: an argument cannot be parsed.
-    """
+    """Parse a line such as ``/context set 24h``; ``now`` is the aware local time."""
     word, rest = _split(line.strip().removeprefix("/"))
     entry = _first(registry, word)
     if isinstance(entry, Command):
@@ -54,11 +49,7 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
 
 
 def look_up(registry: CommandRegistry[C], words: str) -> Command[C] | CommandGroup[C]:
-    """Find the command or group that ``/help`` should explain: ``context``, ``context set``, ``/new``.
-
-    Raises:
-        CommandError: the command is unknown or ambiguous.
-    """
+    """Find the command or group that ``/help`` should explain: ``context``, ``context set``, ``/new``."""
     word, rest = _split(words.strip().removeprefix("/"))
     entry = _first(registry, word)
     if isinstance(entry, Command) or not rest:

@@ -63,10 +63,6 @@ class Editing:
 
         The editor opens it at ``line``, counted from 1, if that is given. If the caller is cancelled, the editor is
         ended and waited for, and the draft is kept.
-
-        Raises:
-            EditorError: no editor was started, or the draft cannot be written or read back.
-            HomeError: there is no folder for drafts.
         """
         path = await asyncio.to_thread(drafts.create, self.folder(), name, text, self._run)
         try:
@@ -143,9 +139,6 @@ async def answered(editing: Editing, edited: Edited, store: Store, name: str) ->
     """Store the edited text and return the reply, which names the thing edited if it stays unchanged.
 
     The draft is deleted once the text is stored, or if it has nothing to store.
-
-    Raises:
-        CommandError: the text was ``Refused``; the draft is kept.
     """
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.

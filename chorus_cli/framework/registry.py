@@ -87,7 +87,6 @@ class Command(Generic[C]):
 
         Raises:
             CommandError: the command takes no argument, or a required one is missing.
-            ChorusError: a parameter cannot parse its part of the text.
         """
         if not self.arguments:
             if text:
@@ -118,11 +117,7 @@ class Bound(Generic[C]):
     arguments: tuple[object, ...]
 
     async def run(self, context: C) -> Answer:
-        """Run the command.
-
-        Raises:
-            ChorusError: the command failed.
-        """
+        """Run the command."""
         return await self.command.handler(context, *self.arguments)
 
 
@@ -165,11 +160,7 @@ class CommandGroup(Generic[C]):
         stoppable: bool = False,
         guesses: tuple[str, ...] = (),
     ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
-        """Declare the decorated handler as a command of this group; the handler itself is returned unchanged.
-
-        Raises:
-            TypeError: the declaration is wrong.
-        """
+        """Declare the decorated handler as a command of this group; the handler itself is returned unchanged."""
 
         def declare(handler: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], R]:
             arguments, documentation = declared_arguments(handler), documentation_of(handler)
@@ -203,11 +194,7 @@ class CommandRegistry(Generic[C]):
     """
 
     def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
-        """Merge the groups, and the user's ``own`` one, whose names take precedence over guesses.
-
-        Raises:
-            TypeError: two commands, groups or aliases go by the same word, or a group has two summaries.
-        """
+        """Merge the groups, and the user's ``own`` one, whose names take precedence over guesses."""
         self.groups = _merged((*groups, *([own] if own else [])))
         self.words = _first_words(self.groups)
         names = own.words if own else {}

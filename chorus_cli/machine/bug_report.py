@@ -41,11 +41,7 @@ def report_bug(log_file: Path | None, error: BaseException, environment: Mapping
 
 
 def note(log_file: Path, line: str, environment: Mapping[str, str]) -> None:
-    """Append the beginning of a line that a library has written to the log file.
-
-    Raises:
-        OSError: the file cannot be written, or has no folder yet.
-    """
+    """Append the beginning of a line that a library has written to the log file."""
     _append(log_file, f" {_without_keys(line[:_LOOKED_AT], environment)[:_LONGEST_NOTE]}")
 
 

@@ -48,11 +48,7 @@ class Patience:
         return self._ticks_left <= 0
 
     async def wait_for(self, awaitable: Awaitable[_Answer]) -> _Answer:
-        """Await an answer.
-
-        Raises:
-            TimeoutError: it did not come in time.
-        """
+        """Await an answer."""
         async with asyncio.timeout(None) as watchdog:
             self._start_tick(watchdog)
             try:

@@ -58,9 +58,6 @@ async def run_to_completion(work: Awaitable[T], hurry: Callable[[], None] | None
     """Do ``work`` to its end and return its result, and whether the caller was cancelled meanwhile.
 
     ``hurry`` is called at each cancellation, to bring that end about sooner.
-
-    Raises:
-        Exception: the error of ``work``.
     """
     task = asyncio.ensure_future(work)
     cancelled = False

@@ -53,19 +53,11 @@ class AttachmentStore(Protocol):
     """The bytes of attachments, by their SHA-256: in files, or in memory for a private chat."""
 
     def store(self, data: bytes) -> str:
-        """Store ``data`` once and return its SHA-256.
-
-        Raises:
-            AttachmentError: it cannot be stored.
-        """
+        """Store ``data`` once and return its SHA-256."""
         ...
 
     def read(self, digest: str) -> bytes:
-        """Return the bytes whose SHA-256 is ``digest``.
-
-        Raises:
-            AttachmentError: they are gone, changed, or cannot be read.
-        """
+        """Return the bytes whose SHA-256 is ``digest``."""
         ...
 
     def has(self, digest: str) -> bool:
@@ -81,9 +73,6 @@ class Editor(Protocol):
 
         ``line``, counted from 1, is where the file is opened, if the editor can be told. The wait must not be
         cancelled, for the terminal is lent out until it ends.
-
-        Raises:
-            EditorError: no editor was started, so the file is as it was.
         """
         ...
 
@@ -129,9 +118,5 @@ class Shell(Protocol):
         ...
 
     def start(self, command: str) -> JobProcess:
-        """Start a command, without input and without a terminal.
-
-        Raises:
-            JobError: it cannot be started.
-        """
+        """Start a command, without input and without a terminal."""
         ...

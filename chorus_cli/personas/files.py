@@ -49,9 +49,6 @@ def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
     """Return the names of the personas' folders, sorted: those in use, or the archived ones.
 
     A folder that cannot be looked into counts as one in use, so that its persona is told of.
-
-    Raises:
-        PersonaError: the folder of all personas cannot be read.
     """
     with _sentence(f"The folder {personas} cannot be read", access_advice(personas)):
         entries = [*personas.iterdir()] if personas.is_dir() else []
@@ -109,11 +106,7 @@ def create(
 
 @contextmanager
 def sole_maker(personas: Path) -> Iterator[None]:
-    """Keep other processes from making personas, and delete the folders that killed ones have left.
-
-    Raises:
-        PersonaError: the lock cannot be had.
-    """
+    """Keep other processes from making personas, and delete the folders that killed ones have left."""
     with _sentence(f"No persona can be made in {personas}"), locked(personas / _MAKING):
         try:
             for draft in personas.glob(f"{_DRAFT}*"):
@@ -126,31 +119,19 @@ def sole_maker(personas: Path) -> Iterator[None]:
 
 
 def archive(personas: Path, slug: str, now: datetime) -> None:
-    """Archive a persona.
-
-    Raises:
-        PersonaError: the folder cannot be written.
-    """
+    """Archive a persona."""
     with _sentence(f"{slug} cannot be archived"):
         write_atomically(personas / slug / _ARCHIVED, f"{now:%Y-%m-%d}\n")
 
 
 def unarchive(personas: Path, slug: str) -> None:
-    """Bring a persona back from the archive.
-
-    Raises:
-        PersonaError: the folder cannot be written.
-    """
+    """Bring a persona back from the archive."""
     with _sentence(f"{slug} cannot be taken out of the archive"):
         (personas / slug / _ARCHIVED).unlink(missing_ok=True)
 
 
 def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
-    """Move a persona's folder into ``deleted`` under its name and the time, and return where it is now.
-
-    Raises:
-        PersonaError: it cannot be moved; it is where it was.
-    """
+    """Move a persona's folder into ``deleted`` under its name and the time, and return where it is now."""
     target = deleted / f"{slug}-{now:%Y%m%d-%H%M%S-%f}"
     with _sentence(f"{personas / slug} cannot be moved to {target}"):
         deleted.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -40,12 +40,7 @@ KEY = "context_hours"
 def change_window(
     connection: Connection, path: Path, hours: int | None, persona: str, now: datetime
 ) -> JsonValue | Absent:
-    """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return the old value.
-
-    Raises:
-        JsoncError: the file is not valid JSONC.
-        SettingsError: it cannot be changed.
-    """
+    """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return the old value."""
     with settings_file.held(path) as file:
         return _change_window(connection, file, hours, persona, now)
 
@@ -70,12 +65,7 @@ def shift_window(
 
 
 def put_window_back(connection: Connection, path: Path, change: Window, operation: NewOperation) -> None:
-    """Change the window from ``change.before`` to ``change.after``, and store the undo or redo.
-
-    Raises:
-        SettingsError: the file has another value than ``change.before`` by now, or as for `change_window`.
-        JournalError: another program has done the same meanwhile.
-    """
+    """Change the window from ``change.before`` to ``change.after``, and store the undo or redo."""
     with settings_file.held(path) as file:
         _, text = file.with_key(KEY, _in_file(change.after), expected=_in_file(change.before))
         _write(connection, file, text, change, operation)
@@ -239,9 +229,6 @@ def create(
     The rows, with those that ``fill`` stores, are committed before the finished folder has its name: without the
     boundary, the messages of the earlier persona would be in context. Rows that a kill leaves without a folder are
     behind the boundary of the next persona of that slug.
-
-    Raises:
-        PersonaError: the folder is there already, or cannot be made.
     """
 
     def work(connection: Connection) -> None:

@@ -214,11 +214,7 @@ class Search:
         raise _beyond_repair()
 
     async def _check(self) -> None:
-        """Check the index, once in a process, because an empty result may mean that it has lost its content.
-
-        Raises:
-            IndexDamagedError: it is damaged.
-        """
+        """Check the index, once in a process, because an empty result may mean that it has lost its content."""
         if not self._is_checked:
             # It cannot be checked while another program writes.
             with suppress(StorageError):

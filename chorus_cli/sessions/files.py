@@ -187,11 +187,7 @@ def _unwritten(place: Path, error: OSError) -> SessionError:
 
 
 def _moved_in(draft: Path, path: Path) -> bool:
-    """Rename a draft, and return whether the name was still free.
-
-    Raises:
-        OSError: that fails; the name is free.
-    """
+    """Rename a draft, and return whether the name was still free."""
     with syncing(path.parent) as sync:
         try:
             _take(draft, path)
@@ -226,7 +222,6 @@ def _text(path: Path) -> str:
 
     Raises:
         OSError: it cannot be read, is too large, or is a link or a device.
-        UnicodeDecodeError: it is not UTF-8.
     """
     with opened_file(path, follows_link=False) as file:
         if os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:

@@ -154,9 +154,6 @@ def create(connection: Connection, personas: Path, saving: Saving) -> SessionRow
     """Write a session's file under its name, with a number if that is taken, and then its row; both or neither.
 
     ``None`` if another process has saved the same messages meanwhile, or something was purged.
-
-    Raises:
-        SessionError: the file cannot be written.
     """
     if _overtaken(connection, saving):
         return None
@@ -172,9 +169,6 @@ def rewrite(connection: Connection, personas: Path, saving: Saving) -> SessionRo
     """Replace a session: its file and then its row; both or neither.
 
     ``None`` if another process has saved the same messages meanwhile, or something was purged.
-
-    Raises:
-        SessionError: the file cannot be written; it is as it was.
     """
     if _overtaken(connection, saving):
         return None

@@ -63,11 +63,7 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
 
 
 def renew_schema(personas: Path, text: str) -> None:
-    """Write the schema that the settings point to beside the folder of the personas, unless it stands there already.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write the schema that the settings point to beside the folder of the personas, unless it stands there already."""
     path = personas.parent / SCHEMA_FILE
     if not path.exists() or path.read_bytes() != text.encode():
         write_atomically(path, text)
@@ -77,7 +73,6 @@ def read_text(path: Path) -> str:
     """Return the text of a settings file, with its byte order mark and line ends; empty if the file is missing.
 
     Raises:
-        JsoncError: the file is not UTF-8.
         SettingsError: the file cannot be read.
     """
     try:
@@ -104,10 +99,6 @@ def change_key(path: Path, key: str, value: JsonValue | Absent) -> JsonValue | A
     """Set one top-level key of a file, or remove it with `ABSENT`, and return its old value; all else stays.
 
     The previous text is kept in ``<name>.bak``.
-
-    Raises:
-        JsoncError: the file is not valid JSONC; it is left as it is.
-        SettingsError: the file cannot be read or written, or ``value`` cannot be written as JSON.
     """
     with held(path) as file:
         before, text = file.with_key(key, value)
@@ -119,7 +110,6 @@ def value_before(path: Path, text: str, new_text: str, key: str, value: JsonValu
     """Return the value that ``key`` has in ``text``, where ``new_text`` has ``value`` and otherwise the same settings.
 
     Raises:
-        JsoncError: one of the texts is not valid JSONC.
         SettingsError: the new text has other settings than that.
     """
     old, new = jsonc.parse_object(text).values, jsonc.parse_object(new_text).values
@@ -137,12 +127,7 @@ class HeldSettings:
         self.text = _text(path)
 
     def present(self) -> str:
-        """Return the text that the file has now, which another program may have edited.
-
-        Raises:
-            JsoncError: the file is not UTF-8 any more.
-            OSError: it cannot be read.
-        """
+        """Return the text that the file has now, which another program may have edited."""
         return _text(self._path)
 
     def with_key(
@@ -160,13 +145,7 @@ class HeldSettings:
             raise error.named(str(self._path)) from error
 
     def replace(self, text: str) -> None:
-        """Write the text, unless the file has it already; the previous one is kept in ``<name>.bak``.
-
-        Raises:
-            JsoncError: the file is not UTF-8 any more.
-            OSError: it cannot be written; it is as it was.
-            SettingsError: it was edited since it was locked, is read-only, or would be too large.
-        """
+        """Write the text, unless the file has it already; the previous one is kept in ``<name>.bak``."""
         self._change(self.text, text)
 
     def put_back(self, text: str) -> None:
@@ -186,7 +165,6 @@ def held(path: Path) -> Iterator[HeldSettings]:
     """Hold the file's lock, and turn errors of the system into a sentence.
 
     Raises:
-        JsoncError: the file is not UTF-8.
         SettingsError: it cannot be read or written, or another Chorus does not release it.
     """
     file: HeldSettings | None = None
@@ -244,7 +222,6 @@ def _text(path: Path) -> str:
 
     Raises:
         JsoncError: the file is not UTF-8.
-        OSError: the file cannot be read.
     """
     try:
         data = read_within(path, limits.SETTINGS_FILE)

@@ -86,9 +86,6 @@ def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
     """Copy the damaged session of a persona into ``folder``, under a new name that `sweep` passes over.
 
     A purge looks through that folder, too.
-
-    Raises:
-        OSError: it cannot be copied; nothing is left of the copy.
     """
     make_folder(folder)
     kept = folder / f"{_DAMAGED}{persona}-{path.stem}-{now:%Y%m%d-%H%M%S-%f}{path.suffix}"

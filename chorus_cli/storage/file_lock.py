@@ -47,11 +47,7 @@ class FileLock:
 
 
 def try_lock(path: Path) -> FileLock | None:
-    """Lock the file ``path``, made if it is missing and readable by its owner only; ``None`` if another holds it.
-
-    Raises:
-        OSError: the file cannot be made, or its file system knows no locks.
-    """
+    """Lock the file ``path``, made if it is missing and readable by its owner only; ``None`` if another holds it."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -88,9 +84,6 @@ def is_locked(path: Path) -> bool:
     """Return whether a process holds the lock on ``path``; ``False`` if there is no such file.
 
     The test takes a shared lock, so that two processes that test at once do not take each other for the holder.
-
-    Raises:
-        OSError: the file cannot be opened, or its file system knows no locks.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -116,38 +109,22 @@ def may_be_locked(path: Path) -> bool:
 
 
 def held_in(folder: Path) -> tuple[str, ...]:
-    """Return the names of the files in ``folder`` that are locked, by this process or others.
-
-    Raises:
-        OSError: the folder cannot be read, or a file in it cannot be opened.
-    """
+    """Return the names of the files in ``folder`` that are locked, by this process or others."""
     return tuple(sorted(path.name for path in folder.iterdir() if is_locked(path)))
 
 
 def left_in(folder: Path) -> tuple[Path, ...]:
-    """Return the lock files of runs in ``folder`` that are free: their processes have ended.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
+    """Return the lock files of runs in ``folder`` that are free: their processes have ended."""
     return tuple(sorted(path for path in folder.iterdir() if _RUN.fullmatch(path.name) and not may_be_locked(path)))
 
 
 def sweep(folder: Path) -> None:
-    """Delete the lock files in ``folder`` that are free: their processes have ended.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
+    """Delete the lock files in ``folder`` that are free: their processes have ended."""
     delete_free(folder.iterdir())
 
 
 def delete_free(paths: Iterable[Path]) -> None:
-    """Delete those lock files that are free.
-
-    Raises:
-        OSError: one cannot be opened.
-    """
+    """Delete those lock files that are free."""
     for path in paths:
         lock = try_lock(path)
         if lock is not None:
@@ -164,7 +141,6 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
 
     Raises:
         SettingsError: another process did not release the lock in time.
-        OSError: the lock file cannot be made, or its file system knows no locks.
     """
     lock = _wait_for(_beside(path), patience_seconds)
     if lock is None:

@@ -40,11 +40,7 @@ _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 
 def write_atomically(path: Path, text: str | bytes) -> None:
-    """Replace the content of ``path`` durably; a symlink stays one, only the owner may read the result.
-
-    Raises:
-        OSError: it could not be written; the old file is as it was.
-    """
+    """Replace the content of ``path`` durably; a symlink stays one, only the owner may read the result."""
     target = Path(os.path.realpath(path))
     data = text.encode() if isinstance(text, str) else text
     with syncing(target.parent) as sync, _put_back(target):
@@ -85,11 +81,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def syncing(folder: Path) -> Iterator[Callable[[], None]]:
-    """Open a folder and yield what makes the names in it durable, so that it is no longer refused once they are there.
-
-    Raises:
-        OSError: the folder cannot be opened; later, that it cannot be synced.
-    """
+    """Open a folder, and yield a function that makes the names in it durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield partial(os.fsync, descriptor)

@@ -37,11 +37,7 @@ _HARMLESS_INDEX = re.compile(r"""CREATE INDEX [^()]+\([\w\s,"]+\)\s*""")
 
 
 def found(connection: sqlite3.Connection) -> Sequence[str]:
-    """Return phrases that name the foreign triggers, views and indexes of a log; its views are not read.
-
-    Raises:
-        DatabaseDamagedError: it is no log of Chorus.
-    """
+    """Return phrases that name the foreign triggers, views and indexes of a log; its views are not read."""
     foreign, _ = _differences(connection)
     return [] if migrations.is_newer(connection) else _named(*_views(connection), *foreign)
 
@@ -50,9 +46,6 @@ def remove(connection: sqlite3.Connection) -> Sequence[str]:
     """Drop what is foreign in a log, make its own triggers again that are not there, and name what was foreign.
 
     The triggers of a log without its tables are not made again.
-
-    Raises:
-        DatabaseDamagedError: it is no log of Chorus.
     """
     views = _views(connection)
     # First of all: a view may have the name of a table that is read next, and no end.
@@ -68,11 +61,7 @@ def remove(connection: sqlite3.Connection) -> Sequence[str]:
 
 
 def changed_tables(connection: sqlite3.Connection) -> Sequence[str]:
-    """Return phrases that name the tables of a log that are not there as Chorus makes them; added columns may be there.
-
-    Raises:
-        DatabaseDamagedError: it is no log of Chorus.
-    """
+    """Return phrases for the tables of a log that differ from those that Chorus makes; it may have more columns."""
     if migrations.is_newer(connection):
         return []
     steps = _steps(connection)

@@ -66,14 +66,7 @@ STEPS: tuple[Step, ...] = (
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backups: Path | None = None) -> None:
-    """Apply the missing steps, after a copy of the database to the folder ``backups``; ``None`` for a new one.
-
-    Raises:
-        StorageError: the copy cannot be made; nothing was changed.
-        DatabaseTooNewError: a newer Chorus has changed this file.
-        DatabaseDamagedError: the file belongs to another program.
-        DatabaseUnconfirmedError: the disk does not confirm a step.
-    """
+    """Apply the missing steps, after a copy of the database to the folder ``backups``; ``None`` for a new one."""
     connection.create_function(ORIGIN_OF, 3, _origin_of, deterministic=True)
     while True:
         missing = _missing(connection, steps)

@@ -33,10 +33,6 @@ def copy_into(connection: sqlite3.Connection, path: Path, busy_timeout_seconds: 
     """Copy the database into an empty one; return whether it had a write that a killed process left half-done.
 
     Such a write is rolled back in the copy.
-
-    Raises:
-        OSError: the file cannot be read.
-        sqlite3.Error: it cannot be read, or another process is writing to it and does not finish.
     """
     address = f"{path.absolute().as_uri()}?mode=ro"
     try:

@@ -137,11 +137,7 @@ class Store:
         self._connection: Connection | None = None
 
     async def open(self) -> None:
-        """Open the file, making it if it does not exist, and bring its tables up to date.
-
-        Raises:
-            StorageError: the file cannot be opened, is damaged, or was made by a newer Chorus.
-        """
+        """Open the file, making it if it does not exist, and bring its tables up to date."""
         await self._on_thread(self._open)
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -192,11 +188,7 @@ class Store:
             await self._on_thread(lambda: read_only.seal(self._opened))
 
     async def compact(self) -> None:
-        """Return unused pages to the file system.
-
-        Raises:
-            StorageError: there is no room for a temporary copy, or another program uses the file.
-        """
+        """Return unused pages to the file system."""
         await self.write_in_steps(lambda connection: connection.execute("VACUUM"))
 
     async def close(self) -> None:

@@ -29,20 +29,12 @@ _NOT_OFFERED_UNASKED = (".", "~", " ")
 
 
 def typed_path(typed: str) -> Path:
-    """Return the path that a whole text names; its own reading with quotes and backslashes is taken if that exists.
-
-    Raises:
-        CommandError: there is no home folder for ``~``.
-    """
+    """Return the path that a whole text names; its own reading with quotes and backslashes is taken if that exists."""
     return _expanded(bare(typed))
 
 
 def typed_paths(typed: str) -> list[Path]:
-    """Return the paths that a text names: the whole text if it is one path, or else each word, which may be quoted.
-
-    Raises:
-        CommandError: there is no home folder for ``~``.
-    """
+    """Return the paths that a text names: the whole text if it is one path, or else each word, which may be quoted."""
     whole = typed_path(typed)
     return [whole] if is_there(whole) else [typed_path(word) for word in _WORD.findall(typed)]
 
@@ -105,7 +97,6 @@ def write(path: Path, text: str | bytes, *, replace: bool) -> None:
     """Write a document to a file, whole or not at all.
 
     Raises:
-        FileExistsError: it is there already and was not to be replaced.
         OutputError: it cannot be written; an old file is as it was.
     """
     try:

@@ -37,8 +37,6 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 
     Raises:
         CommandError: there is no text, or it is not valid text in the locale's encoding.
-        UsageError: an option does not go with a command.
-        MessageRefusedError: standard input is not UTF-8.
     """
     text = joined_text(chosen.text)
     if is_command(text):
@@ -104,11 +102,7 @@ def _dropped(_sentence: str) -> None:
 
 
 async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: Sequence[str]) -> Prepared:
-    """Attach the files of the options and those that the text names, and a picture on standard input.
-
-    Raises:
-        AttachmentError: one of them cannot be attached; nothing is sent or stored.
-    """
+    """Attach the files of the options and those that the text names, and a picture on standard input."""
     given = [await asyncio.to_thread(document_files.read_bytes, each) for each in files]
     if isinstance(asked.piped, bytes):
         given.append((_PIPED_NAME, asked.piped))
@@ -119,12 +113,7 @@ async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: 
 
 
 async def _apply_options(app: App, chosen: argparse.Namespace) -> None:
-    """Turn to the thread of the options, and let the model think as much as they say.
-
-    Raises:
-        UnknownThreadError: there is no thread of that number.
-        ThreadError: it is closed.
-    """
+    """Turn to the thread of the options, and let the model think as much as they say."""
     if "ask_thread" in chosen:
         await app.focus.look_into(chosen.ask_thread)
     if "ask_effort" in chosen:

@@ -72,12 +72,7 @@ async def _remove_code(home: Paths) -> bool:
 
 @contextmanager
 def _alone(home: Paths) -> Iterator[Paths]:
-    """Keep the data to this process, and yield its places.
-
-    Raises:
-        BackupError: a restore is not complete, which may need everything that is there.
-        CommandError: another Chorus runs.
-    """
+    """Keep the data to this process, and yield its places."""
     with alone(home):
         restoring.require_none_pending(home)
         yield home

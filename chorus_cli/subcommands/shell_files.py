@@ -45,11 +45,7 @@ MANUAL_PLACE = "share/man/man1/chorus.1"
 
 
 async def show_completion(chosen: argparse.Namespace, _environment: Mapping[str, str]) -> int:
-    """Print the completion script of a shell.
-
-    Raises:
-        CommandError: Chorus runs from its sources, without the library that makes the scripts.
-    """
+    """Print the completion script of a shell."""
     standard_output().write(_kept_script(chosen.shell) or _made_script(chosen.shell))
     return DONE
 

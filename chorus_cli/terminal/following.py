@@ -58,11 +58,7 @@ class Following:
         self._turn: RunningTurn | None = None
 
     async def follow(self, turn: RunningTurn) -> None:
-        """Show a turn while it comes, and then those of the messages that waited for it; Ctrl-C stops it.
-
-        Raises:
-            ChorusError: the turn was prevented.
-        """
+        """Show a turn while it comes, and then those of the messages that waited for it; Ctrl-C stops it."""
         following: RunningTurn | None = turn
         while following is not None:
             await self._show(following)

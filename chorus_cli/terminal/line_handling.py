@@ -74,11 +74,7 @@ class LineHandler:
         return wished
 
     async def handle(self, line: str) -> bool:
-        """Carry out a command or have a message answered; return whether to quit.
-
-        Raises:
-            ChorusError: the line was refused.
-        """
+        """Carry out a command or have a message answered; return whether to quit."""
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text, self._prompt.escaped(line).strip())
@@ -109,11 +105,7 @@ class LineHandler:
         return False
 
     async def _prepared(self, line: str, model: str) -> Prepared:
-        """Attach the files that a line names, and those that wait.
-
-        Raises:
-            AttachmentError: one of them cannot be attached; the line is at the prompt again.
-        """
+        """Attach the files that a line names, and those that wait."""
         try:
             return await self._services.attachments.prepared(unescaped_line(self._prompt.escaped(line)), model)
         except AttachmentError:

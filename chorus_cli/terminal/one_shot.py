@@ -126,11 +126,7 @@ async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[
 
 
 async def advised(events: AsyncGenerator[TurnEvent, None], again: str) -> AsyncGenerator[TurnEvent, None]:
-    """Yield the events of a turn, whose end has ``again`` in place of the advice for the chat.
-
-    Raises:
-        ChorusError: the turn could not be opened.
-    """
+    """Yield the events of a turn, whose end has ``again`` in place of the advice for the chat."""
     try:
         async with aclosing(events):
             async for event in events:

@@ -202,13 +202,7 @@ class Repl:
         return False
 
     async def _read(self, target: Target) -> str:
-        """Return the line that is typed at the prompt and meanwhile kept; a signal leaves that as it is.
-
-        Raises:
-            Leave: the user wants to go.
-            Compose: the line goes to the editor.
-            EOFError: the terminal is closed.
-        """
+        """Return the line that is typed at the prompt and meanwhile kept; a signal leaves that as it is."""
         slug, unsent = target.persona.slug, self._unsent
         history = self._backend.histories.of(slug)
         self._is_private = False

@@ -27,19 +27,11 @@ class AttachmentFolder(NamedTuple):
     folder: Path
 
     def store(self, data: bytes) -> str:
-        """Store ``data`` durably and return its SHA-256.
-
-        Raises:
-            AttachmentError: it cannot be written.
-        """
+        """Store ``data`` durably and return its SHA-256."""
         return store(self.folder, data)
 
     def read(self, digest: str) -> bytes:
-        """Return the bytes whose SHA-256 is ``digest``.
-
-        Raises:
-            AttachmentError: they are gone, changed, or cannot be read.
-        """
+        """Return the bytes whose SHA-256 is ``digest``."""
         return read(self.folder, digest)
 
     def has(self, digest: str) -> bool:

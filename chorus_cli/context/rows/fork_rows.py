@@ -32,9 +32,6 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
     """Open a thread with the context of a snapshot, up to the turn of message ``through_id`` if that is given.
 
     The next run goes on in it.
-
-    Raises:
-        JournalError: nothing of the context can be forked, or the message is not in it.
     """
     persona, origin = snapshot.target.persona.slug, snapshot.target.thread_id
     if through_id is not None:
@@ -58,9 +55,6 @@ def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation
     """Store the undo or the redo of a fork, close or open its thread, and let the next run go on where that leads.
 
     An undo leads back to the thread that was forked or, if that is closed, to the one last used.
-
-    Raises:
-        JournalError: another program has done the same meanwhile.
     """
     operation_rows.introduce_reversal(connection, new)
     thread_id, closed_at = forked.thread_id or 0, timestamps.to_text(new.created_at)

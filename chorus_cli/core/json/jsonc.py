@@ -65,22 +65,14 @@ class Document(NamedTuple):
 
 
 def parse_object(text: str) -> Document:
-    """Return the object in ``text``; a text with only comments counts as an empty object.
-
-    Raises:
-        JsoncError: the text is not a JSONC object; the error has the place and the expected element.
-    """
+    """Return the object in ``text``; a text with only comments counts as an empty object."""
     root = root_object(text)
     line_ends = [found.end() for found in LINE_END.finditer(text)]
     return _document(root.members or (), line_ends) if root else Document()
 
 
 def parse(text: str) -> JsonValue:
-    """Return the value in ``text``.
-
-    Raises:
-        JsoncError: the text is not JSONC; the error has the place and the expected element.
-    """
+    """Return the value in ``text``."""
     return _Reader(text).root().value
 
 
@@ -247,12 +239,7 @@ _SPACES = re.compile(r"[ \t]*+")
 
 
 def set_key(text: str, key: str, value: JsonValue) -> str:
-    """Return ``text`` with ``value`` under ``key``, added last if it is missing; everything else stays.
-
-    Raises:
-        JsoncError: ``text`` is no JSONC object.
-        SettingsError: ``value`` cannot be written as JSON.
-    """
+    """Return ``text`` with ``value`` under ``key``, added last if it is missing; everything else stays."""
     written = _written(value)
     root = root_object(text)
     if root is None:
@@ -264,11 +251,7 @@ def set_key(text: str, key: str, value: JsonValue) -> str:
 
 
 def remove_key(text: str, key: str) -> str:
-    """Return ``text`` without any occurrence of ``key``; comments around it stay.
-
-    Raises:
-        JsoncError: ``text`` is no JSONC object.
-    """
+    """Return ``text`` without any occurrence of ``key``; comments around it stay."""
     while True:
         root = root_object(text)
         members = (root.members if root else None) or ()

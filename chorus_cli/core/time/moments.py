@@ -114,9 +114,6 @@ def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | N
     included unless that is in the future; ``last monday`` is the latest before today; ``this monday`` is that of the
     week, which begins on Mondays. ``--03-17`` is the latest 17 March. What lies in the future is returned when the
     words allow nothing else.
-
-    Raises:
-        OverflowError, ValueError: the calendar has no such moment in this zone.
     """
     phrase = next((match for form in _FORMS if (match := form.fullmatch(words))), None)
     if phrase is None:

@@ -83,10 +83,6 @@ def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: 
 
     Days and clock times are those of ``zone``, ``None`` for the system's local one. A length is elapsed time.
     ``after_since`` says that the text follows a ``since`` that is no part of it: ``9:30`` is a time of day then.
-
-    Raises:
-        TimeSpanError: it is empty, unreadable, zero, ambiguous, in the future, or reaches back beyond the calendar
-            from ``now``.
     """
     led, words = _words(text)
     trimmed = _rewritten(words, _TRIMMED)

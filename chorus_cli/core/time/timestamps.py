@@ -27,11 +27,7 @@ def local(moment: datetime, zone: tzinfo | None = None) -> datetime:
 
 
 def from_text(text: str) -> datetime:
-    """Read a moment back as aware UTC; fewer digits of the second and a missing zone (UTC) are accepted.
-
-    Raises:
-        ValueError: the text is not a moment.
-    """
+    """Read a moment back as aware UTC; fewer digits of the second and a missing zone (UTC) are accepted."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is UTC:
         return moment

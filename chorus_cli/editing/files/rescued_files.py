@@ -54,11 +54,7 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def delete(paths: Iterable[Path]) -> None:
-    """Delete files whose texts are in rows.
-
-    Raises:
-        OSError: one cannot be deleted.
-    """
+    """Delete files whose texts are in rows."""
     for path in paths:
         path.unlink(missing_ok=True)
         sync_folder(path.parent)

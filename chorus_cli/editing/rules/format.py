@@ -134,7 +134,6 @@ def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedE
     With ``header_like_is_text`` a line that only looks like a header is part of the message above it.
 
     Raises:
-        HeaderLikeError: a line within a message looks like a header, but is not written as one.
         EditFormatError: a line belongs to no message, or a header is not valid.
     """
     lines = with_line_feeds(text.removeprefix(_BYTE_ORDER_MARK)).rstrip("\n").split("\n")

@@ -116,10 +116,6 @@ def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
     Moving, copying or deleting blocks above the line "context starts here" has no effect; a new or changed block there
     is refused, because its words would be lost. A new message has the time in its header; of a local time that occurs
     twice the first is taken, and one that is skipped counts by the offset before the change.
-
-    Raises:
-        EditFormatError: a block above the line is new or changed, a tool's block was changed anywhere, a message has
-            no text, or a time is out of range.
     """
     entries = (*sheet.before, *sheet.context)
     start = parsed.context_start

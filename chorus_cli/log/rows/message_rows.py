@@ -39,11 +39,7 @@ _role, _status = cache(Role), cache(Status)
 
 
 def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
-    """Return the messages of rows of ``COLUMNS``.
-
-    Raises:
-        DatabaseDamagedError: a row cannot be read.
-    """
+    """Return the messages of rows of ``COLUMNS``."""
     return [_message(row) for row in list(cursor)]
 
 

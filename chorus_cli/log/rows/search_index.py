@@ -184,11 +184,7 @@ def progress(connection: sqlite3.Connection) -> Progress:
 
 
 def index_batch(connection: sqlite3.Connection, rows: int = BATCH_ROWS) -> Progress:
-    """Index the next messages, at most ``rows``, and few enough for a short transaction.
-
-    Raises:
-        IndexDamagedError: the index cannot take them.
-    """
+    """Index the next messages, at most ``rows``, and few enough for a short transaction."""
     with damage_told():
         state = _state(connection) or begin_anew(connection)
         finished = _no_longer_written(connection, state.waiting)
@@ -203,11 +199,7 @@ def index_batch(connection: sqlite3.Connection, rows: int = BATCH_ROWS) -> Progr
 
 
 def begin_anew(connection: sqlite3.Connection) -> _State:
-    """Empty the index; the batches that follow fill it again.
-
-    Raises:
-        IndexDamagedError: it cannot even be emptied.
-    """
+    """Empty the index; the batches that follow fill it again."""
     with damage_told():
         connection.execute("INSERT INTO message_words(message_words) VALUES ('delete-all')")
     return _begun(connection)

@@ -103,7 +103,6 @@ def open_numbered(connection: sqlite3.Connection, persona: str, number: int) -> 
     """Return the open thread of a persona with a number.
 
     Raises:
-        UnknownThreadError: there is none.
         ThreadError: it is closed.
     """
     found = numbered(connection, persona, number)

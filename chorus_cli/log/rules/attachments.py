@@ -113,11 +113,7 @@ def to_text(attachments: Sequence[Attachment]) -> str:
 
 
 def from_text(text: str) -> tuple[Attachment, ...]:
-    """Read the attachments of a row.
-
-    Raises:
-        ValueError, TypeError: they cannot be read.
-    """
+    """Read the attachments of a row."""
     return tuple(Attachment(**each) for each in json.loads(text))
 
 

@@ -68,9 +68,6 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
     """Store new items, bring back those that are known but hidden, and store the operation.
 
     Items of messages that were purged meanwhile are left out.
-
-    Raises:
-        IndexDamagedError: the index of the words cannot be written.
     """
     item_rows.adopt(connection, addition.persona)
     ids: list[int] = []
@@ -108,8 +105,6 @@ def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now:
 
     Raises:
         JournalError: an item is not in the state before the change, or is gone or forgotten.
-        MemoryItemError: another item has the new content.
-        IndexDamagedError: the index of the words cannot be written.
     """
     hidden = item_rows.forgotten_among(connection, [each.item_id for each in act.changes])
     for each in act.changes:
@@ -133,13 +128,7 @@ def origins(connection: sqlite3.Connection, persona: str, ids: Iterable[int]) ->
 
 
 def put_back(connection: sqlite3.Connection, act: MemoryAct, reversal: NewOperation) -> None:
-    """Change the items by ``act``, which takes another back or repeats it, and store the undo or redo.
-
-    Raises:
-        JournalError: an item was changed again since, or another program has done the same meanwhile.
-        MemoryItemError: another item has the content by now.
-        IndexDamagedError: the index of the words cannot be written.
-    """
+    """Change the items by ``act``, which takes another back or repeats it, and store the undo or redo."""
     item_rows.adopt(connection, reversal.persona)
     operation = operation_rows.introduce_reversal(connection, reversal)
     apply(connection, reversal.persona, act, operation.id, reversal.created_at)
@@ -150,8 +139,6 @@ def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operatio
 
     Raises:
         JournalError: an item is not in the state before it, or is gone.
-        MemoryItemError: another item has the new content.
-        IndexDamagedError: the index of the words cannot be written.
     """
     for each in act.changes:
         present = _present(connection, persona, each.item_id)

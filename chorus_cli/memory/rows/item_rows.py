@@ -31,11 +31,7 @@ _FOUND = (
 
 
 def index_words(connection: sqlite3.Connection, item_id: int, content: str) -> None:
-    """Index an item, in place of its former words.
-
-    Raises:
-        IndexDamagedError: the index cannot be written.
-    """
+    """Index an item, in place of its former words."""
     with damage_told():
         connection.execute(
             "INSERT OR REPLACE INTO context_item_words(rowid, content) VALUES (?, ?)", (item_id, set_apart(content))
@@ -43,11 +39,7 @@ def index_words(connection: sqlite3.Connection, item_id: int, content: str) -> N
 
 
 def matching_ids(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[int]:
-    """Return the ids of HOT and WARM items that an FTS5 expression finds, best match first.
-
-    Raises:
-        IndexDamagedError: the index cannot be read.
-    """
+    """Return the ids of HOT and WARM items that an FTS5 expression finds, best match first."""
     with damage_told():
         found = connection.execute(
             f"SELECT context_items.id {_FOUND} AND tier IN ('HOT', 'WARM') ORDER BY rank LIMIT :limit",
@@ -57,11 +49,7 @@ def matching_ids(connection: sqlite3.Connection, persona: str, expression: str, 
 
 
 def ids_beginning_with(connection: sqlite3.Connection, persona: str, word: str) -> list[int]:
-    """Return the ids of the items of any tier whose first word this is, in their order.
-
-    Raises:
-        IndexDamagedError: the index cannot be read.
-    """
+    """Return the ids of the items of any tier whose first word this is, in their order."""
     with damage_told():
         found = connection.execute(
             f"SELECT context_items.id {_FOUND} ORDER BY context_items.id",
@@ -73,11 +61,7 @@ def ids_beginning_with(connection: sqlite3.Connection, persona: str, word: str) 
 def word_frequencies(
     connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int
 ) -> Mapping[str, int]:
-    """Return the number of a persona's items that have each term, counted up to ``most``.
-
-    Raises:
-        IndexDamagedError: the index cannot be read.
-    """
+    """Return the number of a persona's items that have each term, counted up to ``most``."""
     with damage_told():
         return {term: _frequency(connection, persona, term, most) for term in terms}
 
@@ -99,11 +83,7 @@ def check_words(connection: sqlite3.Connection) -> None:
 
 
 def remove_words(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Remove items from the index, with all that it keeps of deleted ones.
-
-    Raises:
-        IndexDamagedError: the index cannot be written.
-    """
+    """Remove items from the index, with all that it keeps of deleted ones."""
     with damage_told():
         connection.executemany("DELETE FROM context_item_words WHERE rowid = ?", [(id_,) for id_ in ids])
         connection.execute("INSERT INTO context_item_words(context_item_words) VALUES ('rebuild')")
@@ -235,11 +215,7 @@ def newest_heads(connection: sqlite3.Connection, persona: str) -> list[ItemHead]
 
 
 def matching(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items of a persona that an FTS5 expression finds, best match first.
-
-    Raises:
-        IndexDamagedError: the index of the words cannot be read.
-    """
+    """Return the HOT and WARM items of a persona that an FTS5 expression finds, best match first."""
     ids = matching_ids(connection, persona, expression, limit)
     found = {item.id: item for item in of_ids(connection, persona, ids)}
     return [found[id_] for id_ in ids if id_ in found]
@@ -331,9 +307,6 @@ def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
     """Give every active item the score and tier of ``now``; return the number of rows that changed.
 
     Items that were put in with plain SQL get their hash and are indexed.
-
-    Raises:
-        IndexDamagedError: the index of the words cannot be written.
     """
     adopt(connection, persona)
     items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
@@ -347,9 +320,6 @@ def adopt(connection: sqlite3.Connection, persona: str) -> None:
     """Fill in the hashes of items that were put in or changed with plain SQL, and index them.
 
     One whose content another item has gets a mark in place of the hash, which no content has.
-
-    Raises:
-        IndexDamagedError: the index of the words cannot be written.
     """
     found = connection.execute(f"SELECT id, content {_NOT_ADOPTED}", {"persona": persona}).fetchall()
     for id_, content in found:

@@ -160,12 +160,7 @@ class LocalClient:
         self._starting = asyncio.Lock()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last; the first one waits until the model is loaded.
-
-        Raises:
-            ModelError: the model is missing or cannot be loaded, or its server failed; the events already yielded
-                remain valid.
-        """
+        """Yield the reply as it arrives, and ``ReplyEnd`` last; the first one waits until the model is loaded."""
         loaded = await asyncio.to_thread(self._wanted, request)
         async with self._starting:
             server = await self._serving(loaded)

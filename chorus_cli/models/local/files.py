@@ -36,7 +36,6 @@ def header(path: Path) -> Header:
     """Return the facts in the header of ``path``.
 
     Raises:
-        OSError: the file cannot be read.
         ValueError: it is not a GGUF file.
     """
     with path.open("rb") as file:

@@ -46,11 +46,7 @@ class Connection:
                 self._idle[scheme].append(_built(is_secured=scheme == "https", is_direct=self._is_direct))
 
     async def send(self, post: Post, endpoint: Endpoint) -> EventStream:
-        """Send a request and return the stream of the reply, which is to be closed.
-
-        Raises:
-            FailedError: there is no answer, or it is an error.
-        """
+        """Send a request and return the stream of the reply, which is to be closed."""
         client = await self._taken(endpoint.address)
         self._used_at[_origin(endpoint.address)] = asyncio.get_running_loop().time()
 

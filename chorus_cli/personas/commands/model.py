@@ -91,11 +91,7 @@ async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE]
 
 
 async def for_this_run(services: Services, name: str) -> Text:
-    """Let a model answer for the persona in focus until the end of this run.
-
-    Raises:
-        ModelNameError: it cannot be the name of a model.
-    """
+    """Let a model answer for the persona in focus until the end of this run."""
     doubt = await services.personas.models.doubt(name)
     services.focus.use_model(services.focus.slug, name, "for this run")
     return Text("\n".join([await chosen_model(services), *([doubt] if doubt else [])]))

@@ -176,14 +176,7 @@ async def edit(services: Services) -> Reply:
 
 
 async def edit_settings(services: Services, slug: str) -> Reply:
-    """Open the settings of the persona ``slug`` in the user's editor.
-
-    Raises:
-        EditorError: the editor cannot be started, or the draft cannot be read back.
-        JsoncError: the file is not UTF-8.
-        SettingsError: the file cannot be read.
-        CommandError: another program changed the file in the meantime.
-    """
+    """Open the settings of the persona ``slug`` in the user's editor."""
     opened = await services.personas.settings.open(slug)
 
     async def store(draft: str) -> Reply | Refused:

@@ -87,7 +87,6 @@ def write(places: Paths, request: Request) -> Manifest:
 
     Raises:
         BackupError: the file exists, cannot be written, or the work was stopped.
-        StorageError: the log cannot be read, or is damaged.
     """
     target = request.target
     try:
@@ -145,21 +144,13 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 def unpack_log(path: Path, target: Path) -> None:
-    """Unpack only the log of a backup.
-
-    Raises:
-        BackupError: it is damaged, or cannot be unpacked.
-    """
+    """Unpack only the log of a backup."""
     with _readable(path) as archive, archive.open(DATABASE) as source, target.open("wb") as copy:
         shutil.copyfileobj(source, copy, _CHUNK_BYTES)
 
 
 def read_entries(path: Path, names: Collection[str], most_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of these names that a backup has, with their bytes; larger ones are left out.
-
-    Raises:
-        BackupError: it cannot be read, or is damaged.
-    """
+    """Yield the files of these names that a backup has, with their bytes; larger ones are left out."""
     with _readable(path) as archive:
         for entry in archive.infolist():
             if entry.filename in names and entry.file_size <= most_bytes:
@@ -167,11 +158,7 @@ def read_entries(path: Path, names: Collection[str], most_bytes: int) -> Iterato
 
 
 def pack_again(folder: Path, target: Path) -> None:
-    """Pack the contents of a backup that was unpacked into a folder.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Pack the contents of a backup that was unpacked into a folder."""
     with target.open("xb") as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             for path in sorted(path for path in folder.rglob("*") if path.is_file()):

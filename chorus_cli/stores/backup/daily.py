@@ -53,7 +53,6 @@ def make(places: Paths, request: Request) -> Manifest | None:
 
     Raises:
         BackupError: it cannot be written, or the work was stopped; the other backups are as they were.
-        StorageError: the log cannot be read, or is damaged.
     """
     try:
         make_folder(places.backups)
@@ -75,11 +74,7 @@ def _made(places: Paths, request: Request) -> Manifest:
 
 
 def changed_in_sample(places: Paths, day: date) -> tuple[int, ...]:
-    """Return the ids of messages that are not as they were written, in the sample of a day.
-
-    Raises:
-        StorageError: the log cannot be read.
-    """
+    """Return the ids of messages that are not as they were written, in the sample of a day."""
     with copying.opened(places.database) as connection:
         return checksums.sample(connection, day.toordinal()).changed
 

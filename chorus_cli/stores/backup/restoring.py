@@ -56,11 +56,7 @@ class Staged(NamedTuple):
 
 
 def require_readable(typed: str | Path) -> None:
-    """Refuse a backup whose file cannot be opened.
-
-    Raises:
-        BackupError: it is not there, is no regular file, may not be read, or is neither an archive nor a database.
-    """
+    """Refuse a backup whose file cannot be opened."""
     _is_archive(Path(typed).absolute())
 
 
@@ -70,7 +66,6 @@ def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
 
     Raises:
         BackupError: it cannot be read, or is damaged.
-        StorageError: the log in it is damaged, or was made by a newer Chorus.
     """
     path, folder = Path(typed).absolute(), draft_folder(places)
     try:
@@ -137,12 +132,7 @@ def require_none_pending(places: Paths) -> None:
 
 
 def finish(places: Paths) -> bool:
-    """Carry out a restore that was decided, if there is one; return whether there was.
-
-    Raises:
-        HomeError: another process does the same, or that cannot be told.
-        OSError: a file cannot be moved; the next call goes on.
-    """
+    """Carry out a restore that was decided, if there is one; return whether there was."""
     home = places.database.parent
     source = home / STAGED
     if not source.is_dir():

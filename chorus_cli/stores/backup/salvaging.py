@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def salvaged(places: Paths) -> Iterator[tuple[Path, Counts]]:
-    """Salvage the log into a new one in a folder of its own, which is deleted in the end unless it is put in place.
-
-    Raises:
-        BackupError: a file cannot be read or written.
-    """
+    """Salvage the log into a new one in a folder of its own, which is deleted in the end unless it is put in place."""
     folder = draft_folder(places)
     try:
         yield folder, _salvaged(places, folder)

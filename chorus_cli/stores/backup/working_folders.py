@@ -27,11 +27,7 @@ TEMPORARY = rf"\.chorus-{RANDOM}(\{_SUFFIX})?"
 
 @contextmanager
 def working_folder(parent: Path | None) -> Iterator[Path]:
-    """Make a folder in ``parent``, or in the system's temporary folder, lock it, and delete it in the end.
-
-    Raises:
-        OSError: it cannot be made, locked or deleted.
-    """
+    """Make a folder in ``parent``, or in the system's temporary folder, lock it, and delete it in the end."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     try:
         # Nobody else knows the folder yet: the lock is free.
@@ -48,11 +44,7 @@ def working_folder(parent: Path | None) -> Iterator[Path]:
 
 
 def folder_for_copy(backups: Path, target: Path) -> Path:
-    """Return the folder of the backups for a copy of the log, or that of a new backup if nothing can be written there.
-
-    Raises:
-        OSError: the first one is not there and cannot be made.
-    """
+    """Return the folder of the backups for a copy of the log, or a new backup's own if that one cannot be written."""
     if not os.access(backups if backups.exists() else backups.parent, os.W_OK):
         return target.parent
     make_folder(backups)

@@ -124,7 +124,6 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
 
     Raises:
         BackupError: it cannot be read or written, and is as it was; or a purged attachment beside it cannot be deleted.
-        StorageError: the log in it is damaged, or was made by a newer Chorus.
     """
     status = path.stat()
     is_replaced, told = False, ""
@@ -230,11 +229,7 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
 
 
 def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> None:
-    """Delete the attachments beside the daily backups that neither one of them nor the log has any more.
-
-    Raises:
-        BackupError: one cannot be deleted.
-    """
+    """Delete the attachments beside the daily backups that neither one of them nor the log has any more."""
     if not dropped:
         return
     named: set[str] = set()

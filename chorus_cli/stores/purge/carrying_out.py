@@ -65,11 +65,7 @@ class Changes(NamedTuple):
 
 
 def changes(connection: sqlite3.Connection, home: Home, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Changes:
-    """Return all that a purge would change; nothing is changed.
-
-    Raises:
-        PurgeError: a session cannot be read now, or one of the messages is being written.
-    """
+    """Return all that a purge would change; nothing is changed."""
     found = concerned(connection, wanted, also)
     texts = sessions.saved_texts(connection, found)
     return Changes(
@@ -122,11 +118,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
 def decide(
     connection: sqlite3.Connection, home: Home, wanted: WantedPurge, now: datetime, *, with_backups: bool = False
 ) -> None:
-    """Overwrite the rows of a purge, and store the changes of files that follow, and whether backups are rewritten too.
-
-    Raises:
-        PurgeError: a file cannot be read, or one of the messages is being written.
-    """
+    """Overwrite the rows of a purge, and store what follows: changes of files, and whether backups are rewritten."""
     require_access(home)
     decided = changes(connection, home, wanted)
     change_rows(connection, decided, now)
@@ -147,11 +139,7 @@ def is_pending(connection: sqlite3.Connection) -> bool:
 
 
 def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
-    """Decide a purge anew of which an older Chorus has stored that it was decided, and overwritten nothing yet.
-
-    Raises:
-        PurgeError: a file cannot be read, or one of the messages is being written.
-    """
+    """Decide a purge anew of which an older Chorus has stored that it was decided, and overwritten nothing yet."""
     stored = _stored(connection)
     if stored.get("stage") == _ROWS:
         wanted = WantedPurge.from_json(stored["wanted"])

@@ -63,11 +63,7 @@ class Concerned:
 
 
 def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
-    """Return all rows that a purge concerns; those of ``also`` are known already.
-
-    Raises:
-        PurgeError: one of the messages is still being written.
-    """
+    """Return all rows that a purge concerns; those of ``also`` are known already."""
     ids = _with_copies(connection, wanted.messages | also.messages)
     _refuse_unfinished(connection, ids)
     texts = Fingerprints(_texts(connection, ids))

@@ -61,11 +61,7 @@ class FileChange(NamedTuple):
 
 
 def change(wanted: FileChange) -> None:
-    """Carry out a change, which can be repeated: a file that is gone stays so.
-
-    Raises:
-        OSError: it cannot be written or deleted.
-    """
+    """Carry out a change, which can be repeated: a file that is gone stays so."""
     path, after, text = wanted
     if not os.path.lexists(path):
         return

@@ -37,10 +37,6 @@ def selected(
 
     ``persona`` is a slug: whose thread or which persona is meant, or the limit of a span or a search, which may be
     empty. ``attached`` is the folder of attachments: a search finds messages by the texts in theirs.
-
-    Raises:
-        PurgeError: there is no such message.
-        ThreadError: the persona never had such a thread.
     """
     if asked.messages:
         return WantedPurge(_there(connection, asked.messages))

@@ -51,7 +51,6 @@ def asked_purge(kind: str, text: str, now: datetime) -> AskedPurge:
 
     Raises:
         CommandError: the text does not fit.
-        TimeSpanError: a time cannot be read.
     """
     rest, asked = text.strip(), AskedPurge(kind)
     while match := _OPTION.fullmatch(rest):

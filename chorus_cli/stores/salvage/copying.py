@@ -47,10 +47,6 @@ def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = l
 
     It is copied in steps, between which others write. SQLite begins anew when they do; after some times the rest is
     copied in one step.
-
-    Raises:
-        StorageError: it cannot be read, or ``target`` not written.
-        BackupStoppedError: ``is_stopped`` has become true.
     """
     with opened(source) as connection, _told(target), closing(sqlite3.connect(target)) as copy:
         copy.execute("PRAGMA synchronous = OFF")
@@ -88,11 +84,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def opened_untrusted(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing database only to read its tables.
-
-    Raises:
-        StorageError: it cannot be opened or read.
-    """
+    """Open an existing database only to read its tables."""
     with opened(path) as connection:
         untrusted.read_tables_only(connection)
         yield connection

@@ -227,11 +227,7 @@ _INDEXES = {"search": search_index.MESSAGES, "memory": search_index.ITEMS}
 
 
 def renew_indexes(connection: sqlite3.Connection) -> None:
-    """Make both full-text indexes again: that of the memory from its items, that of the search by the next one.
-
-    Raises:
-        DatabaseDamagedError: a table beside them is damaged, so that nothing may be written.
-    """
+    """Make both full-text indexes again: that of the memory from its items, that of the search by the next one."""
     search_index.require_sound_log(connection)
     for begin_anew in (search_index.begin_in_new_pages, item_rows.renew_words):
         connection.execute("BEGIN IMMEDIATE")

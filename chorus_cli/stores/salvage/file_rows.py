@@ -39,9 +39,6 @@ def file_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of all tables and the entries of all indexes, page by page; damaged ones are left out.
 
     Text that is no UTF-8 is read with replacement characters.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -74,9 +74,6 @@ def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purge
 
     ``unpack`` writes a sound log to ``unpacked`` that does not hold what the damaged one has purged, and returns where
     it is from.
-
-    Raises:
-        OSError, sqlite3.Error: a file cannot be read or written.
     """
     with closing(sqlite3.connect(target, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete = ON")

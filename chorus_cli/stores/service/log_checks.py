@@ -78,11 +78,7 @@ def _foreign_code(connection: OpenDatabase) -> Iterator[Finding]:
 
 
 def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
-    """Yield the findings about the file.
-
-    Raises:
-        StorageError: its rows cannot be examined.
-    """
+    """Yield the findings about the file."""
     if is_newer(connection):
         yield wrong("log", f"{path} was made by a newer Chorus. Update Chorus to open it.")
         return

@@ -246,11 +246,7 @@ def _session_files(places: Paths) -> Iterable[Path]:
 
 
 def _in_session(_places: Paths, path: Path) -> list[str]:
-    """Return the attachments that a session names.
-
-    Raises:
-        OSError: it cannot be read, so that it may name any.
-    """
+    """Return the attachments that a session names."""
     return digests_in(read_within(path, limits.SESSION))
 
 

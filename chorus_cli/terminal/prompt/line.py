@@ -175,8 +175,6 @@ class Prompt:
         Up, Down and Ctrl-R go through ``history``, to which the line is added.
 
         Raises:
-            Leave: Ctrl-D on an empty line, or Ctrl-C twice within seconds.
-            Compose: the user wants to continue in the editor.
             EOFError: the terminal is closed.
         """
         self._line.is_too_tall = False

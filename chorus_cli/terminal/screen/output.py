@@ -53,7 +53,6 @@ class Screen:
         """Write text that is safe already, and flush; a closed terminal is ignored.
 
         Raises:
-            BrokenPipeError: the reader of the output has closed it.
             OutputError: the output cannot be written, for example because the disk is full.
         """
         try:

@@ -53,11 +53,7 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
 
 
 async def edited_line(services: Services, typed: str) -> Refill:
-    """Edit the line typed at the prompt, and return the new line, with a warning if the editor failed.
-
-    Raises:
-        EditorError: the editor cannot be started, or the draft cannot be read back.
-    """
+    """Edit the line typed at the prompt, and return the new line, with a warning if the editor failed."""
     edited = await services.editing.drafts.edit("message.md", typed)
     if edited.doubt:
         # The draft is kept because the editor may still save to it.

@@ -101,10 +101,6 @@ class Folding:
         """Fold as many of the oldest turns as bring the next request to about half of the limit, if it is time.
 
         Return ``None`` if it is not, there is nothing to fold, or the context has changed meanwhile.
-
-        Raises:
-            ModelError: the summary could not be written; the one before stands.
-            StorageError: it could not be stored.
         """
         async with self._lock(target):
             # The fold that held the lock before may have made room.
@@ -113,12 +109,7 @@ class Folding:
             return await self._carried_out(PlannedFold(snapshot, messages), "", automatic=True) if messages else None
 
     async def fold_all(self, target: Target, focus: str) -> Compacted:
-        """Fold everything but the last two turns, on request.
-
-        Raises:
-            ModelError: the summary could not be written; the one before stands.
-            StorageError: it could not be stored.
-        """
+        """Fold everything but the last two turns, on request."""
         async with self._lock(target):
             snapshot = await self._snapshot(target)
             messages = tuple(row for group in folding.foldable(snapshot.view.unfolded) for row in group)

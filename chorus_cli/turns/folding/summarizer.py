@@ -62,11 +62,7 @@ class Spent:
             self._requests.append(OtherRequest(slug, target.thread_id, _PURPOSE, model, at, usage))
 
     async def stored_with(self, work: Callable[[Connection], T]) -> T:
-        """Store the usage in the transaction in which ``work`` stores the summary.
-
-        Raises:
-            StorageError: neither could be stored.
-        """
+        """Store the usage in the transaction in which ``work`` stores the summary."""
 
         def both(connection: Connection) -> T:
             usage_rows.store(connection, self._requests)

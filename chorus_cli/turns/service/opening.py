@@ -240,12 +240,7 @@ class Opening:
         return False
 
     def _store(self, connection: Connection, frame: Frame, question: MessageContent, beside: JobsBeside) -> OpenedTurn:
-        """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.
-
-        Raises:
-            MessageRefusedError: the question does not fit the model.
-            ThreadBusyError: a reply is being written in the thread.
-        """
+        """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = frame.target, question.timestamp, question.token_count or 0
         slug, thread_id = target.persona.slug, target.thread_id
         in_progress = self._mended(connection, now)
