@@ -13,7 +13,7 @@ from benchmarks.prose import prose
 from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.plan import Frame, RequestPlan, RequestStart, SystemPrompt, plan_request
+from chorus_cli.context.rules.plan import RequestPlan, RequestSettings, RequestStart, SystemPrompt, plan_request
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.models.providers.token_counter import VocabularyCounter
@@ -83,7 +83,7 @@ def _pair(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) ->
 def _plan(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) -> RequestPlan:
     """Read the snapshot and plan its request, as a turn does between the clock and the model."""
     system_prompt = SystemPrompt(_SYSTEM_PROMPT, counter.count(_SYSTEM_PROMPT), 0)
-    frame = Frame(TARGET, system_prompt, Limit(4 * tokens, "the benchmark"))
+    frame = RequestSettings(TARGET, system_prompt, Limit(4 * tokens, "the benchmark"))
     connection.execute("BEGIN")
     journal = thread_journal(connection, PERSONA, 1)
     snapshot = read_snapshot(connection, frame, journal, RequestStart(cutoff(_NOW, _HOURS)))

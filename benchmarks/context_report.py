@@ -70,7 +70,7 @@ async def _pairs(path: Path, sizes: Sizes) -> list[Pair]:
 
 
 async def _pair(context: Context, expected: int) -> Pair:
-    frame = await context.frame(TARGET)
+    frame = await context.request_settings(TARGET)
     begun = time.perf_counter()
     await context.store.read(context.read, frame, _NOW)
     between = time.perf_counter()

@@ -69,7 +69,7 @@ async def _say(app: App, services: Services, text: str) -> None:
     Raises:
         RuntimeError: the reply is not whole.
     """
-    turn = await services.replies.send(app.focus.target(), text)
+    turn = await services.replies.send(app.current.target(), text)
     events = [event async for event in turn.followed()] if turn is not None else []
     if not events or not isinstance(events[-1], TurnDone) or events[-1].status is not Status.COMPLETE:
         raise RuntimeError(f"There is no whole reply to {text!r}: {events[-1:]}")

@@ -90,10 +90,10 @@ async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pai
         # A chat has loaded the vocabulary two seconds after its prompt.
         app.services().context.planner.counter.load()
         conversation = app.services().conversation
-        answering = conversation.answering
-        recorder = _Recorder(answering.outside.model)
-        answering = replace(answering, outside=replace(answering.outside, model=recorder))
-        conversation = replace(conversation, rounds=replace(conversation.rounds, answering=answering))
+        runner = conversation.runner
+        recorder = _Recorder(runner.dependencies.model)
+        runner = replace(runner, dependencies=replace(runner.dependencies, model=recorder))
+        conversation = replace(conversation, tool_loop=replace(conversation.tool_loop, runner=runner))
         contest = _Contest(app, conversation, recorder, client)
         found = [await _pairs(contest, earlier, rounds) for earlier in _EARLIER_TURNS]
         return [*found, await _long_pairs(contest, rounds)]
@@ -103,7 +103,7 @@ async def _pairs(contest: _Contest, earlier: int, rounds: int) -> list[Pair]:
     """Time one turn of each new conversation, the one after ``earlier`` others."""
     pairs: list[Pair] = []
     for _ in range(_WARMING_ROUNDS + rounds):
-        await contest.app.services().log.journal.clear(contest.app.focus.target())
+        await contest.app.services().log.journal.clear(contest.app.current.target())
         for _ in range(earlier):
             await _seconds_of_chorus(contest)
         ours = await _seconds_of_chorus(contest)
@@ -113,7 +113,7 @@ async def _pairs(contest: _Contest, earlier: int, rounds: int) -> list[Pair]:
 
 async def _long_pairs(contest: _Contest, rounds: int) -> list[Pair]:
     """Time the turns of one long conversation, of which most is in the log already."""
-    await contest.app.services().log.journal.clear(contest.app.focus.target())
+    await contest.app.services().log.journal.clear(contest.app.current.target())
     newest = await contest.app.store.read(_newest_id)
     await contest.app.store.write(fill, list(_old_rows(contest.app, newest)))
     await _seconds_of_chorus(contest)
@@ -127,7 +127,7 @@ def _newest_id(connection: Connection) -> int:
 def _old_rows(app: App, newest_id: int) -> Iterator[StoredRow]:
     """Yield questions and answers of the last minutes, oldest first, which follow the message ``newest_id``."""
     chance = random.Random(15)  # noqa: S311 - words, no secret
-    target, count = app.focus.target(), app.services().context.planner.counter.count
+    target, count = app.current.target(), app.services().context.planner.counter.count
     for number in range(_STORED_TURNS):
         moment = timestamps.to_text(app.clock.now() - timedelta(seconds=_STORED_TURNS - number))
         for role in ("user", "assistant"):
@@ -139,7 +139,7 @@ async def _seconds_of_chorus(contest: _Contest) -> float:
     """Have a message answered as the chat does, and read the reply to its end outside the time."""
     begun = time.perf_counter()
     taken: float | None = None
-    place = contest.app.focus.target()
+    place = contest.app.current.target()
     async for event in contest.conversation.answer(place, _QUESTION):
         if taken is None and isinstance(event, TextDelta):
             taken = time.perf_counter() - begun

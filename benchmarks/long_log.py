@@ -11,7 +11,7 @@ from benchmarks.figures import figure
 from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import temporary_folder
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.plan import Frame, RequestPlan, RequestStart, SystemPrompt, plan_request
+from chorus_cli.context.rules.plan import RequestPlan, RequestSettings, RequestStart, SystemPrompt, plan_request
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.models.rules.budget import Limit
@@ -29,7 +29,9 @@ GOAL = 1.5
 _HOURS = 8
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 _SENTENCE = "We went over the plan again and found one more thing that nobody had thought of. "
-_FRAME = Frame(TARGET, SystemPrompt("You keep a record of a long journey.", 10, 0), Limit(125_000, "the benchmark"))
+_FRAME = RequestSettings(
+    TARGET, SystemPrompt("You keep a record of a long journey.", 10, 0), Limit(125_000, "the benchmark")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ async def play(talk: Talk) -> Sequence[Sent]:
 async def _with_memory(app: App, conversation: Conversation, chance: random.Random, number: int, question: str) -> str:
     """Remember an item in some turns, and return the question, in some turns with code that is captured."""
     if number % _TURNS_BETWEEN_ITEMS == 0:
-        await conversation.rounds.memory.remember(app.focus.slug, ItemType.TASK, prose(chance, _ITEM_WORDS))
+        await conversation.tool_loop.memory.remember(app.current.slug, ItemType.TASK, prose(chance, _ITEM_WORDS))
     return f"{question}\n{_CODE.format(number=number)}" if number % _TURNS_BETWEEN_CODE == 0 else question
 
 
@@ -147,7 +147,7 @@ async def _prepare(app: App, talk: Talk) -> None:
         "context_hours": talk.hours,
         "context_token_limit": talk.limit_tokens,
     }
-    app.personas.settings_path(app.focus.slug).write_text(json.dumps(chosen), encoding="utf-8")
+    app.personas.settings_path(app.current.slug).write_text(json.dumps(chosen), encoding="utf-8")
     await app.store.write(fill, list(_old_rows(app, talk)))
 
 
@@ -157,16 +157,16 @@ def _conversation(app: App, clock: _Clock, model: _Model, echo: Echo) -> Convers
     planner = replace(app.services().context.planner, echo_of=lambda _model: echo)
     folding = Folding(planner, Summarizer(model, planner, clock), clock)
     folds = FoldSchedule(planner.store, folding, _fail, lambda _sentence: None)
-    answering = conversation.answering
-    outside = replace(answering.outside, model=model, clock=clock)
-    rounds = replace(conversation.rounds, context=planner, answering=replace(answering, outside=outside), folds=folds)
+    runner = conversation.runner
+    outside = replace(runner.dependencies, model=model, clock=clock)
+    rounds = replace(conversation.tool_loop, context=planner, runner=replace(runner, dependencies=outside), folds=folds)
     access = replace(rounds.memory.access, clock=clock)
-    return replace(conversation, rounds=replace(rounds, memory=Memory(access, FlashSaves(access))))
+    return replace(conversation, tool_loop=replace(rounds, memory=Memory(access, FlashSaves(access))))
 
 
 async def _say(app: App, conversation: Conversation, text: str) -> None:
     """Have a message answered, and read the reply for as long as a fold behind the talk takes."""
-    async for event in conversation.answer(app.focus.target(), text):
+    async for event in conversation.answer(app.current.target(), text):
         if isinstance(event, TurnDone) and event.error is not None:
             raise event.error
     await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
@@ -179,7 +179,7 @@ def _fail(bug: Exception) -> None:
 def _old_rows(app: App, talk: Talk) -> Iterator[StoredRow]:
     """Yield questions and answers, oldest first."""
     chance = random.Random(11)  # noqa: S311 - words, no secret
-    place = app.focus.target()
+    place = app.current.target()
     pause = timedelta(minutes=talk.minutes_between_old_turns)
     number = timedelta(hours=talk.hours) * _OLD_WINDOWS // pause
     for position in range(number):

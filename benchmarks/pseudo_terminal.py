@@ -30,10 +30,10 @@ class PseudoTerminal:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start ``command`` in a terminal of 24 rows and 80 columns."""
         # Nothing answers when prompt_toolkit asks where the cursor is.
-        surroundings = {**environment, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        hooks = {**environment, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self._process, self._terminal = pty.fork()
         if self._process == 0:
-            _become(command, surroundings)
+            _become(command, hooks)
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
         self._shown = b""
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from benchmarks.figures import Figure, Pair
     from benchmarks.stored_log import StoredRow
-    from chorus_cli.context.rules.plan import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.storage.store import Connection
 
@@ -85,14 +85,14 @@ async def _pairs(large: Path, small: Path, sizes: Sizes) -> list[Pair]:
 
 async def _seconds(store: Store) -> float:
     context = Context(store, VocabularyCounter(), lambda _model: Limit(128_000, "a test"), lambda _model: None)
-    frame = await context.frame(TARGET)
+    frame = await context.request_settings(TARGET)
     begun = time.perf_counter()
     snapshot, _ = await store.write(_assembled, context, frame)
     await context.plan(snapshot)
     return time.perf_counter() - begun
 
 
-def _assembled(connection: Connection, context: Context, frame: Frame) -> tuple[ContextSnapshot, list[Item]]:
+def _assembled(connection: Connection, context: Context, frame: RequestSettings) -> tuple[ContextSnapshot, list[Item]]:
     access.renew_if_due(connection, PERSONA, _NOW)
     snapshot = context.read(connection, frame, _NOW)
     return snapshot, recall.recalled(connection, snapshot, _QUESTION, 0)

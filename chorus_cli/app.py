@@ -12,7 +12,7 @@ import threading
 from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.service.focus import Focus
+from chorus_cli.context.service.current import Current
 from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.machine.bug_report import report_bug
@@ -20,7 +20,7 @@ from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import Naming
-from chorus_cli.run_storage import Keeping, forgotten, is_restoring, kept, only_read
+from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept, only_read
 from chorus_cli.storage import drafts, meta_rows
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
@@ -66,16 +66,16 @@ class App:
     """A running Chorus, whose ``keeping`` says where it stores things."""
 
     def __init__(
-        self, paths: Paths, keeping: Keeping, environment: Mapping[str, str], model: str | None, frontend: Frontend
+        self, paths: Paths, storage: RunStorage, environment: Mapping[str, str], model: str | None, frontend: Frontend
     ) -> None:
         self.paths = paths
-        self.keeping = keeping
-        self.store = keeping.store
+        self.storage = storage
+        self.store = storage.store
         self.clock = SystemClock()
         self.notifier = Notifier()
-        self.personas = keeping.personas
+        self.personas = storage.personas
         naming = Naming(model, environment, self._ask_ollama)
-        self.focus = Focus(self.personas, self.store, self.clock, naming, keeping.open_threads)
+        self.current = Current(self.personas, self.store, self.clock, naming, storage.open_threads)
         # Libraries set variables of their own later, which are no business of the user's commands.
         self._environment = dict(environment)
         self._frontend = frontend
@@ -133,7 +133,7 @@ class App:
         if is_hurried or is_stopped:
             raise asyncio.CancelledError
         # The lines about replies name what is kept of them.
-        return lines if self.keeping.is_private else [*told, *lines]
+        return lines if self.storage.is_private else [*told, *lines]
 
     async def close(self) -> None:
         """Stop the work in the background."""
@@ -150,27 +150,27 @@ class App:
             task.cancel()
             await asyncio.wait({task})
         if self._turns is not None:
-            await self._turns.conversation.rounds.folds.close()
+            await self._turns.conversation.tool_loop.folds.close()
             await self._turns.providers.aclose()
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, unless the run is private, and return the sentence that says where, or what is refused."""
         if is_refusal(error):
             return refused(error)
-        return report_bug(self.keeping.bugs, error, self._environment)
+        return report_bug(self.storage.bugs, error, self._environment)
 
     def _compose(self) -> Services:
-        from chorus_cli.command_composition import compose, this_desk  # noqa: PLC0415 - imports all
+        from chorus_cli.command_composition import compose, tools_of_machine  # noqa: PLC0415 - imports all
 
-        desk = this_desk(self._environment, self._frontend.alone, is_private=self.keeping.is_private)
-        return compose(self.turns(), desk)
+        user_tools = tools_of_machine(self._environment, self._frontend.alone, is_private=self.storage.is_private)
+        return compose(self.turns(), user_tools)
 
     def _compose_turns(self) -> Turns:
         from chorus_cli.composition import Opened, all_providers, compose_turns, this_machine  # noqa: PLC0415 - large
 
-        opened = Opened(self.paths, self.keeping, self.focus, self.notifier)
-        machine = this_machine(self.keeping, self._environment, self.clock, self.report_bug)
-        providers = all_providers(self._environment, self.clock, self.keeping.attachments.read)
+        opened = Opened(self.paths, self.storage, self.current, self.notifier)
+        machine = this_machine(self.storage, self._environment, self.clock, self.report_bug)
+        providers = all_providers(self._environment, self.clock, self.storage.attachments.read)
         return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
 
     def _ask_ollama(self) -> str | None:
@@ -184,9 +184,9 @@ class App:
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
             await asyncio.to_thread(self._load_the_rest, services)
-            if self.keeping.obstacle:
+            if self.storage.obstacle:
                 await services.idle_timer.close()
-            elif not self.keeping.is_private:
+            elif not self.storage.is_private:
                 self._backing_up = asyncio.create_task(self._back_up(services))
             await services.log.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
@@ -207,7 +207,7 @@ class App:
 
     async def _connect(self, providers: Providers) -> None:
         try:
-            await providers.connect(self.focus.target().choice.model)
+            await providers.connect(self.current.target().choice.model)
         except ChorusError:
             # The same failure is told when the model is asked.
             return
@@ -223,8 +223,8 @@ class App:
         try:
             startup = _startup()
             startup.prepare(services := self.services())
-            if not self.keeping.is_private:
-                startup.clear_up(self.paths, services, self.keeping.is_alive)
+            if not self.storage.is_private:
+                startup.clear_up(self.paths, services, self.storage.is_alive)
             # The loop may be closed by now.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self.connect)
@@ -237,9 +237,9 @@ class App:
 
 def _read_only_notice(app: App) -> str:
     """Return the sentence about a home that can only be read; empty if it can be written."""
-    told = f"{app.keeping.obstacle}: everything can be read, but nothing can be stored, so messages are refused."
+    told = f"{app.storage.obstacle}: everything can be read, but nothing can be stored, so messages are refused."
     cut_off = " The last write was cut off by a kill, and is not shown." if app.store.was_cut_off else ""
-    return told + cut_off if app.keeping.obstacle else ""
+    return told + cut_off if app.storage.obstacle else ""
 
 
 def _startup() -> ModuleType:
@@ -249,7 +249,7 @@ def _startup() -> ModuleType:
     return startup
 
 
-def _kept(places: Paths) -> AbstractContextManager[Keeping]:
+def _kept(places: Paths) -> AbstractContextManager[RunStorage]:
     if places.obstacle:
         return only_read(places)
     places.make()
@@ -264,24 +264,24 @@ async def opened(
 ) -> AsyncGenerator[App, None]:
     """Open the user's data and yield the app; close it again however the run ends."""
     places = paths(environment, options.home)
-    with forgotten(places, environment) if options.is_private else _kept(places) as keeping:
-        app = App(places, keeping, environment, options.model, frontend)
+    with forgotten(places, environment) if options.is_private else _kept(places) as storage:
+        app = App(places, storage, environment, options.model, frontend)
         try:
             await app.store.open()
             # Only now is the folder known to be that of Chorus.
-            if not keeping.is_private and (told := _read_only_notice(app) or made_private(places)):
+            if not storage.is_private and (told := _read_only_notice(app) or made_private(places)):
                 standard_error().notice(told)
             # On a full disk all can be read; the next turn marks it.
             with suppress(DatabaseFullError):
                 if await app.store.read(thread_rows.writers):
-                    await _startup().mark_interrupted(app.store, keeping.is_alive, app.clock.now())
-            if not (keeping.is_private or keeping.obstacle) and drafts.unsent(places.drafts, keeping.is_alive):
+                    await _startup().mark_interrupted(app.store, storage.is_alive, app.clock.now())
+            if not (storage.is_private or storage.obstacle) and drafts.unsent(places.drafts, storage.is_alive):
                 with suppress(DatabaseFullError):
-                    await _startup().take_over_drafts(app.store, places, keeping.is_alive)
+                    await _startup().take_over_drafts(app.store, places, storage.is_alive)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _startup().finish_purge(app.services()):
                     standard_error().notice(sentence)
-            await app.focus.open(options.persona)
+            await app.current.open(options.persona)
             await app.store.seal()
             try:
                 yield app

@@ -61,10 +61,10 @@ class _Terminal(NamedTuple):
         async with opened(options, self.environment, frontend) as app:
             if outer is not None:
                 _continue(outer, app)
-            keeping = app.keeping
-            unsent = UnsentInput(app.store, keeping.run, app.clock, keeping.is_alive, _rescue_of(app))
+            storage = app.storage
+            unsent = UnsentInput(app.store, storage.run, app.clock, storage.is_alive, _rescue_of(app))
             backend = Backend(
-                app.focus,
+                app.current,
                 unsent,
                 _histories(app),
                 app.notifier,
@@ -111,16 +111,16 @@ class _Terminal(NamedTuple):
 
 def _continue(outer: App, app: App) -> None:
     """Let the model and the settings of this run that the persona has in ``outer`` hold in a chat within it."""
-    target = outer.focus.target()
+    target = outer.current.target()
     slug = target.persona.slug
     for key, value in outer.personas.set_in_this_run(slug).items():
         app.personas.set_for_this_run(slug, key, value)
-    if outer.focus.is_settled:
-        app.focus.use_model(slug, target.choice.model, target.choice.reason)
+    if outer.current.is_settled:
+        app.current.use_model(slug, target.choice.model, target.choice.reason)
 
 
 def _rescue_of(app: App) -> Callable[[Mapping[str, str]], Path | None]:
-    return lambda record: app.keeping.rescue(app.clock.now(), record)
+    return lambda record: app.storage.rescue(app.clock.now(), record)
 
 
 def _histories(app: App) -> InputHistories:

@@ -26,7 +26,7 @@ from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.paths import shipped_personas
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.files import COMMANDS_FOLDER
-from chorus_cli.personas.service.roster import Roster
+from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.personas.service.settings import PersonaSettings
 from chorus_cli.private import private_groups
 from chorus_cli.services import (
@@ -48,7 +48,7 @@ from chorus_cli.stores.service.backups import Backups
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
-from chorus_cli.threads.service.replies import Outbox, Replies, Surroundings
+from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
 from chorus_cli.threads.service.threads import ThreadActivity, Threads
 from chorus_cli.turns.folding.summarizer import Summarizer
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class UserTools:
     """The user's own tools.
 
     ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
@@ -74,18 +74,18 @@ class Desk:
     picture: Callable[[], bytes]
 
 
-def this_desk(
+def tools_of_machine(
     environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]], *, is_private: bool
-) -> Desk:
+) -> UserTools:
     """Return the user's own tools; ``alone`` is entered while an editor has the terminal."""
     clipboard = Clipboard(environment, sys.stdout)
-    return Desk(UserEditor(environment, alone, is_private), clipboard.copy, clipboard.picture)
+    return UserTools(UserEditor(environment, alone, is_private), clipboard.copy, clipboard.picture)
 
 
-def compose(turns: Turns, desk: Desk) -> Services:
+def compose(turns: Turns, user_tools: UserTools) -> Services:
     """Build all services around those that answer messages."""
     opened, clock, context = turns.opened, turns.machine.clock, turns.context
-    store, personas, focus = opened.keeping.store, opened.keeping.personas, opened.focus
+    store, personas, current = opened.storage.store, opened.storage.personas, opened.current
     settings = PersonaSettings(store, clock, personas)
     journal = Journal(context, clock, personas, turns.memory)
     # A private chat may read the shipped personas, beside which nothing is saved.
@@ -94,49 +94,51 @@ def compose(turns: Turns, desk: Desk) -> Services:
     saving = SessionSaving(opened.paths.personas, clock, context, summarizer, install)
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
-    activity = ThreadActivity(opened.keeping.is_alive, replies.waiting_in, replies.stop)
+    activity = ThreadActivity(opened.storage.is_alive, replies.waiting_in, replies.stop)
     return Services(
         own_commands=_own_commands(turns),
-        focus=focus,
+        current=current,
         conversation=turns.conversation,
         replies=replies,
-        threads=Threads(context, focus, activity, clock.now),
-        context=ContextServices(context, ContextWindow(settings, clock, focus, context), turns.folding),
+        threads=Threads(context, current, activity, clock.now),
+        context=ContextServices(context, ContextWindow(settings, clock, current, context), turns.folding),
         personas=PersonaServices(personas, _roster(turns), settings, turns.providers.models),
         cards=Cards(turns.memory.access, personas),
-        sessions=Sessions(store, clock, personas, focus, saving),
+        sessions=Sessions(store, clock, personas, current, saving),
         idle_timer=timer,
         memory=turns.memory,
         jobs=turns.jobs,
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
         imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
-        editing=_editing(turns, desk),
+        editing=_editing(turns, user_tools),
         upkeep=_upkeep(turns),
-        machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm, desk.picture, download),
+        machine=MachineServices(
+            clock, user_tools.copy, opened.notifier, turns.providers.warm, user_tools.picture, download
+        ),
         attachments=turns.attachments,
     )
 
 
 def _own_commands(turns: Turns) -> OwnCommands[Services]:
-    keeping, shared = turns.opened.keeping, turns.opened.paths.commands
-    personas, built_in = keeping.personas, private_groups(groups()) if keeping.is_private else groups()
+    storage, shared = turns.opened.storage, turns.opened.paths.commands
+    personas, built_in = storage.personas, private_groups(groups()) if storage.is_private else groups()
     return OwnCommands(built_in, lambda slug: (personas.folder / slug / COMMANDS_FOLDER, shared), command_of)
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:
     opened, machine = turns.opened, turns.machine
-    keeping = opened.keeping
-    outbox = Outbox(keeping.store, keeping.run, machine.clock, is_in_memory=keeping.is_private)
-    focus, told = opened.focus, opened.notifier.done
-    return Replies(turns.conversation, outbox, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
+    storage = opened.storage
+    outbox = Outbox(storage.store, storage.run, machine.clock, is_in_memory=storage.is_private)
+    current, told = opened.current, opened.notifier.done
+    return Replies(turns.conversation, outbox, ReplyHooks(timer.busy, lambda: current.slug, told, machine.report_bug))
 
 
 def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTimer:
     opened, machine = turns.opened, turns.machine
-    focus = opened.focus
-    actions = IdleServices(opened.keeping.store, focus, saving, journal, saved_line).actions()
-    timer = NoIdleTimer if opened.keeping.is_private else IdleTimer
-    return timer(machine.clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
+    current = opened.current
+    actions = IdleServices(opened.storage.store, current, saving, journal, saved_line).actions()
+    timer = NoIdleTimer if opened.storage.is_private else IdleTimer
+    return timer(machine.clock, actions, lambda: current.slug, opened.notifier.aside, machine.report_bug)
 
 
 def _install(personas: Path) -> None:
@@ -146,21 +148,21 @@ def _install(personas: Path) -> None:
     persona_files.install(shipped_personas(), personas)
 
 
-def _roster(turns: Turns) -> Roster:
+def _roster(turns: Turns) -> PersonaAdmin:
     opened = turns.opened
-    return Roster(
-        opened.keeping.store, turns.machine.clock, opened.keeping.personas, opened.paths.deleted_personas, leave_behind
+    return PersonaAdmin(
+        opened.storage.store, turns.machine.clock, opened.storage.personas, opened.paths.deleted_personas, leave_behind
     )
 
 
 def _upkeep(turns: Turns) -> UpkeepServices:
-    keeping, clock, paths = turns.opened.keeping, turns.machine.clock, turns.opened.paths
-    purging = Purging(keeping.store, clock, turns.search, _roster(turns), Home(paths, keeping.is_alive))
-    rescued = RescuedTexts(keeping.store, paths, clock, keeping.is_alive)
+    storage, clock, paths = turns.opened.storage, turns.machine.clock, turns.opened.paths
+    purging = Purging(storage.store, clock, turns.search, _roster(turns), Home(paths, storage.is_alive))
+    rescued = RescuedTexts(storage.store, paths, clock, storage.is_alive)
     return UpkeepServices(Backups(paths, clock), rescued, purging)
 
 
-def _editing(turns: Turns, desk: Desk) -> EditingServices:
-    keeping, clock = turns.opened.keeping, turns.machine.clock
-    drafts = Editing(desk.editor, keeping.edited, clock, keeping.run)
-    return EditingServices(drafts, ContextEditing(turns.context, clock, keeping.is_alive, keeping.run))
+def _editing(turns: Turns, user_tools: UserTools) -> EditingServices:
+    storage, clock = turns.opened.storage, turns.machine.clock
+    drafts = Editing(user_tools.editor, storage.edited, clock, storage.run)
+    return EditingServices(drafts, ContextEditing(turns.context, clock, storage.is_alive, storage.run))

@@ -37,15 +37,15 @@ from chorus_cli.turns.folding.folding import Folding, FoldSchedule
 from chorus_cli.turns.folding.summarizer import Summarizer
 from chorus_cli.turns.service.conversation import Conversation
 from chorus_cli.turns.service.opening import UnsentFiles
-from chorus_cli.turns.service.reply import Answering, Outside
+from chorus_cli.turns.service.reply import ReplyRunner, TurnDependencies
 from chorus_cli.turns.service.reply_rows import ReplyRows
-from chorus_cli.turns.service.rounds import Rounds
+from chorus_cli.turns.service.rounds import ToolLoop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
-    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.current import Current
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.paths import Paths
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.costs import Prices
     from chorus_cli.models.rules.events import ModelClient
-    from chorus_cli.run_storage import Keeping
+    from chorus_cli.run_storage import RunStorage
 
 
 async def _nothing_to_close() -> None:
@@ -66,8 +66,8 @@ class Opened:
     """The user's data, opened by this process, which stores things where ``keeping`` says."""
 
     paths: Paths
-    keeping: Keeping
-    focus: Focus
+    storage: RunStorage
+    current: Current
     notifier: Notifier
 
 
@@ -116,7 +116,7 @@ class Providers:
 
 
 def this_machine(
-    keeping: Keeping,
+    storage: RunStorage,
     environment: Mapping[str, str],
     clock: Clock,
     report_bug: Callable[[Exception], str],
@@ -124,7 +124,7 @@ def this_machine(
     """Return the machine of this process."""
     return Machine(
         clock,
-        lambda record: keeping.rescue(clock.now(), record),
+        lambda record: storage.rescue(clock.now(), record),
         report_bug,
         UserShell(environment),
     )
@@ -184,7 +184,7 @@ class Turns:
 
 def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, folds_in_background: bool) -> Turns:
     """Build the answering; with ``folds_in_background`` conversations are folded before a request is too large."""
-    store, clock = opened.keeping.store, machine.clock
+    store, clock = opened.storage.store, machine.clock
     search = Search(store, clock)
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
     context = Context(
@@ -201,26 +201,30 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     jobs = _jobs(opened, machine, memory)
     folding = Folding(context, Summarizer(providers.client, context, clock), clock)
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
-    answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
+    runner = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
     attachments = Attachments(
-        opened.keeping.attachments, providers.counter, providers.accepted_by, opened.notifier.progress
+        opened.storage.attachments, providers.counter, providers.accepted_by, opened.notifier.progress
     )
-    rounds = Rounds(context, answering, folds, offers, memory, UnsentFiles(attachments.is_stored))
-    conversation = Conversation(rounds, opened.keeping.run, clock.now(), jobs)
+    rounds = ToolLoop(context, runner, folds, offers, memory, UnsentFiles(attachments.is_stored))
+    conversation = Conversation(rounds, opened.storage.run, clock.now(), jobs)
     return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
-    access = MemoryAccess(opened.keeping.store, machine.clock, providers.counter, opened.notifier.aside)
+    access = MemoryAccess(opened.storage.store, machine.clock, providers.counter, opened.notifier.aside)
     return Memory(access, FlashSaves(access))
 
 
 def _jobs(opened: Opened, machine: Machine, memory: Memory) -> Jobs:
-    focus, told = opened.focus, opened.notifier.done
-    return Jobs(machine.shell, machine.clock, memory, lambda: (focus.slug, focus.thread_id), told, machine.report_bug)
+    current, told = opened.current, opened.notifier.done
+    return Jobs(
+        machine.shell, machine.clock, memory, lambda: (current.slug, current.thread_id), told, machine.report_bug
+    )
 
 
-def _answering(opened: Opened, machine: Machine, providers: Providers, tools: ToolServices) -> Answering:
-    outside = Outside(providers.client, machine.clock, providers.counter, machine.rescue, opened.keeping.is_alive)
-    rows = ReplyRows(opened.keeping.store, providers.counter, machine.clock)
-    return Answering(opened.keeping.store, rows, outside, Toolbox(tools, machine.report_bug, providers.tools))
+def _answering(opened: Opened, machine: Machine, providers: Providers, tools: ToolServices) -> ReplyRunner:
+    dependencies = TurnDependencies(
+        providers.client, machine.clock, providers.counter, machine.rescue, opened.storage.is_alive
+    )
+    rows = ReplyRows(opened.storage.store, providers.counter, machine.clock)
+    return ReplyRunner(opened.storage.store, rows, dependencies, Toolbox(tools, machine.report_bug, providers.tools))

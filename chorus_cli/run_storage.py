@@ -1,6 +1,6 @@
 """Where a run keeps what it stores: in the user's folders, or for a private chat in memory only.
 
-Everything that is stored without being asked for goes through one `Keeping`. A private one reads the personas' files
+Everything that is stored without being asked for goes through one `RunStorage`. A private one reads the personas' files
 and writes none: its log, history and attachments are in memory, drafts and tracebacks are not written, and texts for
 the editor and changed settings are in a folder in memory that is deleted in the end, also by a SIGKILL.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _RESTORING = ".restoring"
 
 
-class Keeping(NamedTuple):
+class RunStorage(NamedTuple):
     """The places of one run.
 
     ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process
@@ -56,10 +56,10 @@ class Keeping(NamedTuple):
     obstacle: str = ""
 
 
-def on_disk(paths: Paths, run: str) -> Keeping:
+def on_disk(paths: Paths, run: str) -> RunStorage:
     """Return the user's folders as the places of a run."""
     obstacle = paths.obstacle
-    return Keeping(
+    return RunStorage(
         run=run,
         is_alive=lambda other: file_lock.may_be_locked(paths.run / other),
         store=Store(paths.database, paths.backups, is_read_only=bool(obstacle)),
@@ -73,10 +73,10 @@ def on_disk(paths: Paths, run: str) -> Keeping:
     )
 
 
-def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> Keeping:
+def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> RunStorage:
     """Return places in memory; settings and texts for the editor are copied into ``folder``."""
     installed = paths.personas if paths.personas.is_dir() else shipped_personas()
-    return Keeping(
+    return RunStorage(
         run=run,
         is_alive=lambda other: other == run,
         store=Store(IN_MEMORY),
@@ -96,7 +96,7 @@ def is_restoring(paths: Paths) -> bool:
 
 
 @contextmanager
-def kept(paths: Paths) -> Iterator[Keeping]:
+def kept(paths: Paths) -> Iterator[RunStorage]:
     """Hold the lock of this run and yield its places in the user's folders, which exist."""
     persona_files.install(shipped_personas(), paths.personas)
     run = _run_name()
@@ -110,7 +110,7 @@ def kept(paths: Paths) -> Iterator[Keeping]:
 
 
 @contextmanager
-def only_read(paths: Paths) -> Iterator[Keeping]:
+def only_read(paths: Paths) -> Iterator[RunStorage]:
     """Yield places in the user's folders that nothing can be written to, so that no other process is kept out.
 
     Raises:
@@ -123,7 +123,7 @@ def only_read(paths: Paths) -> Iterator[Keeping]:
 
 
 @contextmanager
-def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[Keeping]:
+def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[RunStorage]:
     """Yield places in memory, which are gone afterwards; nothing is made, locked or changed in the user's folders.
 
     Raises:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from chorus_cli.attachments.service.attachments import Attachments
     from chorus_cli.cards.service.cards import Cards
     from chorus_cli.context.service.context import Context
-    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.current import Current
     from chorus_cli.context.service.journal import Journal
     from chorus_cli.context.service.transcript import Exporting
     from chorus_cli.context.service.window import ContextWindow
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.service.costs import Costs
     from chorus_cli.personas.service.models import Models
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.personas.service.roster import Roster
     from chorus_cli.personas.service.settings import PersonaSettings
     from chorus_cli.recall.service import Search
     from chorus_cli.sessions.service.idle import IdleTimer
@@ -55,7 +55,7 @@ class PersonaServices:
     """The personas: their files, their lives, their settings, and the models that may answer for them."""
 
     files: Personas
-    roster: Roster
+    persona_admin: PersonaAdmin
     settings: PersonaSettings
     models: Models
 
@@ -110,7 +110,7 @@ class Services:
     """All services, and the commands, those of the user among them."""
 
     own_commands: OwnCommands[Services]
-    focus: Focus
+    current: Current
     conversation: Conversation
     replies: Replies
     threads: Threads
@@ -131,4 +131,4 @@ class Services:
     @property
     def registry(self) -> CommandRegistry[Services]:
         """The commands of a chat with the persona in focus."""
-        return self.own_commands.registry(self.focus.slug)
+        return self.own_commands.registry(self.current.slug)

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 def prepare(services: Services) -> None:
     """Load what the first answer needs."""
-    model = services.focus.target().choice.model
+    model = services.current.target().choice.model
     services.machine.warm(model)
     services.context.planner.limit_of(model)
 
 
 def clear_up(paths: Paths, services: Services, is_alive: Callable[[str], bool]) -> None:
     """Renew the schema of the settings, and delete what crashes have left behind; not the drafts of living runs."""
-    slug = services.focus.slug
+    slug = services.current.slug
     # The settings of personas name this file, for editors that complete and check by it.
     settings_file.renew_schema(paths.personas, schema_text())
     file_lock.sweep(paths.run)
@@ -63,7 +63,7 @@ def finish_restore(paths: Paths) -> None:
 
 async def mark_interrupted(store: Store, is_alive: Callable[[str], bool], now: datetime) -> None:
     """Mark the replies whose process is gone as interrupted."""
-    await store.write(interrupted_replies.mend, is_alive, now)
+    await store.write(interrupted_replies.mark_interrupted, is_alive, now)
 
 
 async def take_broken_off(store: Store, now: datetime) -> tuple[BrokenOff, ...]:

@@ -33,8 +33,8 @@ def jpeg(width: int = 640, height: int = 480) -> bytes:
     """Return the frame of a picture in JPEG, behind two segments and fill bytes."""
     application = b"\xff\xe0" + struct.pack(">H", 16) + b"JFIF\0" + bytes(9)
     table = b"\xff\xdb" + struct.pack(">H", 67) + bytes(65)
-    frame = b"\xff\xff\xc2" + struct.pack(">HBHHB", 11, 8, height, width, 1) + bytes(3)
-    return b"\xff\xd8" + application + table + frame + b"\xff\xd9"
+    request_settings = b"\xff\xff\xc2" + struct.pack(">HBHHB", 11, 8, height, width, 1) + bytes(3)
+    return b"\xff\xd8" + application + table + request_settings + b"\xff\xd9"
 
 
 def gif(width: int = 40, height: int = 30) -> bytes:

@@ -22,7 +22,7 @@ class Asked(NamedTuple):
 
 
 @contextmanager
-def answering(answer: Callable[[Asked], tuple[int, Iterable[bytes]]]) -> Iterator[str]:
+def runner(answer: Callable[[Asked], tuple[int, Iterable[bytes]]]) -> Iterator[str]:
     """Serve status and pieces of the body that ``answer`` gives for what is posted; yields the address.
 
     Each piece is sent when it comes. Clients that are still connected in the end are not waited for.
@@ -48,5 +48,5 @@ def answering(answer: Callable[[Asked], tuple[int, Iterable[bytes]]]) -> Iterato
 @contextmanager
 def serving(answer: Callable[[dict[str, Any]], tuple[int, Iterable[bytes]]]) -> Iterator[str]:
     """Serve as ``answering`` does what ``answer`` gives for the body alone; yields the address with its version."""
-    with answering(lambda asked: answer(asked.body)) as address:
+    with runner(lambda asked: answer(asked.body)) as address:
         yield f"{address}/v1"

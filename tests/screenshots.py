@@ -157,8 +157,8 @@ def _surroundings() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    surroundings = _surroundings()
+    hooks = _surroundings()
     os.environ.clear()
-    os.environ.update(surroundings)
+    os.environ.update(hooks)
     DOCS.mkdir(exist_ok=True)
     asyncio.run(write_pictures())

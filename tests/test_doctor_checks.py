@@ -104,10 +104,10 @@ OFFERS: dict[str, tuple[Callable[[Home], None], str | None]] = {
 
 @pytest.mark.parametrize("subject", OFFERS)
 def test_a_fault_is_told_to_programs_with_its_offer(home: Home, subject: str) -> None:
-    break_, mend = OFFERS[subject]
+    break_, repair = OFFERS[subject]
     break_(home)
     finding = found(home, subject)
-    assert (finding["state"], finding["mend"]) == ("wrong", mend)
+    assert (finding["state"], finding["mend"]) == ("wrong", repair)
 
 
 def test_a_disk_without_room_is_told(home: Home) -> None:

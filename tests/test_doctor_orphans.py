@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.storage import file_lock
-from chorus_cli.stores.rules.findings import Mend
+from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.subcommands.repairs import MENDS
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import Home, Terminal
@@ -280,6 +280,6 @@ def test_a_restore_that_was_decided_is_carried_on(home: Home) -> None:
 
 
 def test_each_repair_has_a_question_and_a_function() -> None:
-    assert {*MENDS} == {*Mend}
-    assert len({mend.question for mend in Mend}) == len(Mend)
-    assert [mend for mend in Mend if mend.question.count("?") != 1] == []
+    assert {*MENDS} == {*Repair}
+    assert len({repair.question for repair in Repair}) == len(Repair)
+    assert [repair for repair in Repair if repair.question.count("?") != 1] == []

@@ -51,7 +51,7 @@ async def kept(home: Home) -> AsyncIterator[World]:
 
 async def sent(kept: World, persona: str, model: str, protocol: WireProtocol) -> Any:
     """Return the body of the next request, as it goes to the provider of ``model``."""
-    await kept.focus.turn_to(persona)
+    await kept.current.turn_to(persona)
     await kept.say("And now?")
     asked = endpoint(model, {})
     assert asked is not None
@@ -60,7 +60,7 @@ async def sent(kept: World, persona: str, model: str, protocol: WireProtocol) ->
 
 @pytest.mark.parametrize("persona", ["chorus", "frodo"])
 async def test_calls_of_one_reply_go_back_together(kept: World, persona: str) -> None:
-    await kept.focus.turn_to(persona)
+    await kept.current.turn_to(persona)
     await kept.say("And now?")
     roles = [message.role for message in kept.model.requests[-1].messages]
     assert " ".join(roles) == (

@@ -46,7 +46,7 @@ def expected(folder: Path, name: str) -> Any:
 
 
 async def contents(world: World) -> list[str]:
-    snapshot = await world.services.context.planner.snapshot(world.focus.target(), world.clock.now())
+    snapshot = await world.services.context.planner.snapshot(world.current.target(), world.clock.now())
     return [message.content for message in snapshot.view.messages]
 
 
@@ -66,9 +66,9 @@ def test_the_log_of_a_kept_home_is_printed_as_before(folder: Path, persona: str)
 
 @pytest.mark.parametrize("persona", ["chorus", "frodo"])
 async def test_the_context_of_a_kept_home_is_as_before(kept: World, folder: Path, persona: str) -> None:
-    await kept.focus.turn_to(persona)
+    await kept.current.turn_to(persona)
     before = expected(folder, f"context_{persona}")
-    assert (kept.focus.thread_id, await contents(kept)) == (before["thread"], before["messages"])
+    assert (kept.current.thread_id, await contents(kept)) == (before["thread"], before["messages"])
 
 
 def test_the_database_of_a_kept_home_is_copied_once_before_it_is_changed(folder: Path) -> None:

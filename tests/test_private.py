@@ -138,19 +138,19 @@ async def test_a_bug_that_ends_a_private_chat_is_a_sentence_to_the_chat_around_i
         begin = terminal._privacy(Options(), app, None).begin
         assert begin is not None
         with pytest.raises(CommandError) as told:
-            await begin(app.focus.target())
+            await begin(app.current.target())
     assert "ValueError in test_private.py" in str(told.value)
     assert WORD not in str(told.value)
 
 
 def test_the_places_of_a_private_run_are_not_on_the_disk(tmp_path: Path) -> None:
     places = Paths(tmp_path / "data", tmp_path / "config", tmp_path / "state")
-    with forgotten(places, {}) as keeping:
-        assert keeping.bugs is None
-        assert keeping.rescue(datetime.now(UTC), {"content": WORD}) is None
-        keeping.open_threads.announce("chorus", 1)
-        assert not keeping.open_threads.is_shared("chorus", 1)
-        assert (keeping.is_alive(keeping.run), keeping.is_alive("another")) == (True, False)
+    with forgotten(places, {}) as storage:
+        assert storage.bugs is None
+        assert storage.rescue(datetime.now(UTC), {"content": WORD}) is None
+        storage.open_threads.announce("chorus", 1)
+        assert not storage.open_threads.is_shared("chorus", 1)
+        assert (storage.is_alive(storage.run), storage.is_alive("another")) == (True, False)
     assert tree(tmp_path) == {}
 
 

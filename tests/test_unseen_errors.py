@@ -98,7 +98,7 @@ async def test_a_prompt_leaves_the_reporting_as_it_is(world: World) -> None:
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         prompt = Prompt(lambda: world.services, lambda _columns: [])
         with event_loop.unseen_reported(told.append):
-            asking = asyncio.create_task(prompt.read(world.focus.target().persona, InMemoryHistory()))
+            asking = asyncio.create_task(prompt.read(world.current.target().persona, InMemoryHistory()))
             await asyncio.sleep(0.1)
             await in_a_callback()
             keys.send_text("hello\r")

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.command_composition import Desk, compose
+from chorus_cli.command_composition import UserTools, compose
 from chorus_cli.composition import Machine, Opened, Providers, compose_turns
-from chorus_cli.context.service.focus import Focus
+from chorus_cli.context.service.current import Current
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Question, Reply, plain
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.personas.rules.persona import Target
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.personas.service.roster import Roster
     from chorus_cli.personas.service.settings import PersonaSettings
     from chorus_cli.recall.service import Search
     from chorus_cli.services import Services
@@ -80,13 +80,13 @@ class World:
 
     async def say(self, text: str) -> TurnDone:
         """Send a message and wait for the end of the turn."""
-        *_, done = [event async for event in self.conversation.answer(self.focus.target(), text)]
+        *_, done = [event async for event in self.conversation.answer(self.current.target(), text)]
         assert isinstance(done, TurnDone)
         return done
 
     async def notices(self, text: str) -> list[str]:
         """Send a message and return what was said beside the reply."""
-        events = [event async for event in self.conversation.answer(self.focus.target(), text)]
+        events = [event async for event in self.conversation.answer(self.current.target(), text)]
         return [event.text for event in events if isinstance(event, Notice)]
 
     async def seen(self) -> list[str]:
@@ -95,11 +95,11 @@ class World:
 
     async def view(self) -> View:
         """Return the view of the thread in focus now."""
-        return (await self.context.snapshot(self.focus.target(), self.clock.now())).view
+        return (await self.context.snapshot(self.current.target(), self.clock.now())).view
 
     async def log(self) -> list[Message]:
         """Return all messages of the persona."""
-        return await self.store.read(message_rows.history, self.focus.target().persona.slug, None, None, 0)
+        return await self.store.read(message_rows.history, self.current.target().persona.slug, None, None, 0)
 
     async def log_row_with_content(self, position: int, content: str = "") -> Message:
         """Wait until a row of the log has a content, or any, as a checkpoint beside the stream will give it."""
@@ -124,8 +124,8 @@ class World:
         return [(message.role, message.content) for message in self.model.requests[number].messages[1:]]
 
     @property
-    def focus(self) -> Focus:
-        return self.services.focus
+    def current(self) -> Current:
+        return self.services.current
 
     @property
     def threads(self) -> Threads:
@@ -140,8 +140,8 @@ class World:
         return self.services.personas.settings
 
     @property
-    def roster(self) -> Roster:
-        return self.services.personas.roster
+    def persona_admin(self) -> PersonaAdmin:
+        return self.services.personas.persona_admin
 
     @property
     def models(self) -> Models:
@@ -206,7 +206,7 @@ def unexpected(bug: Exception) -> str:
 
 async def another_thread(world: World, title: str = "") -> Target:
     """Open another thread and return it as a target; the focus stays."""
-    target = world.focus.target()
+    target = world.current.target()
     # Another persona's thread comes first, so that ids and numbers differ.
     await world.store.write(thread_rows.new, "frodo", "", world.clock.now())
     opened = await world.store.write(thread_rows.new, target.persona.slug, title, world.clock.now())
@@ -283,17 +283,17 @@ async def built_on(
     paths = Paths(folder, folder, folder)
     (paths.personas / "chorus").mkdir(parents=True, exist_ok=True)
     paths.run.mkdir(parents=True, exist_ok=True)
-    keeping = on_disk(paths, "this-run")._replace(store=store, is_alive=lambda run: run != "dead")
-    focus = Focus(keeping.personas, store, clock, Naming(model, {}, lambda: None), keeping.open_threads)
+    storage = on_disk(paths, "this-run")._replace(store=store, is_alive=lambda run: run != "dead")
+    current = Current(storage.personas, store, clock, Naming(model, {}, lambda: None), storage.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     turns = compose_turns(
-        Opened(paths, keeping, focus, Notifier()),
+        Opened(paths, storage, current, Notifier()),
         Machine(clock, kept.rescue, report_bug, shell),
         providers,
         folds_in_background=False,
     )
-    services = compose(turns, Desk(editor, kept.copy, kept.picture))
-    await focus.open(None)
+    services = compose(turns, UserTools(editor, kept.copy, kept.picture))
+    await current.open(None)
     return World(folder, store, clock, ScriptedModel(), editor, services, kept, shell)
 
 

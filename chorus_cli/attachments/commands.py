@@ -39,7 +39,7 @@ async def listing(services: Services) -> Table | Text:
     Examples:
         /attach
     """
-    waiting, model = services.attachments.waiting, services.focus.target().choice.model
+    waiting, model = services.attachments.waiting, services.current.target().choice.model
     if not waiting:
         return Text("Nothing is attached. /attach FILE attaches a file to your next message, and so does @FILE in it.")
     rows = tuple((each.name, size_in_words(each.size_bytes), f"~{_tokens(each, model):,}") for each in waiting)
@@ -56,7 +56,7 @@ async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
         /attach photo.png
         /attach https://example.com/paper.pdf
     """
-    model = services.focus.target().choice.model
+    model = services.current.target().choice.model
     if is_address(file):
         attached = await services.attachments.of_bytes(*await services.machine.download(file), model)
     else:
@@ -88,7 +88,7 @@ async def paste(services: Services) -> Text:
         /paste
     """
     data = await asyncio.to_thread(services.machine.picture)
-    model = services.focus.target().choice.model
+    model = services.current.target().choice.model
     return _waiting(services, await services.attachments.of_bytes(_PASTED_NAME, data, model), model)
 
 

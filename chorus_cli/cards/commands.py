@@ -76,7 +76,7 @@ async def greeting(services: Services, number: Annotated[int | None, GREETING] =
         /persona greeting
         /persona greeting 2
     """
-    return Text(await services.cards.greet(services.focus.target(), number or 1))
+    return Text(await services.cards.greet(services.current.target(), number or 1))
 
 
 @GROUP.command("export")
@@ -90,7 +90,7 @@ async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FI
         /persona export
         /persona export frodo frodo.json
     """
-    slug, typed = _named(services, where) if where else (services.focus.slug, "")
+    slug, typed = _named(services, where) if where else (services.current.slug, "")
     path, name = _file_for(typed, slug), services.personas.files.load(slug).name
     done = Text(f"Exported {name} to {path.absolute()}")
 

@@ -112,8 +112,8 @@ def correction(known: Calibration) -> str:
 async def previewed(services: Services, choice: WindowChoice, rounded: str = "") -> Report:
     """Report the messages and tokens that a window would bring in or drop."""
     preview = await services.context.window.preview(choice)
-    hours_now = preview.present.frame.target.persona.settings.context_hours
-    name = services.focus.target().persona.name
+    hours_now = preview.present.request_settings.target.persona.settings.context_hours
+    name = services.current.target().persona.name
     lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {hours_now}h:"]
     begin = Text("\n".join(line for line in lines if line))
     moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]
@@ -170,7 +170,7 @@ async def show(services: Services) -> Report:
     Examples:
         /context
     """
-    target = services.focus.target()
+    target = services.current.target()
     settings, now = target.persona.settings, services.machine.clock.now()
     report = await request_report(services.context.planner, target, now)
     view, hours, default = report.plan.snapshot.view, settings.context_hours, target.persona.defaults.context_hours
@@ -204,7 +204,7 @@ async def why(services: Services) -> Report:
         /context why
         /why
     """
-    target = services.focus.target()
+    target = services.current.target()
     report = await context_report(services.context.planner, target, services.machine.clock.now())
     rows = [(part.name, f"{part.tokens:,}", part.reason) for part in report.parts]
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
@@ -278,7 +278,7 @@ async def reset(services: Services) -> Text:
 async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
     if not time.preview:
         return Text((await services.context.window.shift(time.span, sign)).confirmation())
-    hours = services.focus.target().persona.settings.context_hours
+    hours = services.current.target().persona.settings.context_hours
     return await previewed(services, timespan.shifted(hours, time.span, sign))
 
 
@@ -301,7 +301,7 @@ async def thoughts(services: Services) -> Aside | Text:
     Examples:
         /thoughts
     """
-    found = await services.focus.newest_thoughts()
+    found = await services.current.newest_thoughts()
     if not found:
         return Text("No reply in this thread has thoughts.")
     if not any(text.strip() for _, text in found):

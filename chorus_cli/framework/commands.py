@@ -42,7 +42,7 @@ async def status(services: Services) -> Table:
     Examples:
         /status
     """
-    target = services.focus.target()
+    target = services.current.target()
     plan = await services.context.planner.planned(target, services.machine.clock.now())
     rows = (
         ("Chorus", __version__),

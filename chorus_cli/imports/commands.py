@@ -101,7 +101,7 @@ async def copy(services: Services, code: Annotated[AskedCode | None, CODE] = Non
 
 async def _replies(services: Services) -> list[str]:
     """Return the texts of the replies in context."""
-    seen = (await services.context.planner.snapshot(services.focus.target(), services.machine.clock.now())).view
+    seen = (await services.context.planner.snapshot(services.current.target(), services.machine.clock.now())).view
     return [
         message.content
         for message in seen.messages
@@ -137,7 +137,7 @@ async def export(services: Services, file: Annotated[AskedExport | None, FILE] =
         /export ~/notes/rivendell.md
         /export talk.json all
     """
-    asked, target = file or AskedExport(), services.focus.target()
+    asked, target = file or AskedExport(), services.current.target()
     new_name = f"{target.persona.slug}_{services.machine.clock.now():%Y-%m-%d_%H%M}.md"
     path = export_files.file_for(asked.file, new_name)
     export = await services.log.exporting.export(target, whole=asked.whole)
@@ -221,7 +221,7 @@ async def import_files(services: Services, files: Annotated[AskedImport, FILES])
     taken, paths = await services.cards.take_in_all(asked, is_dry=files.is_dry)
     if len(taken) == 1 and not paths and not files.is_dry:
         return await arrived(services, taken[0])
-    wanted = Wanted(paths, services.focus.slug, card_personas=[each.slug for each in taken])
+    wanted = Wanted(paths, services.current.slug, card_personas=[each.slug for each in taken])
     number, told = await _take_in(services, wanted, is_dry=files.is_dry) if paths else (0, "")
     return Text("\n".join([*(each.told for each in taken), *([told] if number or not taken else [])]))
 

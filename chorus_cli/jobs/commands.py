@@ -61,7 +61,7 @@ async def run(services: Services, command: Annotated[str, COMMAND_LINE]) -> Text
         /run pytest -q
         /run python3 -m http.server
     """
-    job = services.jobs.run(services.focus.target(), command)
+    job = services.jobs.run(services.current.target(), command)
     return Text(started_line(job.number, job.command))
 
 

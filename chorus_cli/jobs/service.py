@@ -184,7 +184,7 @@ class News(NamedTuple):
         return brief_news_text(self.ended)
 
 
-class NewsDesk:
+class JobReports:
     """Keeps the news of each thread until they are sent, and of each turn what was sent with it."""
 
     def __init__(self) -> None:
@@ -256,7 +256,7 @@ class Jobs:
     in_focus: Callable[[], tuple[str, int]]
     done: Callable[[str], None]
     report_bug: Callable[[Exception], str]
-    news: NewsDesk = field(default_factory=NewsDesk, init=False)
+    news: JobReports = field(default_factory=JobReports, init=False)
     has_any: bool = field(default=False, init=False)
     _jobs: list[Job] = field(default_factory=list, init=False)
     _tasks: dict[int, asyncio.Task[list[str]]] = field(default_factory=dict, init=False)

@@ -107,7 +107,7 @@ def _row(line: CostLine, *, has_thoughts: bool) -> tuple[str, ...]:
 
 
 async def _today(services: Services) -> str:
-    costs, target = services.log.costs, services.focus.target()
+    costs, target = services.log.costs, services.current.target()
     today, budget = await costs.today(), target.persona.settings.budget
     if budget is not None:
         return DaySpending.of(today, budget).sentence

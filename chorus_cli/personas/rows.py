@@ -169,14 +169,14 @@ def _in_file(value: JsonValue) -> JsonValue | Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class Traces:
+class PersonaActivity:
     """Number of messages of a persona, and the time of the newest one, ``None`` if that cannot be read."""
 
     messages: int
     last_spoken: datetime | None
 
 
-def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
+def activity(connection: sqlite3.Connection) -> Mapping[str, PersonaActivity]:
     """Return number and newest time of messages by persona, without those of an earlier persona of the same folder."""
     found = connection.execute(
         "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
@@ -184,7 +184,7 @@ def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
         "SELECT persona, COUNT(*), MAX(timestamp) FROM messages LEFT JOIN begun USING (persona) "
         "WHERE id > COALESCE(after, 0) AND purged_by IS NULL GROUP BY persona"
     ).fetchall()
-    return {persona: Traces(count, counted_moment(newest)) for persona, count, newest in found}
+    return {persona: PersonaActivity(count, counted_moment(newest)) for persona, count, newest in found}
 
 
 def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:

@@ -49,7 +49,7 @@ def _asked_page(text: str, _now: datetime) -> AskedPage:
 
 
 def _offered(services: Services, _text: str) -> Sequence[Candidate]:
-    offers = services.sessions.offers(services.focus.slug)
+    offers = services.sessions.offers(services.current.slug)
     return [Candidate(offer.session_id, _hint(offer)) for offer in offers]
 
 
@@ -76,8 +76,8 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
         /context save
         /context save auth refactor, don't lose this
     """
-    await services.focus.settle()
-    return Text(saved_text(await services.sessions.saving.save(services.focus.target(), description)))
+    await services.current.settle()
+    return Text(saved_text(await services.sessions.saving.save(services.current.target(), description)))
 
 
 def saved_text(saved: Saved) -> str:
@@ -116,7 +116,7 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
         /context history frodo 2
     """
     asked = whose or AskedPage()
-    slug = services.personas.files.find_any(asked.persona) if asked.persona else services.focus.slug
+    slug = services.personas.files.find_any(asked.persona) if asked.persona else services.current.slug
     listing = await services.sessions.listing(slug)
     problems = _problems(listing.problems)
     if not listing.rows:
@@ -146,9 +146,9 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
         /context show 2026-02-12_auth-refactor
         /context show 2026-02-12
     """
-    found = await services.sessions.load(services.focus.slug, session)
-    name = services.personas.files.load(services.focus.slug).name
-    numbers = await services.sessions.thread_numbers(services.focus.slug, found)
+    found = await services.sessions.load(services.current.slug, session)
+    name = services.personas.files.load(services.current.slug).name
+    numbers = await services.sessions.thread_numbers(services.current.slug, found)
     facts = Table("", ("", ""), _facts(found, numbers))
     return Report((facts, Text(found.summary), Text(_transcript(found, name, numbers))))
 
@@ -161,8 +161,8 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
         /context restore 2026-02-12_auth-refactor
         /context restore 2026-02-12
     """
-    before = services.focus.target().thread_id
-    found, restored = await services.sessions.restore(services.focus.target(), session)
+    before = services.current.target().thread_id
+    found, restored = await services.sessions.restore(services.current.target(), session)
     count = counted(len(found.messages), "message") + in_threads(found.spoken_threads)
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",

@@ -67,9 +67,9 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
     if obstacle:
         raise DatabaseReadOnlyError(f"{obstacle}, so nothing was stored and nothing was sent.")
     async with opened(options(chosen, environment), environment) as app:
-        await app.focus.settle()
+        await app.current.settle()
         await _apply_options(app, chosen)
-        target = app.focus.target()
+        target = app.current.target()
         for warning in target.persona.warnings:
             standard_error().notice(warning)
         refuse_unreadable_settings(target.persona)
@@ -115,9 +115,9 @@ async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: 
 async def _apply_options(app: App, chosen: argparse.Namespace) -> None:
     """Turn to the thread of the options, and let the model think as much as they say."""
     if "ask_thread" in chosen:
-        await app.focus.look_into(chosen.ask_thread)
+        await app.current.look_into(chosen.ask_thread)
     if "ask_effort" in chosen:
-        app.personas.set_for_this_run(app.focus.slug, "effort", chosen.ask_effort)
+        app.personas.set_for_this_run(app.current.slug, "effort", chosen.ask_effort)
 
 
 class _Asked(NamedTuple):

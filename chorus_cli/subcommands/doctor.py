@@ -12,7 +12,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import paths
 from chorus_cli.personas.service.personas import Personas
-from chorus_cli.stores.rules.findings import Finding, Mend, State, fine, is_well, note
+from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note
 from chorus_cli.stores.service.home_checks import check_home, unless_refused
 from chorus_cli.stores.service.leftovers import check_leftovers
 from chorus_cli.stores.service.log_checks import check_log
@@ -43,7 +43,7 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     for finding in findings:
         standard_output().paragraph(f"{_SIGNS[finding.state]} {finding.subject}: {finding.sentence}")
     # The others may write into a log that a salvage is to read as it is.
-    in_order = sorted(findings, key=lambda finding: finding.mend is not Mend.SALVAGE)
+    in_order = sorted(findings, key=lambda finding: finding.repair is not Repair.SALVAGE)
     remaining = [finding for finding in in_order if not await _mended(home, finding)]
     return DONE if is_well(remaining) else FAILED
 
@@ -75,13 +75,13 @@ def _versions() -> Finding:
 
 async def _mended(home: Paths, finding: Finding) -> bool:
     """Offer the repair of a finding and return whether it was carried out and nothing of the fault is left."""
-    if finding.mend is None or not can_ask():
+    if finding.repair is None or not can_ask():
         return False
-    if not await agreed(finding.mend.question, standard_output()):
+    if not await agreed(finding.repair.question, standard_output()):
         return False
     try:
         home.make()
-        return await MENDS[finding.mend](home)
+        return await MENDS[finding.repair](home)
     except ChorusError as error:
         standard_error().error(str(error))
     except OSError as error:

@@ -13,7 +13,7 @@ from chorus_cli.core.errors import CommandError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.imports.service.exports import Exports
 from chorus_cli.imports.service.imports import ImportReport, Imports, Wanted
-from chorus_cli.personas.service.roster import Roster
+from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.recall.service import Search
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.subcommands.conventions import options, print_json
@@ -37,10 +37,10 @@ async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str
         taken, paths = await cards.take_in_all(map(Path, chosen.files), is_dry=chosen.dry_run)
         report = ImportReport(is_dry=chosen.dry_run)
         if paths:
-            roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
-            imports = Imports(app.store, app.clock, roster, app.paths.attachments)
+            persona_admin = PersonaAdmin(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
+            imports = Imports(app.store, app.clock, persona_admin, app.paths.attachments)
             persona = app.personas.find(given.persona) if given.persona else None
-            wanted = Wanted(paths, app.focus.slug, persona, zone, [each.slug for each in taken])
+            wanted = Wanted(paths, app.current.slug, persona, zone, [each.slug for each in taken])
             report = await _taken_in(imports, wanted, report, tell)
             if not chosen.dry_run:
                 # All is imported, and each search fills the index.
@@ -58,8 +58,8 @@ async def export_files(chosen: argparse.Namespace, environment: Mapping[str, str
     """Write every conversation to a file of its own."""
     given = options(chosen, environment)
     async with opened(given._replace(persona=None), environment) as app:
-        roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
-        slug = (await roster.logged(given.persona, app.focus.slug))[0] if given.persona else None
+        persona_admin = PersonaAdmin(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
+        slug = (await persona_admin.logged(given.persona, app.current.slug))[0] if given.persona else None
         exports = Exports(app.store, app.clock, app.paths.attachments)
         folder = Path(chosen.all)
         exported = await exports.export_all(folder, chosen.format, slug, standard_error().notice)

@@ -29,7 +29,7 @@ from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers
 from chorus_cli.log.rules.wording import log_entry
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.service.costs import Costs, Grouping
-from chorus_cli.personas.service.roster import Roster
+from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.recall.service import Search
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
@@ -55,7 +55,7 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     given = options(chosen, environment)
     async with opened(given._replace(persona=None), environment) as app:
         since = _since(chosen, app.clock.now())
-        slug, name = await _roster(app).logged(given.persona, app.focus.slug)
+        slug, name = await _roster(app).logged(given.persona, app.current.slug)
         selection = await selected(app.store, slug, chosen.thread, since)
         if chosen.newest is not None:
             selection = await newest_of(app.store, selection, chosen.newest)
@@ -79,7 +79,7 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     given, text = options(chosen, environment), joined_text([_phrase(word) for word in chosen.words])
     async with opened(given._replace(persona=None), environment) as app:
         since = _since(chosen, app.clock.now())
-        slug = (await _roster(app).logged(given.persona, app.focus.slug))[0] if given.persona else None
+        slug = (await _roster(app).logged(given.persona, app.current.slug))[0] if given.persona else None
         scope = Scope(since, slug, _MOST_FOUND, with_thoughts=chosen.thoughts)
         findings = await Search(app.store, app.clock).find(text, scope, standard_error().notice)
         if chosen.json:
@@ -97,7 +97,7 @@ async def cost(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     given = options(chosen, environment)
     async with opened(given._replace(persona=None), environment) as app:
         since = _since(chosen, app.clock.now())
-        slug = (await _roster(app).logged(given.persona, app.focus.slug))[0] if given.persona else None
+        slug = (await _roster(app).logged(given.persona, app.current.slug))[0] if given.persona else None
         costs = Costs(app.store, app.clock, ModelMap().prices)
         report = await costs.report(Grouping(chosen.by), since, slug)
         if chosen.json:
@@ -130,8 +130,8 @@ async def show_transcript(
             screen.line(f"{log_entry(entry, marks, persona, numbers, text)}\n")
 
 
-def _roster(app: App) -> Roster:
-    return Roster(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
+def _roster(app: App) -> PersonaAdmin:
+    return PersonaAdmin(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
 
 
 def _since(chosen: argparse.Namespace, now: datetime) -> datetime | None:

@@ -33,7 +33,7 @@ async def purge(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
             return await _rewritten(purging, await purging.in_backups(), chosen, ({}, NO_CRITERIA))
         limit = f" --persona {given.persona}" if given.persona and chosen.subject != "persona" else ""
         asked = asked_purge(chosen.subject, f"{text}{limit}", app.clock.now())
-        found = await purging.find(asked, app.focus.slug, standard_error().notice)
+        found = await purging.find(asked, app.current.slug, standard_error().notice)
         names = found.extent.backups
         if chosen.dry_run or asked.is_dry or (found.extent.is_empty and not names):
             return _shown(found, chosen)

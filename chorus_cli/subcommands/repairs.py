@@ -13,8 +13,8 @@ from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
+from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.personas.service.personas import Personas
-from chorus_cli.personas.service.roster import Roster
 from chorus_cli.recall.service import Search
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.startup import finish_restore
@@ -23,7 +23,7 @@ from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
-from chorus_cli.stores.rules.findings import Mend
+from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.salvage import checksums, copying, examination
 from chorus_cli.stores.service import home_checks, leftovers, stored_files
 from chorus_cli.stores.service.purging import Purging
@@ -172,9 +172,11 @@ async def _finish_purge(home: Paths) -> bool:
     told: list[str] = []
     await store.open()
     try:
-        roster = Roster(store, clock, Personas(home.personas, home.config_file), home.deleted_personas, leave_behind)
+        persona_admin = PersonaAdmin(
+            store, clock, Personas(home.personas, home.config_file), home.deleted_personas, leave_behind
+        )
         purged = Home(home, lambda run: file_lock.may_be_locked(home.run / run))
-        await Purging(store, clock, Search(store, clock), roster, purged).finish(told.append)
+        await Purging(store, clock, Search(store, clock), persona_admin, purged).finish(told.append)
         is_over = not await store.read(carrying_out.is_pending)
     finally:
         await store.close()
@@ -194,7 +196,9 @@ async def _settle(home: Paths) -> bool:
     await store.open()
     try:
         mended = await store.write(
-            interrupted_replies.mend, lambda run: file_lock.may_be_locked(home.run / run), SystemClock().now()
+            interrupted_replies.mark_interrupted,
+            lambda run: file_lock.may_be_locked(home.run / run),
+            SystemClock().now(),
         )
     finally:
         await store.close()
@@ -270,19 +274,19 @@ def _kept_by_backups(paths: Sequence[Path], places: Paths) -> str:
     return f", {part} backups keep"
 
 
-MENDS: Mapping[Mend, Callable[[Paths], Awaitable[bool]]] = {
-    Mend.PERMISSIONS: _narrow,
-    Mend.INDEX: _renew_index,
-    Mend.CODE: _remove_code,
-    Mend.CHECKSUMS: _bring_texts,
-    Mend.SALVAGE: _salvage,
-    Mend.RESTORE: _finish_restore,
-    Mend.PURGE: _finish_purge,
-    Mend.INTERRUPTED: _settle,
-    Mend.SESSIONS: _bring_sessions,
-    Mend.ATTACHMENTS: _bring_attachments,
-    Mend.UNNAMED: _delete_unnamed,
-    Mend.LEFTOVERS: _delete_leftovers,
-    Mend.RUNS: _delete_ended_runs,
+MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
+    Repair.PERMISSIONS: _narrow,
+    Repair.INDEX: _renew_index,
+    Repair.CODE: _remove_code,
+    Repair.CHECKSUMS: _bring_texts,
+    Repair.SALVAGE: _salvage,
+    Repair.RESTORE: _finish_restore,
+    Repair.PURGE: _finish_purge,
+    Repair.INTERRUPTED: _settle,
+    Repair.SESSIONS: _bring_sessions,
+    Repair.ATTACHMENTS: _bring_attachments,
+    Repair.UNNAMED: _delete_unnamed,
+    Repair.LEFTOVERS: _delete_leftovers,
+    Repair.RUNS: _delete_ended_runs,
 }
 """The function that carries out each repair and returns whether nothing of the fault is left."""

@@ -25,8 +25,8 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     async with opened(options(chosen, environment), environment) as app:
         if not chosen.json:
             return await carry_out("/context", app.services(), standard_output(), standard_error())
-        await app.focus.settle()
-        target = app.focus.target()
+        await app.current.settle()
+        target = app.current.target()
         report = await context_report(app.services().context.planner, target, app.clock.now())
         for warning in filter(None, (*target.persona.warnings, report.plan.snapshot.unread)):
             standard_error().notice(warning)
@@ -39,7 +39,7 @@ async def memory(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     async with opened(options(chosen, environment), environment) as app:
         if not chosen.json:
             return await carry_out("/memory", app.services(), standard_output(), standard_error())
-        remembered, slug = app.services().memory, app.focus.slug
+        remembered, slug = app.services().memory, app.current.slug
         items = await remembered.listing(slug)
         print_json((await remembered.statistics(slug)).as_json() | {"items": [_item_as_json(item) for item in items]})
     return DONE
@@ -53,10 +53,10 @@ def _item_as_json(item: Item) -> dict[str, JsonValue]:
 async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """List the personas."""
     async with opened(options(chosen, environment), environment) as app:
-        members = await app.services().personas.roster.members()
+        members = await app.services().personas.persona_admin.members()
         for warning in (each for member in members if member.persona.unreadable for each in member.persona.warnings):
             standard_error().notice(warning)
         if not chosen.json:
             return await carry_out("/persona", app.services(), standard_output(), standard_error())
-        print_json([member.as_json(active=member.persona.slug == app.focus.slug) for member in members])
+        print_json([member.as_json(active=member.persona.slug == app.current.slug) for member in members])
     return DONE

@@ -10,7 +10,7 @@ from chorus_cli.terminal.prompt.toolbar import Background
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.current import Current
     from chorus_cli.editing.service.unsent import UnsentInput
     from chorus_cli.log.rows.interrupted_replies import BrokenOff
     from chorus_cli.machine.notifier import Notifier
@@ -52,7 +52,7 @@ class Backend(NamedTuple):
     so that no transaction is open then.
     """
 
-    focus: Focus
+    current: Current
     unsent: UnsentInput
     histories: InputHistories
     notifier: Notifier

@@ -137,10 +137,10 @@ class Following:
             self._turn.leave()
 
     def _keep_waiting(self, typed: str) -> None:
-        self._unsent.hold(self._services.focus.slug, typed)
+        self._unsent.hold(self._services.current.slug, typed)
 
     def _keep_typed(self, typed: str) -> None:
-        self._unsent.hold_soon(self._services.focus.slug, typed)
+        self._unsent.hold_soon(self._services.current.slug, typed)
 
 
 def _typed(text: str) -> str:

@@ -14,7 +14,7 @@ from chorus_cli.terminal.screen.exchange import show_exchange
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.current import Current
     from chorus_cli.log.rules.threads import Exchange
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.terminal.prompt.line import Prompt
@@ -30,8 +30,10 @@ class Greeting:
     The terminal itself has shown the keys ``typed_early``.
     """
 
-    def __init__(self, focus: Focus, screen: Screen, prompt: Prompt, toolbar: Toolbar, typed_early: str = "") -> None:
-        self._focus = focus
+    def __init__(
+        self, current: Current, screen: Screen, prompt: Prompt, toolbar: Toolbar, typed_early: str = ""
+    ) -> None:
+        self._current = current
         self._screen = screen
         self._prompt = prompt
         self._toolbar = toolbar
@@ -45,7 +47,7 @@ class Greeting:
         if self._typed_early and not self._typed_early.endswith("\r"):
             # The greeting would continue the unfinished line.
             self._screen.write("\n")
-        if is_settled := self._focus.is_settled:
+        if is_settled := self._current.is_settled:
             self._toolbar.names_model = True
             self._greet(target)
         self._is_to_come = True
@@ -81,11 +83,11 @@ class Greeting:
         # A missing persona folder is reported with the first message.
         with suppress(PersonaError):
             if not is_settled:
-                await self._focus.settle()
-                self._prompt.above(lambda: self._greet(self._focus.target()))
+                await self._current.settle()
+                self._prompt.above(lambda: self._greet(self._current.target()))
                 self._toolbar.names_model = True
-                self._toolbar.show(self._focus.target())
-            found, exchange = await self._focus.notices(), await self._focus.last_exchange()
+                self._toolbar.show(self._current.target())
+            found, exchange = await self._current.notices(), await self._current.last_exchange()
             told = (*found, *notices, *self._late)
             if told or exchange:
                 self._prompt.above(lambda: self._tell_all(told, exchange))
@@ -99,5 +101,5 @@ class Greeting:
 
     def _greet(self, target: Target) -> None:
         self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
-        if way := self._focus.way_to_a_model(target.choice):
+        if way := self._current.way_to_a_model(target.choice):
             self._screen.notice(way)

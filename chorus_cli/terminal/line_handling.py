@@ -81,13 +81,13 @@ class LineHandler:
         if is_shell_command(text) and "\n" not in text:
             await self._shell_command(text[1:].strip())
             return False
-        focus = self._services.focus
+        current = self._services.current
         try:
-            target = focus.target()
+            target = current.target()
         except PersonaError as error:
             self._unsent.text = line
             raise PersonaError(f"{error}{_UNSENT}") from error
-        for notice in (*focus.sharing_notices(), *focus.new_warnings(target)):
+        for notice in (*current.sharing_notices(), *current.new_warnings(target)):
             self._screen.notice(notice)
         if not await self._is_affordable(target):
             self._unsent.text = line
@@ -132,7 +132,7 @@ class LineHandler:
         if not command:
             raise CommandError("! needs a command of the shell, for example: !ls")
         jobs = self._services.jobs
-        job, output = jobs.start(self._services.focus.target(), command), JobOutput(self._screen)
+        job, output = jobs.start(self._services.current.target(), command), JobOutput(self._screen)
         with ctrl_d_dropped(self._prompt.keyboard):
             try:
                 lines, _ = await run_to_completion(jobs.attend(job, output.show), job.interrupt)
@@ -144,12 +144,12 @@ class LineHandler:
     async def _command(self, line: str, escaped: str) -> bool:
         """Carry out the command in ``line``; one that sends a message gets it ``escaped`` (see `Prompt.escaped`)."""
         services = self._services
-        for flaw in services.own_commands.new_flaws(services.focus.slug):
+        for flaw in services.own_commands.new_flaws(services.current.slug):
             self._screen.notice(flaw)
-        before = services.focus.slug, services.focus.thread_id
+        before = services.current.slug, services.current.thread_id
         bound = resolve(services.registry, line, services.machine.clock.now())
         if asks_model(services, bound.command):
-            if not await self._is_affordable(services.focus.target()):
+            if not await self._is_affordable(services.current.target()):
                 return False
             bound = resolve(services.registry, escaped, services.machine.clock.now())
         answer = await self._answer(bound, line)
@@ -199,10 +199,10 @@ class LineHandler:
 
     async def _show_exchange_unless_in(self, slug: str, thread_id: int, told: str) -> None:
         """Show the last exchange of the thread in focus, unless the user was in it before or was ``told`` all of it."""
-        focus = self._services.focus
-        if (focus.slug, focus.thread_id) == (slug, thread_id):
+        current = self._services.current
+        if (current.slug, current.thread_id) == (slug, thread_id):
             return
-        exchange = await focus.last_exchange()
+        exchange = await current.last_exchange()
         if exchange and (exchange.question or exchange.reply not in told):
             show_exchange(exchange, self._screen)
 

@@ -101,7 +101,10 @@ async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen,
 
     Notices and the error of a reply that breaks off go to ``asides``.
     """
-    record, told = TurnRecord(asked.target, conversation.answering.outside.clock.monotonic), PlainReply(asides, asides)
+    record, told = (
+        TurnRecord(asked.target, conversation.runner.dependencies.clock.monotonic),
+        PlainReply(asides, asides),
+    )
     try:
         async with aclosing(_answered(asked, conversation)) as events:
             async for event in events:
@@ -122,7 +125,7 @@ async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[
             async for event in events:
                 yield event
     except MessageNotStoredError as error:
-        raise conversation.answering.rescued(error, target.persona.slug, "user", message.text) from error
+        raise conversation.runner.rescued(error, target.persona.slug, "user", message.text) from error
 
 
 async def advised(events: AsyncGenerator[TurnEvent, None], again: str) -> AsyncGenerator[TurnEvent, None]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.service.focus import interrupted_elsewhere, question_in
+from chorus_cli.context.service.current import interrupted_elsewhere, question_in
 from chorus_cli.core.errors import ChorusError, MessageRefusedError
 from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.editing.service.unsent import joined
@@ -45,7 +45,7 @@ class Repl:
 
     def __init__(self, backend: Backend, screen: Screen, progress: Progress, typed_early: str = "") -> None:
         self._backend = backend
-        self._focus = backend.focus
+        self._current = backend.current
         self._screen = screen
         self._progress = progress
         self._foreground = Foreground(
@@ -65,7 +65,7 @@ class Repl:
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
         self._toolbar.mark = backend.privacy.mark
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
-        self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar, typed_early)
+        self._greeting = Greeting(self._current, screen, self._prompt, self._toolbar, typed_early)
         self._prompt.feed(typed_early)
 
     async def run(self, drawn: Callable[[], None]) -> None:
@@ -106,7 +106,7 @@ class Repl:
         services = self._backend.services()
         services.idle_timer.arm()
         # The first Tab after the number of a memory item or a thread finds them.
-        services.memory.offers(services.focus.slug)
+        services.memory.offers(services.current.slug)
         services.threads.offers()
         self._toolbar.begin(self._prompt.redraw)
 
@@ -128,7 +128,7 @@ class Repl:
         self._notification.ring(self._notify, line)
 
     async def _talk(self, drawn: Callable[[], None]) -> None:
-        target = self._focus.target()
+        target = self._current.target()
         slug, interrupted = target.persona.slug, self._backend.interrupted
         await self._unsent.take_up(slug, question_in(target, interrupted))
         told = (self._backend.privacy.notice, *interrupted_elsewhere(target, interrupted))
@@ -141,7 +141,7 @@ class Repl:
                 if await self._next(target):
                     break
                 # If this raises because the folder of the persona is gone, the previous target stays.
-                target = self._focus.target()
+                target = self._current.target()
             except Leave:
                 break
             except EOFError:

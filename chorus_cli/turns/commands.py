@@ -45,7 +45,7 @@ async def clear(services: Services) -> Text:
         /new
         /context clear
     """
-    target = services.focus.target()
+    target = services.current.target()
     await services.log.journal.clear(target)
     return Text(f"--- New conversation ---{await _in_all_threads(services)}")
 
@@ -60,7 +60,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context undo
         /context undo 3
     """
-    undone = await services.log.journal.undo(services.focus.target(), number)
+    undone = await services.log.journal.undo(services.current.target(), number)
     return Text(f"Undone: {await named(services, undone)}{await follow_fork(services, undone)}")
 
 
@@ -75,7 +75,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context redo
         /context redo 3
     """
-    target = services.focus.target()
+    target = services.current.target()
     if number is None:
         redone = await services.log.journal.redo(target)
     else:
@@ -94,7 +94,7 @@ async def operations(services: Services) -> Text | Table:
     Examples:
         /context ops
     """
-    entries = await services.log.journal.entries(services.focus.target())
+    entries = await services.log.journal.entries(services.current.target())
     if not entries:
         return Text("There are no operations on this context yet.")
     rows = [
@@ -114,7 +114,7 @@ async def pin_message(services: Services, message: Annotated[int | None, MESSAGE
         /pin 12
         /pin
     """
-    target = services.focus.target()
+    target = services.current.target()
     if message is None:
         return await _pinned(services)
     pinned = await pin(services.log.journal, target, message)
@@ -128,12 +128,12 @@ async def unpin_message(services: Services, message: Annotated[int, MESSAGE]) ->
     Examples:
         /unpin 12
     """
-    unpinned = await unpin(services.log.journal, services.focus.target(), message)
+    unpinned = await unpin(services.log.journal, services.current.target(), message)
     return Text(f'No longer pinned: #{message} "{shortened(unpinned.content)}".')
 
 
 async def _pinned(services: Services) -> Text | Table:
-    now, target = services.machine.clock.now(), services.focus.target()
+    now, target = services.machine.clock.now(), services.current.target()
     rows = drawn_pins((await services.context.planner.snapshot(target, now)).view, target.persona.name)
     return rows or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
 
@@ -149,10 +149,10 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
         /context at yesterday
         /context at monday 9am
     """
-    target = services.focus.target()
+    target = services.current.target()
     moment = time.before(services.machine.clock.now())
     past = await services.context.planner.past(target, moment)
-    view, hours = past.view, past.frame.target.persona.settings.context_hours
+    view, hours = past.view, past.request_settings.target.persona.settings.context_hours
     amount = f"{counted(len(view.messages), 'message')}, ~{sum(map(tokens_of, view.messages)):,} tokens"
     lines = [
         f"The context at {local(moment)}, with a window of {hours}h: {amount}.",
@@ -176,8 +176,8 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
     """
     if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
         return ""
-    await services.focus.turn_to_last_thread()
-    target = services.focus.target()
+    await services.current.turn_to_last_thread()
+    target = services.current.target()
     if target.thread_id == reversed_.thread_id:
         return f".\nThread #{target.thread_number} is open again, and you are in it."
     await services.replies.stop(reversed_.thread_id or 0)
@@ -197,7 +197,7 @@ async def named(services: Services, done: Operation | Spoken) -> str:
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:
     """Name the newer boundary that hides one just restored; ``""`` if there is none."""
     boundary = (
-        await services.context.planner.snapshot(services.focus.target(), services.machine.clock.now())
+        await services.context.planner.snapshot(services.current.target(), services.machine.clock.now())
     ).view.boundary
     if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
         return ""
@@ -211,7 +211,7 @@ def _standing(entry: Entry) -> str:
 async def _in_all_threads(services: Services) -> str:
     """Say how many threads an act on all of them concerns: `` in all 3 threads of Frodo``; empty if there is one."""
     number = len(await services.threads.open_threads())
-    return f" in all {number} threads of {services.focus.target().persona.name}" if number > 1 else ""
+    return f" in all {number} threads of {services.current.target().persona.name}" if number > 1 else ""
 
 
 SUMMARY: CommandGroup[Services] = CommandGroup("context")
@@ -248,7 +248,7 @@ async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text
         /context compact
         /compact what we decided about the bridge
     """
-    target = services.focus.target()
+    target = services.current.target()
     if not services.context.folding.is_possible(target):
         raise CommandError(_NO_MODEL)
     compacted = await services.context.folding.fold_all(target, " ".join(focus.split()))
@@ -272,7 +272,7 @@ async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "")
         /context summary
         /context summary edit
     """
-    snapshot = await services.context.planner.snapshot(services.focus.target(), services.machine.clock.now())
+    snapshot = await services.context.planner.snapshot(services.current.target(), services.machine.clock.now())
     view = snapshot.view
     if view.summary is None:
         return Text(_NO_SUMMARY)

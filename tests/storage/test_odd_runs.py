@@ -61,7 +61,7 @@ def test_a_file_system_that_knows_no_locks_is_a_sentence(tmp_path: Path, monkeyp
 def test_a_lock_file_that_cannot_be_deleted_is_left_without_a_word(tmp_path: Path) -> None:
     home = paths({}, str(tmp_path))
     home.make()
-    with kept(home) as keeping:
-        (home.run / keeping.run).unlink()
-        (home.run / keeping.run).mkdir()
-    assert [path.name for path in home.run.iterdir()] == [keeping.run]
+    with kept(home) as storage:
+        (home.run / storage.run).unlink()
+        (home.run / storage.run).mkdir()
+    assert [path.name for path in home.run.iterdir()] == [storage.run]

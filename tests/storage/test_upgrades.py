@@ -22,7 +22,7 @@ from chorus_cli.log.rows.operation_rows import introduce
 from chorus_cli.log.rules.acts import ACTS, Clear, Edit, Fold, Subject, Undo
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.personas.rows import traces
+from chorus_cli.personas.rows import activity
 from chorus_cli.storage.migrations import STEPS, applied, migrate
 from chorus_cli.storage.store import Store
 from tests.fakes import START
@@ -259,7 +259,7 @@ async def test_a_persona_that_a_killed_chorus_was_making_has_nothing_of_an_earli
         cut_off(connection, "persona", "{}")
     store = Store(path)
     await store.open()
-    assert {slug: each.messages for slug, each in (await store.read(traces)).items()} == {"sam": 1}
+    assert {slug: each.messages for slug, each in (await store.read(activity)).items()} == {"sam": 1}
     for slug, count in (("frodo", 0), ("sam", 1)):
         assert await store.read(item_rows.number, slug) == count
         assert (await store.read(thread_rows.last_used, slug) is not None) == count

@@ -90,7 +90,7 @@ class ByServices:
     notices: list[str] = field(default_factory=list)
 
     async def say(self, text: str, answer: str) -> None:
-        await self._follow(self.world.conversation.answer(self.world.focus.target(), text), answer)
+        await self._follow(self.world.conversation.answer(self.world.current.target(), text), answer)
 
     async def failure(self, text: str) -> str:
         """Send a message, and return why it was not answered."""
@@ -99,7 +99,7 @@ class ByServices:
         return str(done.error)
 
     async def retry(self, answer: str, model: str | None = None) -> None:
-        target = self.world.focus.target()
+        target = self.world.current.target()
         if model is not None:
             target = target._replace(choice=target.choice._replace(model=model))
         await self._follow(self.world.conversation.retry(target), answer)
@@ -110,7 +110,7 @@ class ByServices:
         is_silent = held is Held.THINKING and not actor.strict.shows
 
         async def listen() -> None:
-            async with aclosing(self.world.conversation.answer(self.world.focus.target(), text)) as events:
+            async with aclosing(self.world.conversation.answer(self.world.current.target(), text)) as events:
                 async for event in events:
                     if isinstance(event, awaited):
                         seen.set()
@@ -126,7 +126,7 @@ class ByServices:
         at_work = asyncio.Event()
 
         async def listen() -> None:
-            async with aclosing(self.world.conversation.answer(self.world.focus.target(), text)) as events:
+            async with aclosing(self.world.conversation.answer(self.world.current.target(), text)) as events:
                 async for event in events:
                     if isinstance(event, ToolStarted) and event.call.startswith("endless"):
                         at_work.set()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from tests.loopback_server import Asked, answering
+from tests.loopback_server import Asked, runner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -217,7 +217,7 @@ def refusal_body(sentence: str, status: int) -> bytes:
 @contextmanager
 def serving(server: StrictServer) -> Iterator[StrictServer]:
     """Start a server in threads of this process."""
-    with answering(server.answer) as server.address:
+    with runner(server.answer) as server.address:
         try:
             yield server
         finally:

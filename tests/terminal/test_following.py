@@ -50,7 +50,7 @@ class Chat:
 
     async def follow(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         """Follow a turn to the end that an error makes, and have the text back that the chat puts at the prompt."""
-        turn = RunningTurn(self.world.focus.target(), TEXT, events, lambda _turn: None)
+        turn = RunningTurn(self.world.current.target(), TEXT, events, lambda _turn: None)
         with create_pipe_input() as keyboard, pytest.raises(ChorusError):
             await Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
         await self.unsent.written()

@@ -104,7 +104,7 @@ async def test_a_chat_that_meets_the_same_bug_again_and_again_ends(world: World)
     screen = Screen(TerminalFile(), {})
     unsent = UnsentInput(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
     histories = BrokenHistories(nothing_read, nothing_written)
-    backend = Backend(world.focus, unsent, histories, Notifier(), report_bug, lambda: world.services)
+    backend = Backend(world.current, unsent, histories, Notifier(), report_bug, lambda: world.services)
     with pytest.raises(KeyError):
         await Repl(backend, screen, Progress(screen)).run(lambda: None)
     assert len(bugs) == 2

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
-from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestStart
+from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings, RequestStart
 from chorus_cli.context.rules.rounds import Echoed
 from chorus_cli.context.rules.view import Summary, put_in, view
 from chorus_cli.core.time import timestamps
@@ -176,7 +176,7 @@ def thread_journal(connection: sqlite3.Connection, persona: str, thread_id: int)
 
 def read_snapshot(
     connection: sqlite3.Connection,
-    frame: Frame,
+    request_settings: RequestSettings,
     known: ThreadJournal,
     start: RequestStart,
     until: datetime | None = None,
@@ -185,7 +185,7 @@ def read_snapshot(
 
     No message after ``until`` is read. The cost follows the window and the operations, never the log.
     """
-    target = frame.target
+    target = request_settings.target
     seen = _view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary_id == (seen.summary.operation_id if seen.summary else None) else None
@@ -199,40 +199,42 @@ def read_snapshot(
     is_plain = refused_since == str(seen.boundary_id or 0)
     chosen = target.persona.settings
     usage, most_output = chosen.context_usage_threshold, chosen.max_output_tokens
-    allowed = budget(frame.limit, usage, most_output, learned, fold_is_undone=known.fold_is_undone)
+    allowed = budget(request_settings.limit, usage, most_output, learned, fold_is_undone=known.fold_is_undone)
     return ContextSnapshot(
-        frame=frame,
+        request_settings=request_settings,
         view=seen,
         budget=allowed,
         last_spoken=last_spoken,
         newest_operation_id=known.newest_id,
         fold_is_undone=known.fold_is_undone,
         first_message_id=start.first_message_id,
-        hot=_chosen_hot(connection, frame, allowed, seen) if held is None else held,
-        echoed={} if is_plain else _echoed(connection, frame, seen),
+        hot=_chosen_hot(connection, request_settings, allowed, seen) if held is None else held,
+        echoed={} if is_plain else _echoed(connection, request_settings, seen),
         is_plain=is_plain,
         unread=journal.unread_notice(known.operations),
     )
 
 
-def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: datetime) -> ContextSnapshot:
+def read_past_snapshot(
+    connection: sqlite3.Connection, request_settings: RequestSettings, moment: datetime
+) -> ContextSnapshot:
     """Read the snapshot as it was at an earlier moment, by the journal, with the system prompt and model of today.
 
     A reply that was still being written then is whole. Before it was opened, a fork has the context of its origin, of
     which the target of the snapshot has the thread.
     """
-    target, persona = frame.target, frame.target.persona
+    target, persona = request_settings.target, request_settings.target.persona
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))
     later = [each.act for each in journal.effective(every) if isinstance(each.act, Fork) and each.created_at > moment]
     if later:
         origin = target._replace(thread_id=later[0].origin, thread_number=later[0].origin_number)
-        return read_past_snapshot(connection, replace(frame, target=origin), moment)
+        return read_past_snapshot(connection, replace(request_settings, target=origin), moment)
     found = journal.window_at(every, moment, persona.settings.context_hours)
     hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
     past = persona._replace(settings=persona.settings._replace(context_hours=hours))
-    frame = replace(frame, target=target._replace(persona=past))
+    request_settings = replace(request_settings, target=target._replace(persona=past))
     then = journal.thread_journal(target.thread_id, journal.operations_at(every, moment))
-    return read_snapshot(connection, frame, then, RequestStart(cutoff(moment, hours)), moment)
+    return read_snapshot(connection, request_settings, then, RequestStart(cutoff(moment, hours)), moment)
 
 
 def _view(connection: sqlite3.Connection, known: ThreadJournal, start: RequestStart, until: datetime | None) -> View:
@@ -253,17 +255,19 @@ def _view(connection: sqlite3.Connection, known: ThreadJournal, start: RequestSt
     return view(messages, known, start.window, summaries)
 
 
-def _echoed(connection: sqlite3.Connection, frame: Frame, seen: View) -> dict[int, Echoed]:
+def _echoed(connection: sqlite3.Connection, request_settings: RequestSettings, seen: View) -> dict[int, Echoed]:
     """Read the thoughts of earlier turns that the model is sent again."""
-    if frame.echo.span is not Span.EVER:
+    if request_settings.echo.span is not Span.EVER:
         return {}
-    model, calls_only = frame.target.choice.model, frame.echo.calls_only
+    model, calls_only = request_settings.target.choice.model, request_settings.echo.calls_only
     return echoed(connection, seen.verbatim, model, calls_only=calls_only)
 
 
-def _chosen_hot(connection: sqlite3.Connection, frame: Frame, allowed: Budget, seen: View) -> tuple[Item, ...]:
+def _chosen_hot(
+    connection: sqlite3.Connection, request_settings: RequestSettings, allowed: Budget, seen: View
+) -> tuple[Item, ...]:
     """Choose the memory items of the system message anew."""
-    items = item_rows.hot(connection, frame.target.persona.slug, MOST_HOT)
+    items = item_rows.hot(connection, request_settings.target.persona.slug, MOST_HOT)
     if not items:
         return ()
-    return chosen_hot(sent_items(frame.target.persona, items), allowed, contents(seen.verbatim))
+    return chosen_hot(sent_items(request_settings.target.persona, items), allowed, contents(seen.verbatim))

@@ -68,7 +68,7 @@ def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class RequestSettings:
     """The part of a snapshot that no database holds: the target, its system prompt, its model's limit, and the tools.
 
     ``offer`` is empty where no tools are offered to the model. Without ``is_exact`` the tokens are upper bounds.
@@ -125,7 +125,7 @@ class ContextSnapshot:
     ``unread`` is a sentence about operations that cannot be read, empty if there are none.
     """
 
-    frame: Frame
+    request_settings: RequestSettings
     view: View
     budget: Budget
     newest_operation_id: int = 0
@@ -140,7 +140,7 @@ class ContextSnapshot:
     @property
     def target(self) -> Target:
         """Persona, thread and model that the next message is addressed to."""
-        return self.frame.target
+        return self.request_settings.target
 
 
 HEADING = "Summary of the earlier conversation:"
@@ -194,10 +194,10 @@ class RequestPlan:
 
     def without_tools(self) -> RequestPlan:
         """Return the plan of the same request without the tools that were offered."""
-        frame = self.snapshot.frame
-        tokens = self.tokens - frame.offer.tokens
+        request_settings = self.snapshot.request_settings
+        tokens = self.tokens - request_settings.offer.tokens
         request = replace(self.request, tools=(), prompt_tokens=self.snapshot.budget.corrected(tokens))
-        snapshot = replace(self.snapshot, frame=replace(frame, offer=NO_OFFER))
+        snapshot = replace(self.snapshot, request_settings=replace(request_settings, offer=NO_OFFER))
         return replace(self, snapshot=snapshot, request=request, tokens=tokens)
 
     def with_plain_history(self) -> RequestPlan:
@@ -345,7 +345,7 @@ def _pinned(
 
 def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
     """Return the estimated tokens of the system message, and of the declarations of tools."""
-    fixed = snapshot.frame.fixed_tokens + (block_tokens(snapshot.hot) if snapshot.hot else 0)
+    fixed = snapshot.request_settings.fixed_tokens + (block_tokens(snapshot.hot) if snapshot.hot else 0)
     return fixed + summary_tokens(summary) if summary else fixed
 
 
@@ -356,24 +356,24 @@ def summary_tokens(summary: Summary) -> int:
 
 def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[Message], tokens: int) -> ModelRequest:
     """Return the request as it is handed to the model, which is expected to count so many tokens."""
-    frame = snapshot.frame
+    request_settings = snapshot.request_settings
     parts = (
-        frame.system_prompt.text,
+        request_settings.system_prompt.text,
         f"{HEADING}\n{summary.content}" if summary else "",
         hot_block(snapshot.hot) if snapshot.hot else "",
     )
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
-    chosen, model = frame.target.persona.settings, frame.target.choice.model
-    only_caller = model if frame.echo.own_calls_only else None
+    chosen, model = request_settings.target.persona.settings, request_settings.target.choice.model
+    only_caller = model if request_settings.echo.own_calls_only else None
     request = ModelRequest(
         model,
-        (system, *lead, *messages_of(rows, frame.accepted, snapshot.echoed, only_caller)),
+        (system, *lead, *messages_of(rows, request_settings.accepted, snapshot.echoed, only_caller)),
         chosen.temperature,
         chosen.max_output_tokens,
         context_tokens=snapshot.budget.limit.tokens,
         prompt_tokens=tokens,
-        tools=frame.offer.tools,
+        tools=request_settings.offer.tools,
         effort=chosen.effort,
     )
     return with_plain_history(request) if snapshot.is_plain else request

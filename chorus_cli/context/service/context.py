@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.plan import (
-    Frame,
+    RequestSettings,
     RequestStart,
     SystemPrompt,
     plan_bounded,
@@ -116,7 +116,7 @@ class Prefixes:
         beginning of each request, and no cache would help.
         """
         snapshot = plan.snapshot
-        target, window = snapshot.frame.target, snapshot.view.cutoff
+        target, window = snapshot.request_settings.target, snapshot.view.cutoff
         key = target.persona.slug, target.thread_id
         known = self._known.get(key)
         self._known[key] = _Prefix(
@@ -163,10 +163,10 @@ class Context:
 
     async def snapshot(self, target: Target, now: datetime) -> ContextSnapshot:
         """Return the context as a request made at ``now`` would have it."""
-        frame = await self.frame(target)
-        return await self.counted(await self.store.read(self.read, frame, now))
+        request_settings = await self.request_settings(target)
+        return await self.counted(await self.store.read(self.read, request_settings, now))
 
-    async def frame(self, target: Target, *, exact: bool = True) -> Frame:
+    async def request_settings(self, target: Target, *, exact: bool = True) -> RequestSettings:
         """Return the part of a snapshot that is not in the database.
 
         Unless it has to be ``exact``, its tokens are upper bounds while the vocabulary is not loaded.
@@ -181,44 +181,46 @@ class Context:
         if target.persona.settings.context_token_limit is not None:
             limit = _chosen_limit(target) or limit
         prompt = await self._system_prompt(target.persona)
-        return Frame(target, prompt, limit, await self.offer(target, limit), is_exact, accepted, echo)
+        return RequestSettings(target, prompt, limit, await self.offer(target, limit), is_exact, accepted, echo)
 
     async def limit(self, target: Target) -> Limit:
         """Return the context length of a target's model, which may take half a second, or that which the user set."""
         chosen = _chosen_limit(target)
         return chosen if chosen is not None else await asyncio.to_thread(self.limit_of, target.choice.model)
 
-    async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[Frame, int]:
+    async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[RequestSettings, int]:
         """Return the frame for a message, and its tokens: both upper bounds, if they suffice and are there at once.
 
         ``beside_tokens`` are to have room besides.
         """
-        frame = await self.frame(target, exact=False)
-        if frame.is_exact:
+        request_settings = await self.request_settings(target, exact=False)
+        if request_settings.is_exact:
             is_short = len(text) <= _SHORT_CHARACTERS
-            return frame, self.counter.count(text) if is_short else await asyncio.to_thread(self.counter.count, text)
+            return request_settings, self.counter.count(text) if is_short else await asyncio.to_thread(
+                self.counter.count, text
+            )
         most = self.counter.at_most(text)
-        if frame.surely_takes(most + beside_tokens + TOKENS_PER_MESSAGE):
-            return frame, most
-        return await self.frame(target), await asyncio.to_thread(self.counter.count, text)
+        if request_settings.surely_takes(most + beside_tokens + TOKENS_PER_MESSAGE):
+            return request_settings, most
+        return await self.request_settings(target), await asyncio.to_thread(self.counter.count, text)
 
-    def read(self, connection: Connection, frame: Frame, now: datetime) -> ContextSnapshot:
+    def read(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> ContextSnapshot:
         """Read the snapshot in a transaction; its messages may still have to be ``counted``."""
-        target = frame.target
+        target = request_settings.target
         journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
         start = self.prefixes.request_start(target, now, journal.newest_id)
-        return snapshot_rows.read_snapshot(connection, frame, journal, start)
+        return snapshot_rows.read_snapshot(connection, request_settings, journal, start)
 
     def window_start(self, target: Target, journal: ThreadJournal, now: datetime) -> datetime:
         """Return where the window of a request begins that is made now in the thread of ``journal``."""
         there = target._replace(thread_id=journal.thread_id)
         return self.prefixes.request_start(there, now, journal.newest_id).window
 
-    def read_since(self, connection: Connection, frame: Frame, since: datetime) -> ContextSnapshot:
+    def read_since(self, connection: Connection, request_settings: RequestSettings, since: datetime) -> ContextSnapshot:
         """Read the snapshot of a window that starts at ``since``."""
-        target = frame.target
+        target = request_settings.target
         journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
-        return snapshot_rows.read_snapshot(connection, frame, journal, RequestStart(since))
+        return snapshot_rows.read_snapshot(connection, request_settings, journal, RequestStart(since))
 
     async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
         """Plan the request of a snapshot whose messages are counted; one that has to be cut is planned in a thread."""
@@ -231,8 +233,8 @@ class Context:
             plan = plan_bounded(snapshot, self.counter.at_most)
             if plan is not None:
                 return plan
-        if not snapshot.frame.is_exact:
-            snapshot = replace(snapshot, frame=await self.frame(snapshot.target))
+        if not snapshot.request_settings.is_exact:
+            snapshot = replace(snapshot, request_settings=await self.request_settings(snapshot.target))
         return await self.plan(await self.counted(snapshot))
 
     async def planned(self, target: Target, now: datetime) -> RequestPlan:
@@ -241,13 +243,13 @@ class Context:
 
     async def past(self, target: Target, moment: datetime) -> ContextSnapshot:
         """Return the context as it was at an earlier moment, with the system prompt of today."""
-        frame = await self.frame(target)
-        return await self.counted(await self.store.read(snapshot_rows.read_past_snapshot, frame, moment))
+        request_settings = await self.request_settings(target)
+        return await self.counted(await self.store.read(snapshot_rows.read_past_snapshot, request_settings, moment))
 
     async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the target's model that has no conversation before it."""
         learned = await self.store.read(meta_rows.value, meta_rows.calibration_key(target.choice.model))
-        return (await self.frame(target)).budget(budget.read_calibration(learned))
+        return (await self.request_settings(target)).budget(budget.read_calibration(learned))
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
         """Count the messages and the summary that were put in without a count, and store the counts."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import Frame
+    from chorus_cli.context.rules.plan import RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.act import Act
     from chorus_cli.log.rules.messages import Message
@@ -75,12 +75,12 @@ class Journal:
         Raises:
             JournalError: nothing is in context, or not that message.
         """
-        frame = await self.context.frame(target)
-        return await self.context.store.write(self._fork, frame, through_id)
+        request_settings = await self.context.request_settings(target)
+        return await self.context.store.write(self._fork, request_settings, through_id)
 
-    def _fork(self, connection: Connection, frame: Frame, through_id: int | None) -> Operation:
+    def _fork(self, connection: Connection, request_settings: RequestSettings, through_id: int | None) -> Operation:
         now = self.clock.now()
-        return fork_rows.fork(connection, self.context.read(connection, frame, now), through_id, now)
+        return fork_rows.fork(connection, self.context.read(connection, request_settings, now), through_id, now)
 
     async def clear(self, target: Target) -> Operation:
         """Begin a new conversation in every thread of the persona; a reply still running stays behind."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rows.thread_views import Outside
-    from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestPlan
+    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
     from chorus_cli.context.rules.rounds import Echoed
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message
@@ -85,7 +85,7 @@ class ContextReport:
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
-        target, budget = self.plan.snapshot.frame.target, self.plan.snapshot.budget
+        target, budget = self.plan.snapshot.request_settings.target, self.plan.snapshot.budget
         return {
             "persona": target.persona.slug,
             "thread": target.thread_number,
@@ -105,8 +105,8 @@ class ContextReport:
 
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
     """Measure the context of ``target`` as it is at ``now``; nothing is sent and nothing changes."""
-    frame = await context.frame(target)
-    snapshot, outside, items = await context.store.read(_read, context, frame, now)
+    request_settings = await context.request_settings(target)
+    snapshot, outside, items = await context.store.read(_read, context, request_settings, now)
     plan = await context.plan(await context.counted(snapshot))
     left_out, meter = tuple(plan.left_out()), plan.meter
     memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
@@ -115,28 +115,28 @@ async def context_report(context: Context, target: Target, now: datetime) -> Con
 
 async def request_report(context: Context, target: Target, now: datetime) -> RequestReport:
     """Measure the next request of ``target`` as it is at ``now``, without what stays out of it; nothing is sent."""
-    frame = await context.frame(target)
-    snapshot, moments = await context.store.read(_read_with_moments, context, frame, now)
+    request_settings = await context.request_settings(target)
+    snapshot, moments = await context.store.read(_read_with_moments, context, request_settings, now)
     plan = await context.plan(await context.counted(snapshot))
     return RequestReport(plan, plan.meter, _parts(plan), moments)
 
 
 def _read(
-    connection: Connection, context: Context, frame: Frame, now: datetime
+    connection: Connection, context: Context, request_settings: RequestSettings, now: datetime
 ) -> tuple[ContextSnapshot, Mapping[Reason, Outside], Sequence[Item]]:
     """Read the snapshot, the rest of the thread and the memory in one transaction, so that nothing falls between."""
-    snapshot = context.read(connection, frame, now)
-    target = frame.target
+    snapshot = context.read(connection, request_settings, now)
+    target = request_settings.target
     outside = count_outside(connection, target.persona.slug, target.thread_id, snapshot.view)
     items = sent_items(target.persona, item_rows.listing(connection, target.persona.slug))
     return snapshot, outside, items
 
 
 def _read_with_moments(
-    connection: Connection, context: Context, frame: Frame, now: datetime
+    connection: Connection, context: Context, request_settings: RequestSettings, now: datetime
 ) -> tuple[ContextSnapshot, tuple[datetime, ...]]:
     """Read the snapshot, and when something was said in its window."""
-    snapshot, target = context.read(connection, frame, now), frame.target
+    snapshot, target = context.read(connection, request_settings, now), request_settings.target
     return snapshot, tuple(
         message_times.moments(connection, target.persona.slug, target.thread_id, snapshot.view.cutoff)
     )
@@ -168,11 +168,11 @@ def _parts(plan: RequestPlan) -> tuple[Part, ...]:
 def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     """Yield the name, the estimated tokens and the reason of each part."""
     persona, view = plan.snapshot.target.persona, plan.snapshot.view
-    measured = plan.snapshot.frame.system_prompt
+    measured = plan.snapshot.request_settings.system_prompt
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
     names = ", ".join(document.name for document in persona.documents)
     yield "documents", measured.document_tokens, names or f"no .md files in docs of {persona.slug}"
-    offer = plan.snapshot.frame.offer
+    offer = plan.snapshot.request_settings.offer
     if offer.tools:
         yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
     if plan.summary is not None:
@@ -222,7 +222,7 @@ def _repeated_thoughts(plan: RequestPlan) -> list[Echoed]:
 
 def _labels(plan: RequestPlan) -> list[str]:
     """Return names and sizes of the attachments, each once; of a kind that the model does not take only the name."""
-    accepted = plan.snapshot.frame.accepted
+    accepted = plan.snapshot.request_settings.accepted
     attached = {each: None for row in plan.sent for each in row.attachments}
     return [each.label if each.kind in accepted else f"{each.label} (only its name)" for each in attached]
 

@@ -15,10 +15,10 @@ from chorus_cli.models.rules.budget import tokens_of
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
     from chorus_cli.context.rules.view import View
     from chorus_cli.context.service.context import Context
-    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.current import Current
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
@@ -91,48 +91,50 @@ class ContextWindow:
 
     settings: PersonaSettings
     clock: Clock
-    focus: Focus
+    current: Current
     context: Context
 
     async def set(self, span: Span) -> WindowState:
         """Reach back ``span``, rounded to whole hours and brought within bounds."""
         choice = timespan.window_hours(span)
-        await self.settings.set_window(self.focus.slug, choice.hours)
+        await self.settings.set_window(self.current.slug, choice.hours)
         return await self.begun(choice.hours, choice.warning)
 
     async def shift(self, span: Span, sign: Literal[1, -1]) -> WindowState:
         """Reach back ``span`` more (1) or less (-1)."""
-        slug = self.focus.slug
+        slug = self.current.slug
         choice = await self.settings.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
         return await self.begun(choice.hours, choice.warning)
 
     async def reset(self) -> WindowState:
         """Remove the setting, so that the default holds."""
-        change = await self.settings.set_window(self.focus.slug, None)
+        change = await self.settings.set_window(self.current.slug, None)
         return await self.state(None if change.changed else _HELD_ALREADY)
 
     async def state(self, warning: str | None = None) -> WindowState:
         """Return the window in force."""
-        target = self.focus.target()
+        target = self.current.target()
         view = (await self.context.snapshot(target, self.clock.now())).view
         return WindowState(target.persona.settings.context_hours, view.cutoff, warning, view.boundary)
 
     async def begun(self, hours: int, warning: str | None = None) -> WindowState:
         """Return the state of a window of so many hours that begins now."""
         since = cutoff(self.clock.now(), hours)
-        store, thread_id = self.context.store, self.focus.thread_id
-        boundary = await store.read(operation_rows.boundary, self.focus.slug, thread_id)
+        store, thread_id = self.context.store, self.current.thread_id
+        boundary = await store.read(operation_rows.boundary, self.current.slug, thread_id)
         is_longest = hours == MAXIMUM_CONTEXT_HOURS
-        has_older = is_longest and await store.read(thread_views.has_older, self.focus.slug, thread_id, since)
+        has_older = is_longest and await store.read(thread_views.has_older, self.current.slug, thread_id, since)
         return WindowState(hours, since, warning, boundary, has_older)
 
     async def preview(self, choice: WindowChoice) -> Preview:
         """Return the effect of the window ``choice``; nothing is changed."""
-        target = self.focus.target()
+        target = self.current.target()
         settings = target.persona.settings._replace(context_hours=choice.hours)
         other = target._replace(persona=target.persona._replace(settings=settings))
-        frame, now = await self.context.frame(target), self.clock.now()
-        present, then = await self.context.store.read(self._read_both, frame, replace(frame, target=other), now)
+        request_settings, now = await self.context.request_settings(target), self.clock.now()
+        present, then = await self.context.store.read(
+            self._read_both, request_settings, replace(request_settings, target=other), now
+        )
         return Preview(
             present=await self.context.counted(present),
             then=await self.context.counted(then),
@@ -140,9 +142,9 @@ class ContextWindow:
         )
 
     def _read_both(
-        self, connection: Connection, frame: Frame, other: Frame, now: datetime
+        self, connection: Connection, request_settings: RequestSettings, other: RequestSettings, now: datetime
     ) -> tuple[ContextSnapshot, ContextSnapshot]:
-        return self.context.read(connection, frame, now), self.context.read(connection, other, now)
+        return self.context.read(connection, request_settings, now), self.context.read(connection, other, now)
 
 
 def _only_in(view: View, other: View) -> tuple[Message, ...]:

@@ -32,7 +32,7 @@ async def edit(services: Services, time: Annotated[Span | None, TIME] = None) ->
         /context edit 24h
     """
     shown_since = None if time is None else time.before(services.machine.clock.now())
-    opened = await services.editing.context.open(services.focus.target(), shown_since)
+    opened = await services.editing.context.open(services.current.target(), shown_since)
 
     async def store(text: str) -> Reply | Refused | Doubtful:
         try:

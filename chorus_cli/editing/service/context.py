@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rows.fork_rows import EditableRows
-    from chorus_cli.context.rules.plan import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.editing.rules.matching import Member, Sheet
     from chorus_cli.editing.rules.scope import EditScope
@@ -71,9 +71,9 @@ class ContextEditing:
             JournalError: a retry is in progress, so it is open which reply will be in context.
         """
         now = self.clock.now()
-        await self.context.store.write(interrupted_replies.mend, self.is_alive, now)
-        frame = await self.context.frame(target)
-        snapshot, rows = await self.context.store.read(self._read, frame, now, shown_since)
+        await self.context.store.write(interrupted_replies.mark_interrupted, self.is_alive, now)
+        request_settings = await self.context.request_settings(target)
+        snapshot, rows = await self.context.store.read(self._read, request_settings, now, shown_since)
         view = snapshot.view
         self._refuse_retry(view.messages, target.thread_number)
         scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
@@ -91,11 +91,11 @@ class ContextEditing:
             raise JournalError("A reply is being written by another Chorus. Edit the context when it is done.")
 
     def _read(
-        self, connection: Connection, frame: Frame, now: datetime, shown_since: datetime | None
+        self, connection: Connection, request_settings: RequestSettings, now: datetime, shown_since: datetime | None
     ) -> tuple[ContextSnapshot, EditableRows]:
-        target = frame.target
+        target = request_settings.target
         rows = editable_rows(connection, target.persona.slug, target.thread_id, shown_since)
-        return self.context.read(connection, frame, now), rows
+        return self.context.read(connection, request_settings, now), rows
 
     async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditedContext | None:
         """Make the edited text the context, and return the numbers of messages; ``None`` if it has no changes.

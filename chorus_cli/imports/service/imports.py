@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.imports.rows.known_conversations import Numbers
     from chorus_cli.imports.rules.conversation import ForeignConversation
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.service.roster import Roster
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.storage.store import Connection, Store
 
 _NOTHING_NEW = "Everything is in the log already; nothing was changed."
@@ -234,7 +234,7 @@ class Imports:
 
     store: Store
     clock: Clock
-    roster: Roster
+    persona_admin: PersonaAdmin
     attachments: Path
 
     async def preview(self, wanted: Wanted) -> ImportReport:
@@ -245,7 +245,7 @@ class Imports:
                 in them, and they have no cards.
         """
         report = ImportReport(is_dry=True)
-        personas, called = self.roster.personas, cache(partial(self._namesake, wanted.card_personas))
+        personas, called = self.persona_admin.personas, cache(partial(self._namesake, wanted.card_personas))
         async with aclosing(
             _batches(wanted, None, self.clock.now(), self.attachments.with_name("chorus.db"))
         ) as batches:
@@ -317,12 +317,12 @@ class Imports:
     def _namesake(self, card_personas: Sequence[str], character: str) -> str | None:
         """Return the slug of the persona of a character's name, ``None`` if there is none."""
         slug = slug_of(character, ())
-        return self.roster.personas.called(character) or (slug if slug in card_personas else None)
+        return self.persona_admin.personas.called(character) or (slug if slug in card_personas else None)
 
     async def _persona(self, named: str) -> str | None:
         """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
         try:
-            return self.roster.personas.called(named) or await self.roster.create(named)
+            return self.persona_admin.personas.called(named) or await self.persona_admin.create(named)
         except PersonaError:
             return None
 

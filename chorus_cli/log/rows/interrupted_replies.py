@@ -25,7 +25,7 @@ class Mended(NamedTuple):
     in_progress: tuple[int, ...]
 
 
-def mend(
+def mark_interrupted(
     connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
 ) -> Mended:
     """Mark replies and calls as interrupted whose process is gone, and take their empty retries back.

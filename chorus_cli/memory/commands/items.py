@@ -107,7 +107,7 @@ def _candidates(names: Sequence[ItemType | Tier], end: str = "") -> list[Candida
 
 def _items(services: Services, text: str) -> Sequence[Candidate]:
     sign = text[: text.startswith("#")]
-    heads = services.memory.offers(services.focus.slug)
+    heads = services.memory.offers(services.current.slug)
     return [Candidate(f"{sign}{head.id}", f"{head.item_type}: {shortened(head.beginning)}") for head in heads]
 
 
@@ -165,10 +165,10 @@ async def overview(services: Services) -> Text | Report:
     Examples:
         /memory
     """
-    memory = await services.memory.statistics(services.focus.slug)
+    memory = await services.memory.statistics(services.current.slug)
     if not memory.total_items and not memory.archived_count:
         return Text(_NOTHING)
-    drawn = drawn_memory(memory, services.focus.target().persona.name)
+    drawn = drawn_memory(memory, services.current.target().persona.name)
     return Report((*drawn.parts, Text("/memory list shows the items, each with the number by which it is corrected.")))
 
 
@@ -185,7 +185,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
         /memory list task 2
     """
     asked = which or AskedItems()
-    items = await services.memory.listing(services.focus.slug, asked.tier, asked.item_type)
+    items = await services.memory.listing(services.current.slug, asked.tier, asked.item_type)
     if not items:
         kind = asked.tier or asked.item_type
         return Text(f"There are no {kind} items." if kind else _NOTHING)
@@ -193,7 +193,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     if asked.page > pages:
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
     shown = items[(asked.page - 1) * PAGE_ITEMS : asked.page * PAGE_ITEMS]
-    origins = await services.memory.origins(services.focus.slug, shown)
+    origins = await services.memory.origins(services.current.slug, shown)
     table = listed(shown, services.machine.clock.now(), origins)
     more = [Text(f"Page {asked.page} of {pages}; a number at the end shows another.")] if pages > 1 else []
     return Report((table, *more))
@@ -207,7 +207,7 @@ async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
         /memory show 3
         /memory show #3
     """
-    found = await services.memory.show(services.focus.slug, item)
+    found = await services.memory.show(services.current.slug, item)
     origins = await services.memory.origins(found.persona, (found,))
     return described(found, services.machine.clock.now(), origins.get(found.id, ""))
 
@@ -220,7 +220,7 @@ async def add(services: Services, item_type: Annotated[ItemType, TYPE], text: An
         /memory add task call the plumber
         /memory add error TypeError: unhashable type: 'list'
     """
-    return remembered(await services.memory.remember(services.focus.slug, item_type, cleaned(text)))
+    return remembered(await services.memory.remember(services.current.slug, item_type, cleaned(text)))
 
 
 def remembered(result: Remembered) -> Text:
@@ -239,7 +239,7 @@ async def edit(services: Services, item: Annotated[int, ITEM]) -> Reply:
     Examples:
         /memory edit 3
     """
-    opened = await services.memory.item(services.focus.slug, item)
+    opened = await services.memory.item(services.current.slug, item)
 
     async def store(text: str) -> Reply | Refused:
         try:
@@ -248,7 +248,7 @@ async def edit(services: Services, item: Annotated[int, ITEM]) -> Reply:
             return Refused(str(error))
         if operation is None:
             return Text("Nothing was changed.")
-        return Text(f"Corrected {_named(await services.memory.item(services.focus.slug, item))}. {_REVERTS}")
+        return Text(f"Corrected {_named(await services.memory.item(services.current.slug, item))}. {_REVERTS}")
 
     edited = await services.editing.drafts.edit("memory.md", f"{opened.content}\n")
     return await answered(services.editing.drafts, edited, store, f"Memory item #{item}")
@@ -261,7 +261,7 @@ async def pin(services: Services, item: Annotated[int, ITEM]) -> Text:
     Examples:
         /memory pin 3
     """
-    operation = await services.memory.pin(services.focus.slug, item)
+    operation = await services.memory.pin(services.current.slug, item)
     return Text(f"{capitalized(operation.describe())}. It is HOT until /memory unpin {item}.")
 
 
@@ -272,8 +272,8 @@ async def unpin(services: Services, item: Annotated[int, ITEM]) -> Text:
     Examples:
         /memory unpin 3
     """
-    operation = await services.memory.unpin(services.focus.slug, item)
-    found = await services.memory.item(services.focus.slug, item)
+    operation = await services.memory.unpin(services.current.slug, item)
+    found = await services.memory.item(services.current.slug, item)
     return Text(f"{capitalized(operation.describe())}. By its score it is {found.tier}.")
 
 
@@ -286,7 +286,7 @@ async def forget(services: Services, item: Annotated[int, ITEM]) -> Question:
     Examples:
         /memory forget 3
     """
-    found = await services.memory.item(services.focus.slug, item)
+    found = await services.memory.item(services.current.slug, item)
     origin = f" Message #{found.source_message_id}, which it comes from, stays." if found.source_message_id else ""
 
     async def confirmed() -> Text:
@@ -305,7 +305,7 @@ async def import_document(services: Services, file: Annotated[str, DOCUMENT]) ->
         /memory import requirements.md
     """
     name, text = await asyncio.to_thread(document_files.read, file)
-    added = await services.memory.import_sections(services.focus.slug, text, name)
+    added = await services.memory.import_sections(services.current.slug, text, name)
     new = len(added.items) - len(added.known_ids)
     known = f" {counted(len(added.known_ids), 'section')} known already." if added.known_ids else ""
     if not new:
@@ -330,7 +330,7 @@ async def flash(services: Services, force: Annotated[bool, FORCE] = False) -> Te
         /memory flash
         /memory flash --force
     """
-    target = services.focus.target()
+    target = services.current.target()
     meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
     figures = RequestFigures(meter.tokens, meter.budget)
     saved = await services.memory.flashes.save(target.persona.slug, figures, force=force)
@@ -344,7 +344,7 @@ async def checkpoints(services: Services) -> Text | Table:
     Examples:
         /memory checkpoints
     """
-    found = await services.memory.flashes.checkpoints(services.focus.slug)
+    found = await services.memory.flashes.checkpoints(services.current.slug)
     if not found:
         return Text("There are no checkpoints. /memory flash archives COLD items under one.")
     rows = [
@@ -370,7 +370,7 @@ async def restore(services: Services, checkpoint: Annotated[int, CHECKPOINT]) ->
     Examples:
         /memory restore 3
     """
-    operation = await services.memory.flashes.restore(services.focus.slug, checkpoint)
+    operation = await services.memory.flashes.restore(services.current.slug, checkpoint)
     if operation is None:
         return Text(f"No item of checkpoint {checkpoint} is archived now, so nothing was changed.")
     return Text(f"{capitalized(operation.describe())}. /undo reverts this.")
@@ -387,5 +387,5 @@ async def remember(services: Services, note: Annotated[Note, NOTE]) -> Text:
         /remember call the plumber on Monday
         /remember code: make test runs the tests
     """
-    result = await services.memory.remember(services.focus.slug, note.item_type, cleaned(note.text))
+    result = await services.memory.remember(services.current.slug, note.item_type, cleaned(note.text))
     return remembered(result)

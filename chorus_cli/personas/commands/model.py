@@ -80,26 +80,26 @@ async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE]
     if choice.once:
         return await for_this_run(services, name)
     if name.casefold() in _DEFAULT:
-        await services.personas.settings.unset(services.focus.slug, "model")
-        services.focus.use_model(services.focus.slug, None)
-        await services.focus.settle()
+        await services.personas.settings.unset(services.current.slug, "model")
+        services.current.use_model(services.current.slug, None)
+        await services.current.settle()
         return Text(await chosen_model(services))
     doubt = await services.personas.models.doubt(name)
-    await services.personas.settings.set(services.focus.slug, "model", name)
-    services.focus.use_model(services.focus.slug, name)
+    await services.personas.settings.set(services.current.slug, "model", name)
+    services.current.use_model(services.current.slug, name)
     return Text("\n".join([await chosen_model(services), *([doubt] if doubt else [])]))
 
 
 async def for_this_run(services: Services, name: str) -> Text:
     """Let a model answer for the persona in focus until the end of this run."""
     doubt = await services.personas.models.doubt(name)
-    services.focus.use_model(services.focus.slug, name, "for this run")
+    services.current.use_model(services.current.slug, name, "for this run")
     return Text("\n".join([await chosen_model(services), *([doubt] if doubt else [])]))
 
 
 async def chosen_model(services: Services) -> str:
     """Name the model in use and the reason for it, with a warning if its context length is assumed."""
-    target = services.focus.target()
+    target = services.current.target()
     limit = await services.context.planner.limit(target)
     in_force = f"Model: {target.choice.model} ({target.choice.reason})"
     if limit.relative:

@@ -15,8 +15,8 @@ from chorus_cli.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.log.rules.wording import local
 from chorus_cli.personas.commands.settings import edit_settings
 from chorus_cli.personas.rules.persona import COMMAND_WORDS, DEFAULT_PERSONA
+from chorus_cli.personas.service.persona_admin import PersonaEntry
 from chorus_cli.personas.service.personas import Personas
-from chorus_cli.personas.service.roster import PersonaEntry
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("persona", "Your personas, each with a memory of its own.", aliases=("p",))
@@ -56,7 +56,7 @@ async def listing(services: Services) -> Table:
     Examples:
         /persona
     """
-    members = await services.personas.roster.members()
+    members = await services.personas.persona_admin.members()
     rows = [_row(services, member) for member in members]
     return Table("", ("", "Persona", "Aliases", "Messages", "Last talked", "Description"), tuple(rows))
 
@@ -76,7 +76,7 @@ async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Re
         slug = services.personas.files.find(name)
     except UnknownPersonaError:
         return _offer(services, name)
-    if slug == services.focus.slug:
+    if slug == services.current.slug:
         return Text(f"You are already talking to {services.personas.files.load(slug).name}.")
     return await turn_to(services, slug)
 
@@ -103,7 +103,7 @@ async def edit(services: Services, name: Annotated[str | None, PERSONA] = None) 
         /persona edit frodo
     """
     return await edit_settings(
-        services, services.focus.slug if name is None else services.personas.files.find_any(name)
+        services, services.current.slug if name is None else services.personas.files.find_any(name)
     )
 
 
@@ -115,8 +115,8 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
         /persona info
         /persona info frodo
     """
-    member = await services.personas.roster.member(
-        services.focus.slug if name is None else services.personas.files.find_any(name)
+    member = await services.personas.persona_admin.member(
+        services.current.slug if name is None else services.personas.files.find_any(name)
     )
     return Table("", ("", ""), tuple(_facts(services, member)))
 
@@ -132,13 +132,13 @@ async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = 
         /persona archive
         /persona archive frodo
     """
-    slug = services.focus.slug if name is None else services.personas.files.find(name)
+    slug = services.current.slug if name is None else services.personas.files.find(name)
     shown = services.personas.files.load(slug).name
     if slug != DEFAULT_PERSONA:
         _refuse_busy(services, slug, shown)
-    await services.personas.roster.archive(slug)
+    await services.personas.persona_admin.archive(slug)
     done = Text(f"Archived {shown}. /persona unarchive {slug} brings it back.")
-    if slug != services.focus.slug:
+    if slug != services.current.slug:
         return done
     arrived = await turn_to(services, services.personas.files.first())
     return Report((done, *arrived.parts))
@@ -152,7 +152,7 @@ async def unarchive(services: Services, name: Annotated[str, ARCHIVED]) -> Text:
         /persona unarchive frodo
     """
     slug = services.personas.files.find_archived(name)
-    await services.personas.roster.unarchive(slug)
+    await services.personas.persona_admin.unarchive(slug)
     return Text(f"{services.personas.files.load(slug).name} is back. /persona {slug} switches to it.")
 
 
@@ -164,10 +164,10 @@ async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question
         /persona delete frodo
     """
     slug = services.personas.files.find_archived(name)
-    member = await services.personas.roster.member(slug)
+    member = await services.personas.persona_admin.member(slug)
 
     async def confirmed() -> Text:
-        target = await services.personas.roster.delete(slug)
+        target = await services.personas.persona_admin.delete(slug)
         name = member.persona.name
         done = f"Deleted {name}. Its folder is now {target}; chorus log --persona {slug} prints its messages."
         return Text("\n".join([done, *await services.jobs.forget(slug)]))
@@ -202,9 +202,9 @@ def _meant(services: Services, name: str) -> str:
 
 
 async def _created(services: Services, name: str) -> Report:
-    slug = await services.personas.roster.create(name)
+    slug = await services.personas.persona_admin.create(name)
     done = f"Created {name} in {services.personas.files.settings_path(slug).parent}. /persona edit opens its settings."
-    if await services.personas.roster.had_a_namesake(slug):
+    if await services.personas.persona_admin.had_a_namesake(slug):
         done += " The log has messages of an earlier persona of that folder; this one does not see them."
     # The earlier one may have been deleted by another Chorus.
     done = "\n".join([done, *await services.jobs.forget(slug)])
@@ -228,7 +228,7 @@ def _refuse_busy(services: Services, slug: str, name: str) -> None:
     if not any(numbers.values()):
         return
     work = enumerated([words for words, number in numbers.items() if number])
-    way = f"/persona {slug}, then " if talk.threads and slug != services.focus.slug else ""
+    way = f"/persona {slug}, then " if talk.threads and slug != services.current.slug else ""
     stops = [*(f"/thread kill {each}" for each in talk.threads), *(f"/jobs kill {each}" for each in jobs)]
     them = "it" if sum(numbers.values()) == 1 else "them"
     raise PersonaError(f"{name} is still busy: {work}. Stop {them} first: {way}{enumerated(stops)}.")
@@ -236,11 +236,11 @@ def _refuse_busy(services: Services, slug: str, name: str) -> None:
 
 async def turn_to(services: Services, slug: str) -> Report:
     """Switch to a persona, and say which model answers."""
-    await services.focus.turn_to(slug)
-    await services.focus.settle()
-    target = services.focus.target()
+    await services.current.turn_to(slug)
+    await services.current.settle()
+    target = services.current.target()
     says = f"Talking to {target.persona.name}: {target.choice.model} answers ({target.choice.reason})."
-    return Report((Text(says), *map(Text, await services.focus.notices())))
+    return Report((Text(says), *map(Text, await services.current.notices())))
 
 
 def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:
     flaw = persona.warnings[0].replace(str(path), path.name) if str(path) in persona.unreadable else ""
     called = [name for name in (persona.slug, *persona.settings.aliases) if name.casefold() != persona.name.casefold()]
     return (
-        "●" if persona.slug == services.focus.slug else "",
+        "●" if persona.slug == services.current.slug else "",
         f"{persona.name} (archived)" if member.archived else persona.name,
         ", ".join(called),
         f"{member.messages:,}",

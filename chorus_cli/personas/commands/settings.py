@@ -51,7 +51,7 @@ def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Ca
     # A line that is still being typed may not name a setting yet.
     with suppress(ChorusError):
         setting = settings.setting_of(before[-1].casefold())
-        now = state(services.focus.target().persona, setting)
+        now = state(services.current.target().persona, setting)
         models = MODEL.complete(services, text) if setting.key in _MODELS else ()
         words = [Candidate(word) for word in (("true", "false") if setting.kind is Kind.FLAG else setting.choices)]
         known = [_candidate(now.default, "the default"), _candidate(now.value, "now in effect")]
@@ -80,7 +80,7 @@ async def listing(services: Services) -> Report:
     Examples:
         /settings
     """
-    persona = services.focus.target().persona
+    persona = services.current.target().persona
     rows = [
         (each.setting.key, _short(_text(each.setting, each.value)), _file_and_line(each.source), _short(_default(each)))
         for each in states(persona)
@@ -103,7 +103,7 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
         /settings context_hours
         /settings show system_prompt
     """
-    persona = services.focus.target().persona
+    persona = services.current.target().persona
     shown = state(persona, key)
     value = setting_values.as_typed(shown.value) or _text(key, shown.value)
     is_long = len(value) > _LONGEST_LINE or "\n" in value
@@ -131,7 +131,7 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
         /settings set aliases Strider, Ranger
         /settings set on_idle off
     """
-    slug = services.focus.slug
+    slug = services.current.slug
     doubt = await services.personas.models.doubt(value) if key.key in _MODELS else None
     change = await services.personas.settings.set(slug, key.key, setting_values.read_value(key, value))
     path = services.personas.files.settings_path(slug)
@@ -151,7 +151,7 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
     Examples:
         /settings unset temperature
     """
-    slug = services.focus.slug
+    slug = services.current.slug
     change = await services.personas.settings.unset(slug, key.key)
     path = services.personas.files.settings_path(slug)
     lead = (
@@ -159,7 +159,7 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
         if change.changed
         else f"{key.key} is not set in {path}"
     )
-    held = _held(state(services.focus.target().persona, key))
+    held = _held(state(services.current.target().persona, key))
     return Text("\n".join([f"{lead}. Now in effect: {held}.", *await _consequences(services, slug, [change])]))
 
 
@@ -172,7 +172,7 @@ async def edit(services: Services) -> Reply:
     Examples:
         /settings edit
     """
-    return await edit_settings(services, services.focus.slug)
+    return await edit_settings(services, services.current.slug)
 
 
 async def edit_settings(services: Services, slug: str) -> Reply:
@@ -216,8 +216,8 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
     for change in changes:
         services.personas.files.set_for_this_run(slug, change.setting.key, None)
         if change.setting.key == "model":
-            services.focus.use_model(slug, change.after if isinstance(change.after, str) else None)
-        if slug != services.focus.slug:
+            services.current.use_model(slug, change.after if isinstance(change.after, str) else None)
+        if slug != services.current.slug:
             continue
         if change.setting.key == _WINDOW and change.changed:
             hours = change.after if isinstance(change.after, int) else None
@@ -300,12 +300,12 @@ async def set_for_this_run(
 
 
 async def _changed(services: Services, key: Setting, value: str | None) -> Text:
-    slug, files = services.focus.slug, services.personas.files
+    slug, files = services.current.slug, services.personas.files
     doubt = await services.personas.models.doubt(value) if value and key.key == "summary_model" else None
     files.set_for_this_run(slug, key.key, None if value is None else read_value(key, value))
     if key.key == "model":
-        services.focus.use_model(slug, None)
-        await services.focus.settle()
+        services.current.use_model(slug, None)
+        await services.current.settle()
     persona = files.load(slug)
     held = shortened(as_typed(key.value_in(persona.settings))) or key.default_text
     told = f"{key.key} is {held} again." if value is None else f"{key.key} is {held} until the end of this run."
@@ -313,7 +313,7 @@ async def _changed(services: Services, key: Setting, value: str | None) -> Text:
 
 
 def _listed(services: Services) -> str:
-    changed = services.personas.files.set_in_this_run(services.focus.slug)
+    changed = services.personas.files.set_in_this_run(services.current.slug)
     if not changed:
         return "No setting was changed for this run. For example: /set temperature 0.2"
     return "\n".join(f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed.items())

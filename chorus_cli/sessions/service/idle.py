@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.current import Current
     from chorus_cli.context.service.journal import Journal
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
@@ -61,7 +61,7 @@ class IdleServices:
     """The services behind the actions of the idle timer; ``worded`` makes the line about a saved session."""
 
     store: Store
-    focus: Focus
+    current: Current
     saving: SessionSaving
     journal: Journal
     worded: Callable[[Saved], str]
@@ -79,10 +79,10 @@ class IdleServices:
         return await self.store.read(persona_rows.last_spoken_at, slug)
 
     async def _unsaved(self, slug: str) -> Sequence[Message]:
-        return await self.saving.unsaved(await self.focus.target_of(slug))
+        return await self.saving.unsaved(await self.current.target_of(slug))
 
     async def _save(self, slug: str, description: str) -> str | None:
-        saved = await self.saving.save_idle(await self.focus.target_of(slug), description)
+        saved = await self.saving.save_idle(await self.current.target_of(slug), description)
         return self.worded(saved) if saved else None
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, Frame
+    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
     from chorus_cli.context.rules.view import View
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message, MessageContent
@@ -110,7 +110,7 @@ class _Found:
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona at ``now``, with the tokens of every message."""
     since = cutoff(now, target.persona.settings.context_hours)
-    found = await context.store.read(_read, context, await context.frame(target), since, now)
+    found = await context.store.read(_read, context, await context.request_settings(target), since, now)
     threads: list[ThreadCopy] = []
     running: list[int] = []
     for title, snapshot in found.snapshots:
@@ -122,14 +122,17 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
     return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
 
 
-def _read(connection: Connection, context: Context, frame: Frame, since: datetime, now: datetime) -> _Found:
+def _read(
+    connection: Connection, context: Context, request_settings: RequestSettings, since: datetime, now: datetime
+) -> _Found:
     """Read all rows in one transaction, so that a session is of one moment."""
-    target = frame.target
+    target = request_settings.target
     # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
     titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
     targets = {each: target._replace(thread_id=each.id, thread_number=each.number) for each in titles}
     snapshots = tuple(
-        (title, context.read(connection, replace(frame, target=targets[each]), now)) for each, title in titles.items()
+        (title, context.read(connection, replace(request_settings, target=targets[each]), now))
+        for each, title in titles.items()
     )
     return _Found(snapshots, operation_rows.newest_id_of_all(connection))
 

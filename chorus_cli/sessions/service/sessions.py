@@ -17,7 +17,7 @@ from chorus_cli.sessions.rules.format import meant
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.current import Current
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
@@ -53,7 +53,7 @@ class Sessions:
     store: Store
     clock: Clock
     personas: Personas
-    focus: Focus
+    current: Current
     saving: SessionSaving
 
     async def listing(self, persona: str) -> Listing:
@@ -96,7 +96,7 @@ class Sessions:
         session = await self.load(target.persona.slug, typed)
         now = self.clock.now()
         restored = await self.store.write(session_rows.restore, target.persona.slug, session, now)
-        self.focus.go_on_in(restored.thread)
+        self.current.go_on_in(restored.thread)
         return session, restored
 
     def offers(self, persona: str) -> Sequence[Offer]:

@@ -105,7 +105,7 @@ async def purge_backups(services: Services) -> Text | Question:
 
 
 async def _asked(services: Services, asked: AskedPurge) -> Text | Report | Question:
-    found = await services.upkeep.purging.find(asked, services.focus.slug, services.machine.notifier.progress)
+    found = await services.upkeep.purging.find(asked, services.current.slug, services.machine.notifier.progress)
     if found.extent.is_empty and not found.extent.backups:
         return Text(found.extent.text_of_none())
     extent = found.extent.text(BackupsFate.of(with_backups=asked.with_backups, is_dry=asked.is_dry))

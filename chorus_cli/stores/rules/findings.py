@@ -20,16 +20,16 @@ class State(StrEnum):
     WRONG = "wrong"
 
 
-class Mend(StrEnum):
+class Repair(StrEnum):
     """A repair that the doctor offers: its name for programs, and the question before it is done."""
 
     question: str
 
     def __new__(cls, name: str, question: str) -> Self:
         """Make a repair of this name."""
-        mend = str.__new__(cls, name)
-        mend._value_, mend.question = name, question
-        return mend
+        repair = str.__new__(cls, name)
+        repair._value_, repair.question = name, question
+        return repair
 
     PERMISSIONS = "permissions", "Take the permissions of other users away?"
     INDEX = "index", "Make the index again from the log?"
@@ -52,11 +52,11 @@ class Finding(NamedTuple):
     subject: str
     state: State
     sentence: str
-    mend: Mend | None = None
+    repair: Repair | None = None
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return it for a program."""
-        return {"subject": self.subject, "state": self.state, "sentence": self.sentence, "mend": self.mend}
+        return {"subject": self.subject, "state": self.state, "sentence": self.sentence, "mend": self.repair}
 
 
 def is_well(findings: Sequence[Finding]) -> bool:
@@ -69,11 +69,11 @@ def fine(subject: str, sentence: str) -> Finding:
     return Finding(subject, State.FINE, sentence)
 
 
-def note(subject: str, sentence: str, mend: Mend | None = None) -> Finding:
+def note(subject: str, sentence: str, repair: Repair | None = None) -> Finding:
     """Return a finding that is worth knowing, but nothing wrong."""
-    return Finding(subject, State.NOTE, sentence, mend)
+    return Finding(subject, State.NOTE, sentence, repair)
 
 
-def wrong(subject: str, sentence: str, mend: Mend | None = None) -> Finding:
+def wrong(subject: str, sentence: str, repair: Repair | None = None) -> Finding:
     """Return the finding that something is wrong."""
-    return Finding(subject, State.WRONG, sentence, mend)
+    return Finding(subject, State.WRONG, sentence, repair)

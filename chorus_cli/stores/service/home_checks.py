@@ -22,7 +22,7 @@ from chorus_cli.storage.permissions import (
 )
 from chorus_cli.storage.read_only import is_writable
 from chorus_cli.stores.backup import archive, daily
-from chorus_cli.stores.rules.findings import Finding, Mend, fine, note, wrong
+from chorus_cli.stores.rules.findings import Finding, Repair, fine, note, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,7 +94,7 @@ def _permissions(home: Paths) -> Finding:
     if not found:
         return fine("permissions", "Only you can read your files.")
     others = f" and {counted(len(found) - 1, 'more file')} and folders in it" if len(found) > 1 else ""
-    return wrong("permissions", f"Other users of this machine can get at {found[0]}{others}.", Mend.PERMISSIONS)
+    return wrong("permissions", f"Other users of this machine can get at {found[0]}{others}.", Repair.PERMISSIONS)
 
 
 def _writable(home: Paths) -> Iterator[Finding]:

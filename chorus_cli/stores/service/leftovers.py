@@ -18,7 +18,7 @@ from chorus_cli.storage import file_lock, migrations
 from chorus_cli.storage.files import TEMPORARY, is_stale
 from chorus_cli.stores.backup import archive, daily, restoring, working_folders
 from chorus_cli.stores.backup.restoring import STAGED, is_pending
-from chorus_cli.stores.rules.findings import Finding, Mend, fine, note, wrong
+from chorus_cli.stores.rules.findings import Finding, Repair, fine, note, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -60,18 +60,18 @@ def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
     """Yield the findings about remains of killed processes."""
     if is_pending(home):
         told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
-        yield wrong("restore", told, Mend.RESTORE)
+        yield wrong("restore", told, Repair.RESTORE)
     left = temporary_files(home, now)
     if left:
         told = counted(len(left), "temporary file or folder", "temporary files and folders")
         size = size_in_words(size_bytes(left))
         others = ", such as" if len(left) > 1 else ":"
-        yield note("leftovers", f"A killed Chorus has left {told} ({size}){others} {left[0]}.", Mend.LEFTOVERS)
+        yield note("leftovers", f"A killed Chorus has left {told} ({size}){others} {left[0]}.", Repair.LEFTOVERS)
     else:
         yield fine("leftovers", "There are no temporary files of a killed Chorus.")
     if runs := ended_runs(home.run):
         told = counted(len(runs), "lock file")
-        yield note("runs", f"Processes that have ended left {told} in {home.run}.", Mend.RUNS)
+        yield note("runs", f"Processes that have ended left {told} in {home.run}.", Repair.RUNS)
 
 
 def temporary_files(home: Paths, now: datetime) -> list[Path]:

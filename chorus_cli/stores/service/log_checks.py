@@ -14,7 +14,7 @@ from chorus_cli.storage.migrations import is_current, is_newer
 from chorus_cli.storage.permissions import access_advice, is_refused
 from chorus_cli.stores.backup import restoring, salvaging
 from chorus_cli.stores.purge import carrying_out
-from chorus_cli.stores.rules.findings import Finding, Mend, State, fine, is_well, note, wrong
+from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
 from chorus_cli.stores.salvage import checksums, copying, examination, soundness
 from chorus_cli.stores.service import leftovers, stored_files
 from chorus_cli.stores.service.home_checks import unless_refused
@@ -52,7 +52,7 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
         yield wrong("log", f"{places.database} cannot be read. {access_advice(places.database)}")
         return
     if places.database.stat().st_size == 0:
-        yield wrong("log", f"{places.database} is empty (0 bytes), which Chorus never leaves behind.", Mend.SALVAGE)
+        yield wrong("log", f"{places.database} is empty (0 bytes), which Chorus never leaves behind.", Repair.SALVAGE)
         return
     try:
         with copying.opened_untrusted(places.database) as connection:
@@ -65,7 +65,7 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
     except DatabaseBusyError as error:
         yield wrong("log", str(error))
     except StorageError as error:
-        yield wrong("log", str(error), Mend.SALVAGE)
+        yield wrong("log", str(error), Repair.SALVAGE)
 
 
 def _foreign_code(connection: OpenDatabase) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def _foreign_code(connection: OpenDatabase) -> Iterator[Finding]:
         sentence = (
             f"In the log, {enumerated(foreign)} {are} not of Chorus: SQLite may run {them} with any change of the log."
         )
-        yield wrong("code", sentence, Mend.CODE)
+        yield wrong("code", sentence, Repair.CODE)
 
 
 def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
@@ -83,13 +83,13 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
         yield wrong("log", f"{path} was made by a newer Chorus. Update Chorus to open it.")
         return
     if changed := foreign_code.changed_tables(connection):
-        yield wrong("log", f"{path} lacks {enumerated(changed)} as made by Chorus.", Mend.SALVAGE)
+        yield wrong("log", f"{path} lacks {enumerated(changed)} as made by Chorus.", Repair.SALVAGE)
         return
     facts = copying.facts(connection)
     faults = soundness.faults(connection)
     extent = f"{counted(facts.messages, 'message')} in {counted(facts.threads, 'thread')}"
     if faults and soundness.concerns_log(connection):
-        yield wrong("log", f"{path} is damaged: {_some(faults)}.", Mend.SALVAGE)
+        yield wrong("log", f"{path} is damaged: {_some(faults)}.", Repair.SALVAGE)
     else:
         yield fine("log", f"{path} is sound: {extent}, {size_in_words(path.stat().st_size)}.")
 
@@ -100,19 +100,19 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
         ids = _some([f"#{id_}" for id_ in checked.changed])
         differ = "differs" if len(checked.changed) == 1 else "differ"
         sentence = f"{counted(len(checked.changed), 'message')} {differ} from the text that was written: {ids}."
-        yield wrong("checksums", sentence, Mend.CHECKSUMS)
+        yield wrong("checksums", sentence, Repair.CHECKSUMS)
     else:
         added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
         yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as written{added}.")
     if texts := soundness.undecodable(connection):
         # What follows reads these rows.
-        yield wrong("rows", f"{_some(texts)}. A salvage keeps all that can be read of them.", Mend.SALVAGE)
+        yield wrong("rows", f"{_some(texts)}. A salvage keeps all that can be read of them.", Repair.SALVAGE)
         return
     yield from unless_refused("backups", _damaged_rows(connection, places))
     yield from _cut_off(connection, run_folder)
     if carrying_out.is_pending(connection):
         told = "A purge is not complete. The next start of Chorus carries it on."
-        yield wrong("purge", told, Mend.PURGE if is_current(connection) else None)
+        yield wrong("purge", told, Repair.PURGE if is_current(connection) else None)
     else:
         yield from unless_refused("unnamed", _unnamed(connection, places, run_folder))
     yield from _index(connection)
@@ -136,7 +136,7 @@ def _damaged_rows(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
             source = f"{backup} has" if backup else "No backup that can be used has"
             told.append(f"{source} rows that are gone.")
         state = State.WRONG if is_mendable or lost else State.NOTE
-        yield Finding("rows", state, " ".join(told), Mend.SALVAGE if is_mendable else None)
+        yield Finding("rows", state, " ".join(told), Repair.SALVAGE if is_mendable else None)
 
 
 def _gone(gone: Runs) -> Iterator[str]:
@@ -155,13 +155,15 @@ def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
         told = f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"
         ended = "was cut off when its process" if len(dead) == 1 else "were cut off when their process"
         sentence = f"{told} {ended} ended. The next start of Chorus settles that."
-        yield note("interrupted", sentence, Mend.INTERRUPTED if is_current(connection) else None)
+        yield note("interrupted", sentence, Repair.INTERRUPTED if is_current(connection) else None)
 
 
 def _index(connection: OpenDatabase) -> Iterator[Finding]:
     damaged = examination.damaged_indexes(connection)
     if damaged:
-        yield wrong("index", f"The index of the {enumerated(damaged)} is damaged; no message is concerned.", Mend.INDEX)
+        yield wrong(
+            "index", f"The index of the {enumerated(damaged)} is damaged; no message is concerned.", Repair.INDEX
+        )
     else:
         yield fine("index", "The indexes of search and memory are sound.")
 
@@ -170,7 +172,7 @@ def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     lost = [*stored_files.lost_sessions(connection, places)]
     if lost:
         told = _some([each.phrase for each in lost], " ")
-        yield _lost(connection, places, lost, Finding("sessions", State.WRONG, told, Mend.SESSIONS))
+        yield _lost(connection, places, lost, Finding("sessions", State.WRONG, told, Repair.SESSIONS))
     else:
         number = len(stored_files.sessions(connection, places))
         yield fine("sessions", f"{counted(number, 'saved session')} can be read.")
@@ -181,7 +183,7 @@ def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     number = len({each.sha256 for each in examination.named_attachments(connection)})
     if lost:
         told = f"Of the attachments, {_some([each.phrase for each in lost])}."
-        yield _lost(connection, places, lost, Finding("attachments", State.WRONG, told, Mend.ATTACHMENTS))
+        yield _lost(connection, places, lost, Finding("attachments", State.WRONG, told, Repair.ATTACHMENTS))
     elif number:
         yield fine("attachments", f"{counted(number, 'attachment')} as stored.")
 
@@ -195,14 +197,14 @@ def _lost(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile], fin
         told = f"{finding.sentence} {_some(obstacles, ' ')}"
         finding = finding._replace(sentence=told)
     if not found and len(obstacles) == len(lost):
-        return finding._replace(mend=None)
+        return finding._replace(repair=None)
     if not found and not all(each.can_be_written for each in lost):
-        return finding._replace(sentence=f"{finding.sentence} chorus restore brings a whole backup back.", mend=None)
+        return finding._replace(sentence=f"{finding.sentence} chorus restore brings a whole backup back.", repair=None)
     if not found and stored_files.are_withheld(connection, places, lost):
         told = f"The backups that have {it} hold messages that were purged since; a purge with --backups rewrites them."
-        return finding._replace(sentence=f"{finding.sentence} {told}", mend=None)
+        return finding._replace(sentence=f"{finding.sentence} {told}", repair=None)
     if not found:
-        return finding._replace(sentence=f"{finding.sentence} No backup has {it}.", mend=None)
+        return finding._replace(sentence=f"{finding.sentence} No backup has {it}.", repair=None)
     if len(found) < len(lost):
         return finding._replace(sentence=f"{finding.sentence} Backups have {len(found):,} of these {len(lost):,}.")
     have = f"{found[0]} has" if len({*found}) == 1 else "Backups have"
@@ -222,7 +224,7 @@ def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Itera
         reason = f"something else may need {them}, so nothing is offered: {doubt}"
         yield note("unnamed", f"{told} nothing that can be read, but {reason}.")
     else:
-        yield note("unnamed", f"{told} no message, session or backup.", Mend.UNNAMED)
+        yield note("unnamed", f"{told} no message, session or backup.", Repair.UNNAMED)
 
 
 def _some(sentences: Sequence[str], between: str = ", ") -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.service.roster import Roster
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.recall.service import Search
     from chorus_cli.storage.store import Connection, Store
     from chorus_cli.stores.purge.backups import PurgedRows
@@ -67,7 +67,7 @@ class Purging:
     store: Store
     clock: Clock
     search: Search
-    roster: Roster
+    persona_admin: PersonaAdmin
     home: Home
     patience_seconds: float = 10.0
 
@@ -85,7 +85,7 @@ class Purging:
             with suppress(StorageError):
                 # Without an index, the search reads the whole log.
                 await self.search.catch_up(tell)
-        slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
+        slug = (await self.persona_admin.logged(asked.persona, focus))[0] if asked.persona else ""
         wanted = await self.store.read(
             selected, asked, slug or (focus if asked.thread else ""), self.home.paths.attachments
         )
@@ -96,7 +96,9 @@ class Purging:
 
     async def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
         """Return the messages of an extent with the names of the personas that said them."""
-        names = {slug: (await self.roster.logged(None, slug))[1] for slug in {each.persona for each in extent.shown}}
+        names = {
+            slug: (await self.persona_admin.logged(None, slug))[1] for slug in {each.persona for each in extent.shown}
+        }
         return tuple(each._replace(speaker=each.speaker or names[each.persona]) for each in extent.shown)
 
     async def carry_out(

@@ -280,7 +280,7 @@ class PaintedReply:
         self._print_thoughts()
         size = self._markdown.adopt_size()
         room = self._markdown.room(self._rows_below(size.columns))
-        rows = await self._drawn(self._markdown.draft.frame, size, room)
+        rows = await self._drawn(self._markdown.draft.request_settings, size, room)
         if self._window.current() != size:
             self._news.set()
         elif not self._is_stopped:

@@ -80,15 +80,15 @@ class PaintedRows:
         fitting = unsettled[max(0, len(unsettled) - (lines - 1)) :]
         kept = self._kept(settled, fitting)
         height = min(self._height(self._open[kept:], columns), lines - 1)
-        frame = _erasure(height) + _lines(settled[kept:])
+        request_settings = _erasure(height) + _lines(settled[kept:])
         below = fitting[max(0, kept - len(settled)) :]
         if below:
-            frame += _WRAP_OFF + _lines(below) + _WRAP_ON
+            request_settings += _WRAP_OFF + _lines(below) + _WRAP_ON
         written = len(settled[kept:]) + len(below)
         self._rows_above = min(max(0, self._rows_above - height) + written, lines - 1)
         self._open, self._columns = list(fitting), columns
-        if frame:
-            self._write(_BEGIN + frame + _END)
+        if request_settings:
+            self._write(_BEGIN + request_settings + _END)
 
     def _kept(self, settled: Sequence[Row], unsettled: Sequence[Row]) -> int:
         """Return how many rows are on the screen already; settled rows that were cut off at the edge do not count."""

@@ -42,7 +42,7 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
         return Text(" ".join(filter(None, (edited.doubt, "Nothing was sent: the message is empty."))))
     if edited.doubt:
         return Refill(f"{edited.doubt} Nothing was sent; your text is at the prompt and in {edited.path}.", text)
-    target = services.focus.target()
+    target = services.current.target()
     try:
         prepared = await services.attachments.prepared(escaped(text), target.choice.model)
         turn = await services.replies.send(target, prepared.text, prepared.attachments, is_kept=True)
@@ -78,10 +78,10 @@ async def background(services: Services, message: Annotated[str, MESSAGE]) -> Te
     Examples:
         /bg Write a long story about a lighthouse.
     """
-    prepared = await services.attachments.prepared(message, services.focus.target().choice.model)
+    prepared = await services.attachments.prepared(message, services.current.target().choice.model)
     with services.attachments.lent(prepared.attachments):
         # The next run goes on where the user is, also if that thread was not talked in yet.
-        await services.focus.turn_to_thread(services.focus.thread_id)
+        await services.current.turn_to_thread(services.current.thread_id)
         target = await services.threads.new_aside()
         await services.replies.send_aside(target, prepared.text, prepared.attachments)
     return Text(f'Thread #{target.thread_number} answers "{shortened(prepared.text)}" in the background.')
@@ -94,7 +94,7 @@ def command_of(template: Template) -> Command[Services]:
     """Return the command that sends the message of a template, with the text typed after its name."""
 
     async def send(services: Services, text: Annotated[str, TYPED] = "") -> Answer:
-        target = services.focus.target()
+        target = services.current.target()
         prepared = await services.attachments.prepared(template.filled(text), target.choice.model)
         if not prepared.text.strip():
             raise CommandError(f"/{template.name} needs text. Its template has nothing else.")

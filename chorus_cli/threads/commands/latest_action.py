@@ -40,7 +40,7 @@ async def undo(services: Services) -> Reply:
     Examples:
         /undo
     """
-    target = services.focus.target()
+    target = services.current.target()
     attached = services.replies.attached_in(target.thread_id)
     if unsent := await services.replies.take_back(target.thread_id):
         services.attachments.give_back(attached)
@@ -128,7 +128,7 @@ async def redo(services: Services) -> Text:
     Examples:
         /redo
     """
-    redone = await services.log.journal.redo(services.focus.target())
+    redone = await services.log.journal.redo(services.current.target())
     if isinstance(redone, Spoken):
         services.jobs.news.turn_redone(redone.id)
     return Text(f"Redone: {await named(services, redone)}{await follow_fork(services, redone)}")
@@ -144,7 +144,7 @@ async def retry(services: Services, model: Annotated[str | None, MODEL] = None) 
         /retry
         /retry chorus/eliza
     """
-    target = services.focus.target()
+    target = services.current.target()
     if model is not None:
         if doubt := await services.personas.models.doubt(model):
             services.machine.notifier.aside(doubt)

@@ -137,7 +137,7 @@ async def switch(services: Services, thread: Annotated[str, THREAD]) -> Report |
         /thread rome
     """
     chosen = await _found(services, thread)
-    await services.focus.turn_to_thread(chosen.id)
+    await services.current.turn_to_thread(chosen.id)
     turn = services.replies.in_thread(chosen.id)
     if turn is not None:
         return turn
@@ -168,8 +168,8 @@ async def fork(services: Services, message: Annotated[int | None, MESSAGE] = Non
         /thread fork
         /thread fork 12
     """
-    forked = await services.log.journal.fork(services.focus.target(), message)
-    await services.focus.turn_to_last_thread()
+    forked = await services.log.journal.fork(services.current.target(), message)
+    await services.current.turn_to_last_thread()
     return await _arrived(services, f"It begins as a {forked.describe()}. /undo closes it and goes back.")
 
 
@@ -218,7 +218,7 @@ async def history(services: Services, thread: Annotated[AskedHistory | None, HIS
     asked = thread or AskedHistory()
     chosen = await _found(services, asked.thread) if asked.thread else await services.threads.current()
     found = await services.threads.history(chosen, with_thoughts=asked.with_thoughts)
-    name = services.focus.target().persona.name
+    name = services.current.target().persona.name
     shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
     if not shown:
         return Text(f"Nothing was said in thread #{chosen.number} yet.")
@@ -227,7 +227,7 @@ async def history(services: Services, thread: Annotated[AskedHistory | None, HIS
 
 
 async def _table(services: Services, *, closed: bool) -> Table:
-    here = services.focus.thread_id
+    here = services.current.thread_id
     rows = [_row(each, here=each.thread.id == here) for each in await services.threads.listed(closed=closed)]
     return Table("", _COLUMNS, tuple(rows), cut=frozenset({"Title"}))
 
@@ -271,7 +271,7 @@ def _meant(services: Services, typed: str) -> str:
 
 async def _arrived(services: Services, *told: str) -> Report:
     here = await services.threads.current()
-    return Report(tuple(map(Text, (f"Thread {here.label}", *told, *await services.focus.notices()))))
+    return Report(tuple(map(Text, (f"Thread {here.label}", *told, *await services.current.notices()))))
 
 
 async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str]:
@@ -288,7 +288,7 @@ async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str
 
 async def _kill_all(services: Services) -> Question:
     threads = [thread for thread in await services.threads.all() if thread.closed_at is None]
-    persona = services.focus.target().persona.name
+    persona = services.current.target().persona.name
 
     async def confirmed() -> Report:
         return await _closed(services, threads)
@@ -301,14 +301,16 @@ async def _kill_all(services: Services) -> Question:
 
 
 async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
-    before = services.focus.thread_id
+    before = services.current.thread_id
     waiting = sum(services.replies.waiting_in(thread.id) for thread in threads)
     written_elsewhere = await services.threads.close(threads)
     numbers = enumerated([f"#{thread.number}" for thread in written_elsewhere])
     elsewhere = f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""
     lines = [_closing(threads), _kept_as_drafts(waiting), elsewhere]
     done = Text("\n".join(filter(None, lines)))
-    return Report((done, *(await _arrived(services)).parts)) if services.focus.thread_id != before else Report((done,))
+    return (
+        Report((done, *(await _arrived(services)).parts)) if services.current.thread_id != before else Report((done,))
+    )
 
 
 def _kept_as_drafts(waiting: int) -> str:

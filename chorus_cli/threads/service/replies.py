@@ -35,7 +35,7 @@ _NOT_SENT = "A message that waited was not sent."
 _IN_ROW = "Your text is kept; /rescue shows it."
 
 
-class Surroundings(NamedTuple):
+class ReplyHooks(NamedTuple):
     """The chat around the replies.
 
     ``busy`` is entered while a reply is written. ``in_focus`` returns the slug of the persona in focus. ``tell`` takes
@@ -96,10 +96,10 @@ class Outbox(NamedTuple):
 class Replies:
     """Begins turns, and keeps those that are running and those that ended unseen."""
 
-    def __init__(self, conversation: Conversation, outbox: Outbox, surroundings: Surroundings) -> None:
+    def __init__(self, conversation: Conversation, outbox: Outbox, hooks: ReplyHooks) -> None:
         self._conversation = conversation
         self._outbox = outbox
-        self._surroundings = surroundings
+        self._surroundings = hooks
         self._turns: dict[int, RunningTurn] = {}
         self._unseen: dict[int, RunningTurn] = {}
         self._waiting: list[Unsent] = []
@@ -292,7 +292,7 @@ class Replies:
 
     def _rescued(self, sent: Unsent, error: ChorusError) -> str:
         """Return the sentence of an error with the file that has the message now, or with the message."""
-        return str(self._conversation.answering.rescued(error, sent.target.persona.slug, "user", sent.text))
+        return str(self._conversation.runner.rescued(error, sent.target.persona.slug, "user", sent.text))
 
     def _is_followed(self, thread_id: int) -> bool:
         """Return whether the user sees the turn of a thread, and so its end."""

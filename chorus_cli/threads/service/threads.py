@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
-    from chorus_cli.context.service.focus import Focus
+    from chorus_cli.context.service.current import Current
     from chorus_cli.log.rows.thread_rows import ThreadKey
     from chorus_cli.log.rules.journal import LogMarks
     from chorus_cli.log.rules.messages import Message, Thoughts
@@ -75,9 +75,11 @@ class History(NamedTuple):
 class Threads:
     """The threads of the persona in focus."""
 
-    def __init__(self, context: Context, focus: Focus, activity: ThreadActivity, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, context: Context, current: Current, activity: ThreadActivity, now: Callable[[], datetime]
+    ) -> None:
         self._context = context
-        self._focus = focus
+        self._current = current
         self._activity = activity
         self._now = now
         self._offers: tuple[str, Sequence[Thread]] = ("", ())
@@ -85,23 +87,23 @@ class Threads:
 
     async def current(self) -> Thread:
         """Return the thread in focus."""
-        here = self._focus.thread_id
+        here = self._current.thread_id
         return next(thread for thread in await self.all() if thread.id == here)
 
     async def all(self) -> list[Thread]:
         """Return all threads, also closed ones, oldest first."""
-        slug = self._focus.slug
+        slug = self._current.slug
         found = await self._context.store.read(thread_lists.all_threads, slug)
         self._offers = slug, found
         return found
 
     async def open_threads(self) -> list[Thread]:
         """Return the open threads, oldest first."""
-        return await self._context.store.read(thread_lists.open_threads, self._focus.slug)
+        return await self._context.store.read(thread_lists.open_threads, self._current.slug)
 
     async def listed(self, *, closed: bool) -> list[ListedThread]:
         """Return the open threads with their states, with ``closed`` also the newest closed ones, oldest first."""
-        target, now = self._focus.target(), self._now()
+        target, now = self._current.target(), self._now()
         threads = (
             core_threads.with_newest_closed(await self.all(), MOST_CLOSED) if closed else await self.open_threads()
         )
@@ -129,12 +131,12 @@ class Threads:
     async def new(self, title: str = "") -> None:
         """Open a new thread and switch to it."""
         opened = await self._new(title)
-        await self._focus.turn_to_thread(opened.id)
+        await self._current.turn_to_thread(opened.id)
 
     async def new_aside(self) -> Target:
         """Open a new thread, and return it as a target without switching to it."""
         opened = await self._new()
-        return self._focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
+        return self._current.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
 
     @asynccontextmanager
     async def aside(self) -> AsyncGenerator[Target, None]:
@@ -159,14 +161,14 @@ class Threads:
         for thread in threads:
             await self._activity.stop(thread.id)
         await self._context.store.write(thread_rows.close, [thread.id for thread in threads], self._now())
-        if self._focus.thread_id in {thread.id for thread in threads}:
+        if self._current.thread_id in {thread.id for thread in threads}:
             await self._leave()
         running = await self._context.store.read(self._running)
         return tuple(thread for thread in threads if thread.id in running)
 
     async def history(self, thread: Thread, *, with_thoughts: bool = False) -> History:
         """Return the whole thread, also what is no longer in context."""
-        store, selection = self._context.store, Selection(self._focus.slug, thread.id)
+        store, selection = self._context.store, Selection(self._current.slug, thread.id)
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
         thoughts = await thoughts_in(store, entries) if with_thoughts else {}
@@ -177,7 +179,7 @@ class Threads:
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers())
         slug, threads = self._offers
-        return threads if slug == self._focus.slug else ()
+        return threads if slug == self._current.slug else ()
 
     async def _read_offers(self) -> None:
         # The store may be busy, or closed under a chat that ends; the next key tries again.
@@ -185,12 +187,12 @@ class Threads:
             await self.all()
 
     async def _new(self, title: str = "") -> ThreadKey:
-        return await self._context.store.write(thread_rows.new, self._focus.slug, title, self._now())
+        return await self._context.store.write(thread_rows.new, self._current.slug, title, self._now())
 
     async def _leave(self) -> None:
         left = await self.open_threads()
         if left:
-            await self._focus.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
+            await self._current.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
         else:
             await self.new()
 

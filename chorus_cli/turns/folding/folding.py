@@ -163,7 +163,7 @@ class Folding:
     def _stored(self, connection: Connection, fold: PlannedFold, new: NewSummary, *, automatic: bool) -> Summary | None:
         """Store a fold if the boundary, the summary and the messages are still those that it was made of."""
         known, target, ids = fold.snapshot.view, fold.snapshot.target, fold.message_ids
-        present = self._context.read_since(connection, fold.snapshot.frame, known.cutoff).view
+        present = self._context.read_since(connection, fold.snapshot.request_settings, known.cutoff).view
         is_same = present.boundary == known.boundary and _fold_id(present.summary) == _fold_id(known.summary)
         if not is_same or [row.id for row in present.messages[: len(ids)]] != ids:
             return None

@@ -18,7 +18,7 @@ from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
 from chorus_cli.log.rules.messages import Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import WaitBegun, WaitOver
-from chorus_cli.turns.service.opening import OpenedTurn, Opening
+from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.turns.service.reply import Answering
-    from chorus_cli.turns.service.rounds import Rounds
+    from chorus_cli.turns.service.reply import ReplyRunner
+    from chorus_cli.turns.service.rounds import ToolLoop
 
     _Files = tuple[Attachment, ...]
     _OpenTurn = Callable[[], Coroutine[None, None, OpenedTurn | ThreadBusyError]]
@@ -44,7 +44,7 @@ class Conversation:
     ``jobs`` run beside the turns; the news of ended ones go with the next message.
     """
 
-    rounds: Rounds
+    tool_loop: ToolLoop
     run: str
     began_at: datetime
     jobs: Jobs
@@ -63,7 +63,7 @@ class Conversation:
             SettingsError: settings of the persona cannot be read; nothing was stored.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
-        open_turn = partial(self.opening.ask, target, text, attachments)
+        open_turn = partial(self.opener.ask, target, text, attachments)
         async with aclosing(self._turn(target.thread_id, open_turn)) as events:
             async for event in events:
                 yield event
@@ -78,19 +78,21 @@ class Conversation:
             SettingsError: settings of the persona cannot be read.
             StorageError, ModelError: the retry could not be stored or measured.
         """
-        async with aclosing(self._turn(target.thread_id, partial(self.opening.ask_again, target))) as events:
+        async with aclosing(self._turn(target.thread_id, partial(self.opener.ask_again, target))) as events:
             async for event in events:
                 yield event
 
     async def close_unused(self, target: Target) -> None:
         """Close a thread that was opened for a message that was refused."""
-        now = self.answering.outside.clock.now()
+        now = self.runner.dependencies.clock.now()
         await self.context.store.write(thread_rows.close, [target.thread_id], now)
 
     @property
-    def opening(self) -> Opening:
+    def opener(self) -> TurnOpener:
         """The opening of turns."""
-        return Opening(self.rounds.context, self.rounds.answering, self.rounds.memory.access, self.jobs, self.run)
+        return TurnOpener(
+            self.tool_loop.context, self.tool_loop.runner, self.tool_loop.memory.access, self.jobs, self.run
+        )
 
     async def _turn(self, thread_id: int, open_turn: _OpenTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a turn opened once no other reply is being written in the thread, and have it answered."""
@@ -102,7 +104,7 @@ class Conversation:
             if stopped:
                 raise asyncio.CancelledError
             has_waited = True
-            await self.answering.wait_until_free(thread_id)
+            await self.runner.wait_until_free(thread_id)
             opened, stopped = await run_to_completion(open_turn())
         is_asked = False
         try:
@@ -110,12 +112,12 @@ class Conversation:
                 yield WaitOver()
             if not stopped:
                 is_asked = True
-                async with aclosing(self.rounds.answered(opened)) as events:
+                async with aclosing(self.tool_loop.answered(opened)) as events:
                     async for event in events:
                         yield event
         finally:
             if not is_asked:
-                await self.answering.abandon(opened.reply)
+                await self.runner.abandon(opened.reply)
             if opened.reply.introduced_by is not None:
                 await self._settle(opened.reply)
         if stopped:
@@ -124,16 +126,16 @@ class Conversation:
     @property
     def context(self) -> Context:
         """The contexts that messages are answered in."""
-        return self.rounds.context
+        return self.tool_loop.context
 
     @property
-    def answering(self) -> Answering:
+    def runner(self) -> ReplyRunner:
         """The writing of replies."""
-        return self.rounds.answering
+        return self.tool_loop.runner
 
     async def _settle(self, reply: Message) -> None:
         """Take the retry of ``reply`` back, if it brought no word."""
-        now = self.answering.outside.clock.now()
+        now = self.runner.dependencies.clock.now()
         _, stopped = await run_to_completion(
             self.context.store.write(interrupted_replies.take_back_if_empty, reply.id, now)
         )
@@ -150,7 +152,7 @@ async def made_elsewhere(conversation: Conversation, question: Message) -> str:
     replies = [row for row in await _replies(conversation, question) if row.run is not None]
     if not replies or any(row.run == conversation.run for row in replies):
         return ""
-    is_alive = conversation.answering.outside.is_alive
+    is_alive = conversation.runner.dependencies.is_alive
     if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
         return _WRITTEN_ELSEWHERE
     return _SENT_ELSEWHERE if question.timestamp >= conversation.began_at else ""

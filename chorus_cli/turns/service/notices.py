@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestPlan
+    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.memory.rules.checkpoint import FlashReport
@@ -64,22 +64,22 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
         raise _unfitting(snapshot, message_tokens)
 
 
-def refuse_untaken_again(frame: Frame, question: Message) -> None:
+def refuse_untaken_again(request_settings: RequestSettings, question: Message) -> None:
     """Refuse to have a question answered again by a model that does not take its files, unless no model does.
 
     Raises:
         AttachmentError: the model does not take one of them.
     """
-    refuse_untaken(frame.target.choice.model, question.attachments, frame.accepted | {Kind.OTHER})
+    refuse_untaken(request_settings.target.choice.model, question.attachments, request_settings.accepted | {Kind.OTHER})
 
 
 def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
     """Return whether a message of so many estimated tokens, those of its preamble included, fits the model alone."""
-    return snapshot.frame.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
+    return snapshot.request_settings.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
 
 
 def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefusedError:
-    target, budget, measured = snapshot.target, snapshot.budget, snapshot.frame.system_prompt
+    target, budget, measured = snapshot.target, snapshot.budget, snapshot.request_settings.system_prompt
     model, system = target.choice.model, budget.corrected(measured.tokens)
     if system >= budget.tokens:
         return MessageRefusedError(

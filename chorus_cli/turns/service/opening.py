@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestPlan
+    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.attachments import Attachment, Kind
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from chorus_cli.memory.service.access import MemoryAccess
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
-    from chorus_cli.turns.service.reply import Answering
+    from chorus_cli.turns.service.reply import ReplyRunner
 
 OTHER_TOKENS = 64
 """Room that every message leaves for the parts of its preamble that are always sent."""
@@ -145,11 +145,11 @@ class OpenedTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class TurnOpener:
     """Opens turns. ``run`` names this process in the rows that it is writing; ``jobs`` run beside the turns."""
 
     context: Context
-    answering: Answering
+    runner: ReplyRunner
     memory: MemoryAccess
     jobs: Jobs
     run: str
@@ -192,9 +192,11 @@ class Opening:
             StorageError, ModelError: the retry could not be stored or measured.
         """
         refuse_unreadable_settings(target.persona)
-        frame = await self.context.frame(target)
+        request_settings = await self.context.request_settings(target)
         try:
-            return await self.context.store.write(self._store_retry, frame, self.answering.outside.clock.now())
+            return await self.context.store.write(
+                self._store_retry, request_settings, self.runner.dependencies.clock.now()
+            )
         except ThreadBusyError as busy:
             return busy
         except DatabaseUnconfirmedError:
@@ -209,19 +211,19 @@ class Opening:
             refuse_unreadable_settings(target.persona)
         attached = attachment_tokens(files, target.choice.model) if files else 0
         try:
-            frame, count = await self.context.measured(target, content, OTHER_TOKENS + attached)
-            now, tokens = self.answering.outside.clock.now(), count + attached
+            request_settings, count = await self.context.measured(target, content, OTHER_TOKENS + attached)
+            now, tokens = self.runner.dependencies.clock.now(), count + attached
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=tokens, attachments=files)
             try:
-                opened = await self.context.store.write(self._store, frame, question, beside)
+                opened = await self.context.store.write(self._store, request_settings, question, beside)
             except IndexDamagedError:
-                opened = await self.memory.write(self._store, frame, question, beside)
+                opened = await self.memory.write(self._store, request_settings, question, beside)
         except DatabaseBusyError as error:
             raise MessageNotStoredError(str(error)) from error
         except (StorageError, ModelError) as error:
             if isinstance(error, DatabaseUnconfirmedError) and await self._given_up(target):
                 raise DatabaseUnconfirmedError(f"{error} {IN_LOG}") from error
-            raise self.answering.rescued(error, target.persona.slug, "user", content) from error
+            raise self.runner.rescued(error, target.persona.slug, "user", content) from error
         if files or altered:
             notices = notices_of_message(files, altered=altered)
             opened = replace(opened, notices=(*notices, *opened.notices))
@@ -233,34 +235,36 @@ class Opening:
         It can only be this one: while another reply is being written in the thread, no turn is opened.
         """
         with suppress(StorageError):
-            rows = await self.answering.store.read(interrupted_replies.in_progress, target.thread_id)
-            fresh = {id_ for id_, run in rows if run == self.run} - self.answering.given_up
-            self.answering.given_up.update(fresh)
+            rows = await self.runner.store.read(interrupted_replies.in_progress, target.thread_id)
+            fresh = {id_ for id_, run in rows if run == self.run} - self.runner.given_up
+            self.runner.given_up.update(fresh)
             return bool(fresh)
         return False
 
-    def _store(self, connection: Connection, frame: Frame, question: MessageContent, beside: JobsBeside) -> OpenedTurn:
+    def _store(
+        self, connection: Connection, request_settings: RequestSettings, question: MessageContent, beside: JobsBeside
+    ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction."""
-        target, now, count = frame.target, question.timestamp, question.token_count or 0
+        target, now, count = request_settings.target, question.timestamp, question.token_count or 0
         slug, thread_id = target.persona.slug, target.thread_id
         in_progress = self._mended(connection, now)
         has_memory = item_rows.number(connection, slug) > 0
         if has_memory and item_rows.is_renewal_due(connection, slug, now):
             item_rows.renew(connection, slug, now)
-        snapshot = self.context.read(connection, frame, now)
-        if frame.fixed_tokens + count + OTHER_TOKENS + TOKENS_PER_MESSAGE > snapshot.budget.room.budget:
+        snapshot = self.context.read(connection, request_settings, now)
+        if request_settings.fixed_tokens + count + OTHER_TOKENS + TOKENS_PER_MESSAGE > snapshot.budget.room.budget:
             refuse_unfitting(snapshot, count, preamble_tokens=OTHER_TOKENS)
         if in_progress:
-            self.answering.refuse_busy(connection, target, self.run)
+            self.runner.refuse_busy(connection, target, self.run)
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
-        told = Preamble(gap, self.answering.outside.counter.at_most(gap))
+        told = Preamble(gap, self.runner.dependencies.counter.at_most(gap))
         if in_progress or has_memory or beside is not NO_JOBS:
-            writer = PreambleWriter(snapshot, question, self.answering.outside.counter)
+            writer = PreambleWriter(snapshot, question, self.runner.dependencies.counter)
             told = writer.written(connection, gap, in_progress, beside, has_memory=has_memory)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         # A bound is not stored: the message is counted when a count is needed.
-        tokens = count + told.tokens if frame.is_exact else None
+        tokens = count + told.tokens if request_settings.is_exact else None
         question = question._replace(preamble=told.text, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
@@ -275,29 +279,31 @@ class Opening:
 
     def _mended(self, connection: Connection, now: datetime) -> tuple[int, ...]:
         """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
-        given_up = frozenset(self.answering.given_up)
-        return interrupted_replies.mend(connection, self.answering.outside.is_alive, now, given_up).in_progress
+        given_up = frozenset(self.runner.given_up)
+        return interrupted_replies.mark_interrupted(
+            connection, self.runner.dependencies.is_alive, now, given_up
+        ).in_progress
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""
         if snapshot.last_spoken is None:
             return members_notice(snapshot, None, now)
-        target = snapshot.frame.target
+        target = snapshot.request_settings.target
         hours = target.persona.settings.context_hours
         since_before = self.context.prefixes.last_window(target) or cutoff(snapshot.last_spoken, hours)
         return members_notice(snapshot, since_before, now)
 
-    def _store_retry(self, connection: Connection, frame: Frame, now: datetime) -> OpenedTurn:
+    def _store_retry(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> OpenedTurn:
         """Find the last turn in context and begin its reply anew, in one transaction."""
-        target = frame.target
+        target = request_settings.target
         self._mended(connection, now)
-        self.answering.refuse_busy(connection, target, self.run)
-        snapshot = self.context.read(connection, frame, now)
+        self.runner.refuse_busy(connection, target, self.run)
+        snapshot = self.context.read(connection, request_settings, now)
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
-        refuse_untaken_again(frame, question)
+        refuse_untaken_again(request_settings, question)
         try:
-            counter, model = self.answering.outside.counter, target.choice.model
+            counter, model = self.runner.dependencies.counter, target.choice.model
             refuse_unfitting(snapshot, own_tokens(question, counter.count, model))
         except MessageRefusedError as error:
             raise JournalError(
@@ -342,7 +348,7 @@ class UnsentFiles:
         """Return the sentences about attachments of a request that the one before it in the thread did not have."""
         attached = dict.fromkeys(each for row in plan.sent if row.role is Role.USER for each in row.attachments)
         files = [each for each in attached if each.kind in ALL_SENT]
-        target, accepted = plan.snapshot.target, plan.snapshot.frame.accepted
+        target, accepted = plan.snapshot.target, plan.snapshot.request_settings.accepted
         thread_id, model = target.thread_id, target.choice.model
         if not files:
             self.told.pop(thread_id, None)

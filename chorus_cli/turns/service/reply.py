@@ -58,7 +58,7 @@ _NO_CALLS: Sequence[ReadCall] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class TurnDependencies:
     """The outside world of a conversation: the model, the clock, the token counter, and a file of last resort.
 
     ``is_alive`` says whether the process that owns a reply in progress still runs.
@@ -95,7 +95,7 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class ReplyRunner:
     """Streams replies into rows that are there already, empty; ``toolbox`` reads the calls that a reply ends with.
 
     ``given_up`` are the replies and calls whose end could not be written; the next turn marks them as interrupted.
@@ -103,7 +103,7 @@ class Answering:
 
     store: Store
     rows: ReplyRows
-    outside: Outside
+    dependencies: TurnDependencies
     toolbox: Toolbox
     given_up: set[int] = field(default_factory=set, init=False)
 
@@ -117,7 +117,7 @@ class Answering:
         Raises:
             StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
         """
-        writer = ReplyWriter(self.rows, row, self.outside.clock.monotonic())
+        writer = ReplyWriter(self.rows, row, self.dependencies.clock.monotonic())
         end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
         try:
             async with aclosing(self._attempts(request, notices)) as events:
@@ -148,7 +148,7 @@ class Answering:
 
     async def abandon(self, row: Message) -> None:
         """Mark a reply as interrupted that was stopped before it began."""
-        writer = ReplyWriter(self.rows, row, self.outside.clock.monotonic())
+        writer = ReplyWriter(self.rows, row, self.dependencies.clock.monotonic())
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
@@ -167,13 +167,13 @@ class Answering:
         # The attempt to store a message tells of a database that cannot be read.
         with suppress(StorageError):
             while await self.store.read(self._writer, thread_id):
-                await self.outside.clock.sleep(_POLL_SECONDS)
+                await self.dependencies.clock.sleep(_POLL_SECONDS)
 
     def _writer(self, connection: Connection, thread_id: int) -> str | None:
         """Return the live run that is writing a reply in a thread, ``None`` if there is none."""
         rows = interrupted_replies.in_progress(connection, thread_id)
         runs = (run for id_, run in rows if run is not None and id_ not in self.given_up)
-        return next(filter(self.outside.is_alive, runs), None)
+        return next(filter(self.dependencies.is_alive, runs), None)
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep a text that the database refused in a file, and return the error that names the file.
@@ -183,7 +183,7 @@ class Answering:
         """
         if isinstance(error, DatabaseReadOnlyError):
             return DatabaseReadOnlyError(f"{str(error).removesuffix('.')} and nothing was sent.")
-        path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
+        path = self.dependencies.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
         if path is None and role == "user" and not isinstance(error, MessageNotStoredError):
             return MessageNotStoredError(str(error))
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
@@ -198,7 +198,7 @@ class Answering:
     async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd) -> Called:
         """Store the end of the reply and its first call, which is in progress then."""
         reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, end))
-        log = CallLog(self.store, self.outside.clock, self.outside.counter, self.given_up)
+        log = CallLog(self.store, self.dependencies.clock, self.dependencies.counter, self.given_up)
         called = CallRound(log, self.toolbox, reply.row, calls)
         try:
             await called.begin(reply)
@@ -233,7 +233,7 @@ class Answering:
             started = False
             yield Asking(request.model)
             try:
-                async with aclosing(self.outside.model.stream(request)) as events:
+                async with aclosing(self.dependencies.model.stream(request)) as events:
                     async for event in events:
                         started = started or not isinstance(event, Notice)
                         while started and found_out:
@@ -250,7 +250,7 @@ class Answering:
                 if pause is None:
                     raise
                 yield Notice(f"{error.problem} Retrying in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}) …")
-                await self.outside.clock.sleep(pause)
+                await self.dependencies.clock.sleep(pause)
             else:
                 return
 

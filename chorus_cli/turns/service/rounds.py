@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from chorus_cli.tools.service import Answer, ToolOffers
     from chorus_cli.turns.folding.folding import FoldSchedule
     from chorus_cli.turns.service.opening import OpenedTurn, UnsentFiles
-    from chorus_cli.turns.service.reply import Answering
+    from chorus_cli.turns.service.reply import ReplyRunner
 
 _PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
 _FOLDING = "The conversation no longer fits its model; the older part is being summarised."
@@ -69,17 +69,17 @@ class _Turn:
         rows = self.called.round.rows
         view = replace(snapshot.view, messages=(*snapshot.view.messages, *rows))
         echoed = dict(snapshot.echoed)
-        if any(self.called.thoughts.thoughts) and snapshot.frame.echo.span is not Span.NEVER:
+        if any(self.called.thoughts.thoughts) and snapshot.request_settings.echo.span is not Span.NEVER:
             echoed[rows[0].id] = self.called.thoughts
         return replace(snapshot, view=view, echoed=echoed, first_message_id=self.plan.begins_at)
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class ToolLoop:
     """Has a stored question answered."""
 
     context: Context
-    answering: Answering
+    runner: ReplyRunner
     folds: FoldSchedule
     offers: ToolOffers
     memory: Memory
@@ -96,7 +96,7 @@ class Rounds:
             has_files = self.unsent_files.told or any(row.attachments for row in plan.sent)
             unsent = await self.unsent_files.news(plan) if has_files else ()
         except BaseException:
-            await self.answering.abandon(opened.reply)
+            await self.runner.abandon(opened.reply)
             raise
         turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
         if self.folds.told and not plan.is_crowded:
@@ -123,7 +123,7 @@ class Rounds:
                     async for notice in notices:
                         yield notice
         except BaseException:
-            await self.answering.abandon(row)
+            await self.runner.abandon(row)
             raise
         async with aclosing(self._asked(turn, row)) as events:
             async for event in events:
@@ -141,7 +141,7 @@ class Rounds:
             await turn.called.round.stop()
             raise
         turn.row, turn.notices, turn.called = turn.called.round.current, [], None
-        turn.at = self.answering.outside.clock.now()
+        turn.at = self.runner.dependencies.clock.now()
 
     async def _make_room(self, turn: _Turn) -> AsyncGenerator[Notice, None]:
         """Have the oldest turns of a crowded request folded and COLD memory archived, and plan it again."""
@@ -158,7 +158,7 @@ class Rounds:
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model, and learn from the outcome."""
         snapshot = turn.plan.snapshot
-        if snapshot.frame.echo.is_bound and not _begins_with(turn.plan.messages, turn.asked):
+        if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.messages, turn.asked):
             # Thoughts that are bound to what came before them are refused after anything else.
             turn.plan = await self.context.plan(replace(snapshot, echoed={}))
         turn.asked = turn.plan.messages
@@ -167,7 +167,7 @@ class Rounds:
         if turn.rounds > MOST_ROUNDS:
             # After the last round the model must answer without tools.
             request = replace(request, may_call=False)
-        async with aclosing(self.answering.reply(row, request, turn.notices)) as events:
+        async with aclosing(self.runner.reply(row, request, turn.notices)) as events:
             async for event in events:
                 match event:
                     case ToolsRefused(model):
@@ -192,7 +192,7 @@ class Rounds:
 
     async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
         """Capture memory items from a question and its reply, those of each in an operation of its own."""
-        question, persona = opened.question, opened.snapshot.frame.target.persona
+        question, persona = opened.question, opened.snapshot.request_settings.target.persona
         notices: list[Notice] = []
         # The turn is stored; a memory that cannot be written now must not spoil it.
         with suppress(StorageError):
@@ -208,8 +208,8 @@ class Rounds:
 
     async def _replanned(self, plan: RequestPlan) -> RequestPlan:
         """Plan with the summary that stands by now; messages that arrived meanwhile are no part of the request."""
-        frame, view = plan.snapshot.frame, plan.snapshot.view
-        now = await self.context.store.read(self.context.read_since, frame, view.cutoff)
+        request_settings, view = plan.snapshot.request_settings, plan.snapshot.view
+        now = await self.context.store.read(self.context.read_since, request_settings, view.cutoff)
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
         replanned = await self.context.plan(snapshot)

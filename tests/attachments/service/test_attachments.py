@@ -45,7 +45,7 @@ async def test_a_picture_is_stored_with_its_message_and_sent(world: World) -> No
 
 async def test_the_files_of_a_message_are_named_once_it_is_stored(world: World) -> None:
     await world.told("/attach notes.txt")
-    target = world.focus.target()
+    target = world.current.target()
     message = await world.services.attachments.prepared("what is @photo.png?", target.choice.model)
     events = [event async for event in world.conversation.answer(target, *message)]
     assert [event.text for event in events if isinstance(event, Notice)] == ["+ notes.txt 16 bytes, photo.png 68 bytes"]
@@ -168,7 +168,7 @@ async def test_an_undone_message_has_its_attachments_again(world: World) -> None
 
 async def test_a_retry_sends_the_attachments_again(world: World) -> None:
     await say(world, "what is @photo.png?")
-    _ = [event async for event in world.conversation.retry(world.focus.target())]
+    _ = [event async for event in world.conversation.retry(world.current.target())]
     first, second = world.model.requests
     assert second.messages == first.messages
 

@@ -37,7 +37,7 @@ async def test_context_and_why_name_them_with_their_tokens(world: World) -> None
 
 
 async def test_parts_with_attachments_add_up_to_the_whole(world: World) -> None:
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     assert sum(part.tokens for part in report.parts) == report.meter.tokens
     shown = json.loads(json.dumps(report.as_json()))
     assert shown["messages"][1]["attachments"][0]["sha256"] == attachment("photo.png").sha256
@@ -65,7 +65,7 @@ async def test_a_session_keeps_them_and_its_restore_brings_them_back(world: Worl
     world.model.say("A talk about a picture.")
     await world.told("/context save")
     await world.told("/new")
-    session = (await world.sessions.listing(world.focus.slug)).rows[0].session_id
+    session = (await world.sessions.listing(world.current.slug)).rows[0].session_id
     await world.told(f"/context restore {session}")
     (question, _) = (await world.view()).messages
     assert question.attachments == (attachment("photo.png"),)

@@ -33,7 +33,7 @@ async def test_a_retry_by_a_model_that_takes_no_pictures_is_refused(world: World
     await say(world, "what is @photo.png?")
     world.model.accepted = frozenset({Kind.TEXT})
     with pytest.raises(AttachmentError) as refused:
-        _ = [event async for event in world.conversation.retry(world.focus.target())]
+        _ = [event async for event in world.conversation.retry(world.current.target())]
     assert str(refused.value) == (
         "openai/test takes no pictures. Choose a model that does with /model NAME, or leave out photo.png; nothing "
         "was sent."
@@ -46,7 +46,7 @@ async def test_a_retry_of_a_question_without_files_is_answered_by_any_model(worl
     await say(world, "what is @photo.png?")
     await say(world, "and now?")
     world.model.accepted = frozenset({Kind.TEXT})
-    _ = [event async for event in world.conversation.retry(world.focus.target())]
+    _ = [event async for event in world.conversation.retry(world.current.target())]
     assert len(world.model.requests) == 3
 
 

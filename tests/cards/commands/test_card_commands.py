@@ -53,7 +53,7 @@ async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world
         "Talking to Mira: openai/test answers (chosen for this run).\n\n"
         f"{GREETING}"
     )
-    assert world.focus.slug == "mira"
+    assert world.current.slug == "mira"
     assert await world.seen() == [GREETING]
     assert "made of a character card" in await world.told("/persona info")
 
@@ -61,7 +61,7 @@ async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world
 async def test_the_path_of_a_card_may_be_quoted(world: World, mira: Path) -> None:
     (mira.parent / "my mira.png").write_bytes(content(mira))
     await world.told(f'/persona import "{mira.parent}/my mira.png"')
-    assert world.focus.slug == "mira"
+    assert world.current.slug == "mira"
 
 
 async def test_macros_are_replaced_when_they_are_sent(world: World, mira: Path) -> None:
@@ -134,7 +134,7 @@ async def test_the_same_card_makes_one_persona(world: World, mira: Path) -> None
     await world.told(f"/persona import {mira}")
     await world.told("/persona chorus")
     assert (await world.told(f"/persona import {mira}")).startswith("Mira was made of mira.png before.")
-    assert world.focus.slug == "mira"
+    assert world.current.slug == "mira"
     await world.told("/persona archive")
     assert "/persona unarchive mira" in await world.told(f"/persona import {mira}")
     assert world.personas.archived() == ("mira",)
@@ -184,7 +184,7 @@ async def test_a_persona_without_a_card_goes_out_and_comes_back(world: World, tm
     world.configure('{"name": "Chorus", "system_prompt": "Say {{user}}.", "description": "A friend."}')
     await world.told(f"/persona export chorus {tmp_path}/chorus.png")
     assert (await world.told(f"/persona import {tmp_path}/chorus.png")).startswith("Made Chorus 2 of chorus.png.")
-    chosen = world.focus.target().persona.settings
+    chosen = world.current.target().persona.settings
     assert (chosen.system_prompt, chosen.description) == ("Say {{user}}.", "A friend.")
 
 
@@ -227,7 +227,7 @@ async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: P
     with pytest.raises(StorageError):
         await world.carry_out(f"/persona import {mira}")
     assert world.personas.slugs() == ("chorus",)
-    assert await world.store.read(persona_rows.traces) == {}
+    assert await world.store.read(persona_rows.activity) == {}
 
 
 async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, tmp_path: Path) -> None:
@@ -238,9 +238,9 @@ async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, 
     told = await world.told(f"/import {mira} {other}")
     assert told.startswith("Made Mira of mira.png")
     assert "\nMade Ben of ben.json, with a greeting and 1 document." in told
-    assert world.focus.slug == "chorus"
+    assert world.current.slug == "chorus"
     assert (await world.told(f"/import {mira}")).startswith("Mira was made of mira.png before.")
-    assert world.focus.slug == "mira"
+    assert world.current.slug == "mira"
 
 
 async def test_the_cards_of_a_folder_are_imported(world: World, mira: Path, tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ async def test_the_view_of_a_moment_is_what_it_was(day: World, time: str, hours:
 
 
 async def test_looking_back_changes_nothing(day: World) -> None:
-    before = (await day.seen(), await day.journal.entries(day.focus.target()), day.settings_text())
+    before = (await day.seen(), await day.journal.entries(day.current.target()), day.settings_text())
     await day.told("/context at 3h")
-    assert (await day.seen(), await day.journal.entries(day.focus.target()), day.settings_text()) == before
+    assert (await day.seen(), await day.journal.entries(day.current.target()), day.settings_text()) == before
 
 
 async def test_an_edit_and_its_undo_are_seen_where_they_counted(world: World) -> None:

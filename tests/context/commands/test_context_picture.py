@@ -65,7 +65,7 @@ async def test_the_context_of_a_persona_that_was_created_again_starts_there(worl
     await world.told("/persona new Ada")
     await world.say("Secrets")
     await world.told("/persona archive")
-    await world.roster.delete("ada")
+    await world.persona_admin.delete("ada")
     await world.told("/persona new Ada")
     assert "\nThe context starts at the creation of this persona on " in await world.told("/context")
 

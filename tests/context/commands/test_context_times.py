@@ -184,13 +184,13 @@ async def test_what_is_no_time_is_refused_in_a_sentence_and_leaves_file_and_wind
     assert str(refusal.value) == sentence
     assert world.settings_text() == BEFORE
     assert (await world.window.state()).hours == 10
-    assert await world.journal.entries(world.focus.target()) == []
+    assert await world.journal.entries(world.current.target()) == []
 
 
 @pytest.mark.parametrize("line", ["/context reset", "/context default", "/context set reset", "/context set Default "])
 async def test_the_default_is_reached_back_to_by_its_words(world: World, line: str) -> None:
     assert (await world.told(line)).startswith("Context window reset to default (8h)\n")
     assert "context_hours" not in world.settings_text()
-    by_hand, entry = await world.journal.entries(world.focus.target())
+    by_hand, entry = await world.journal.entries(world.current.target())
     assert (await world.window.state()).hours == 8
     assert [by_hand.operation.act, entry.operation.act] == [Window(None, 10), Window(10, None)]

@@ -58,7 +58,7 @@ async def test_what_was_taken_back_or_asked_again_or_cleared_is_not_printed(worl
     await answered(world, "First.")
     await answered(world, "Second.")
     world.model.enqueue(ReasoningDelta("Third."), TextDelta("No."), ReplyEnd("stop", {THOUGHT: 640}))
-    _ = [event async for event in world.conversation.retry(world.focus.target())]
+    _ = [event async for event in world.conversation.retry(world.current.target())]
     assert await world.told("/thoughts") == told("Third.")
     await world.told("/undo")
     assert await world.told("/thoughts") == told("Second.")

@@ -105,8 +105,8 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
         members = put_into(bases[-1], place.thread, past) if bases[-1].at > since else []
     newer = deeds[deeds.index(bases[-1]) + 1 :] if bases else deeds
     retries = [deed for deed in standing(deeds) if deed.kind == "retry" and deed in newer]
-    keeping = [deed for deed in standing(deeds) if deed.kind == "keep" and deed in newer]
-    kept = {row.id: row for deed in keeping for row in put_into(deed, place.thread, past)}
+    storage = [deed for deed in standing(deeds) if deed.kind == "keep" and deed in newer]
+    kept = {row.id: row for deed in storage for row in put_into(deed, place.thread, past)}
     imports = [deed for deed in standing(deeds) if deed.kind == "import" and deed in newer]
     allowed = {None, *(deed.id for deed in retries + imports)}
     spoken = [

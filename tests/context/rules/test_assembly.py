@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rules.plan import LEAD, ContextSnapshot, Frame, RequestPlan, SystemPrompt, plan_request
+from chorus_cli.context.rules.plan import (
+    LEAD,
+    ContextSnapshot,
+    RequestPlan,
+    RequestSettings,
+    SystemPrompt,
+    plan_request,
+)
 from chorus_cli.context.rules.view import Reason, Summary, View
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.models.rules.budget import FULLEST_SHARE, TOKENS_PER_MESSAGE, Budget, Limit, Room, own_tokens, tokens_of
@@ -21,7 +28,7 @@ from tests.fakes import START, WordCounter
 COUNT = WordCounter().count
 SYSTEM_PROMPT = SystemPrompt("You are kind.", 3, 0)
 SYSTEM_TOKENS = 3 + TOKENS_PER_MESSAGE
-FRAME = Frame(
+FRAME = RequestSettings(
     Target(Persona("frodo", Settings()), 1, ModelChoice("openai/test", "a test")), SYSTEM_PROMPT, Limit(1, "a test")
 )
 

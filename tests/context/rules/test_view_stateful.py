@@ -89,7 +89,10 @@ class ViewMachine(CountedPast):
     @rule()
     def die_and_start_again(self) -> None:
         waiting = len(self.streaming)
-        assert len(interrupted_replies.mend(self.connection, lambda _run: False, self.now).interrupted) == waiting
+        assert (
+            len(interrupted_replies.mark_interrupted(self.connection, lambda _run: False, self.now).interrupted)
+            == waiting
+        )
         self.streaming.clear()
 
     # What is done

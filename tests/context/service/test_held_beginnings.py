@@ -19,7 +19,7 @@ OLD, NEW = (Message(id_, "chorus", 1, id_, Role.USER, "hello", START) for id_ in
 
 
 async def snapshot_of(world: World) -> ContextSnapshot:
-    return await world.context.snapshot(world.focus.target(), world.clock.now())
+    return await world.context.snapshot(world.current.target(), world.clock.now())
 
 
 def sending(snapshot: ContextSnapshot, *sent: Message, without: tuple[Message, ...] = ()) -> RequestPlan:
@@ -43,7 +43,7 @@ async def test_each_conversation_has_a_beginning_of_its_own(world: World) -> Non
     held, here = Prefixes(), await snapshot_of(world)
     held.hold(sending(here, NEW, without=(OLD,)), START)
     target = here.target._replace(thread_id=here.target.thread_id + 1)
-    elsewhere = replace(here, frame=replace(here.frame, target=target))
+    elsewhere = replace(here, request_settings=replace(here.request_settings, target=target))
     assert held.request_start(elsewhere.target, START, 0).first_message_id is None
     held.hold(sending(elsewhere, OLD), START)
     assert held.request_start(here.target, START, 0).first_message_id == NEW.id

@@ -49,14 +49,14 @@ async def test_five_minutes_of_silence_let_the_window_slide(world_at_the_edge: W
 
 
 async def test_another_reply_is_asked_for_with_what_the_first_one_saw(world_at_the_edge: World) -> None:
-    async for _ in world_at_the_edge.conversation.retry(world_at_the_edge.focus.target()):
+    async for _ in world_at_the_edge.conversation.retry(world_at_the_edge.current.target()):
         pass
     assert await world_at_the_edge.seen() == [*_EARLY, *_LATE]
 
 
 async def test_the_editor_shows_what_would_be_sent(world_at_the_edge: World) -> None:
     editing = world_at_the_edge.services.editing.context
-    opened = await editing.open(world_at_the_edge.focus.target())
+    opened = await editing.open(world_at_the_edge.current.target())
     assert [entry.block.body for entry in opened.sheet.context] == await world_at_the_edge.seen() == [*_EARLY, *_LATE]
 
 
@@ -96,7 +96,7 @@ async def test_a_session_goes_on_after_a_silence_although_the_windows_of_its_thr
         await world.say(text)
         world.clock.advance(timedelta(seconds=70))
         world.model.say("A summary.")
-        sessions.append(await world.sessions.saving.save_idle(world.focus.target(), ""))
+        sessions.append(await world.sessions.saving.save_idle(world.current.target(), ""))
         world.clock.advance(timedelta(seconds=50))
     assert [saved and saved.row.message_count for saved in sessions] == [4, 6]
 

@@ -47,9 +47,9 @@ def echoing(world: World, echo: Echo) -> World:
     [(NO_ECHO, None), (Echo(Span.TURN), None), (Echo(Span.EVER), 300), (Echo(Span.EVER, calls_only=False), 340)],
 )
 async def test_thoughts_that_go_back_are_a_part_of_their_own(thoughtful: World, echo: Echo, tokens: int | None) -> None:
-    without = await context_report(thoughtful.context, thoughtful.focus.target(), thoughtful.clock.now())
+    without = await context_report(thoughtful.context, thoughtful.current.target(), thoughtful.clock.now())
     world = echoing(thoughtful, echo)
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     parts = {part.name: part.tokens for part in report.parts}
     assert parts.pop("thoughts", None) == tokens
     assert parts == {part.name: part.tokens for part in without.parts}

@@ -70,7 +70,7 @@ async def test_reset_removes_the_key_and_the_default_of_all_personas_holds(world
 async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
     await world.window.set(span("24h", world))
     await world.window.shift(span("1 day", world), 1)
-    place = world.focus.target()
+    place = world.current.target()
     assert isinstance((await world.journal.undo(place, None)).act, Window)
     assert (await world.window.state()).hours == 24
     await world.journal.undo(place, None)
@@ -83,13 +83,13 @@ async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
 async def test_an_edit_of_the_file_by_hand_is_taken_back_like_any_change(world: World) -> None:
     await world.window.set(span("12h", world))
     world.configure('{ "context_hours": 10, "tools": true }')
-    await world.focus.turn_to(world.focus.slug)
-    assert (await world.journal.undo(world.focus.target(), None)).act == Window(12, 10)
+    await world.current.turn_to(world.current.slug)
+    assert (await world.journal.undo(world.current.target(), None)).act == Window(12, 10)
     assert world.settings_text() == '{ "context_hours": 12, "tools": true }'
-    await world.journal.redo(world.focus.target())
+    await world.journal.redo(world.current.target())
     assert world.settings_text() == '{ "context_hours": 10, "tools": true }'
-    await world.journal.undo(world.focus.target(), 2)
-    await world.journal.undo(world.focus.target(), 1)
+    await world.journal.undo(world.current.target(), 2)
+    await world.journal.undo(world.current.target(), 1)
     assert "context_hours" not in world.settings_text()
 
 
@@ -97,14 +97,14 @@ async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> Non
     await world.window.set(span("24h", world))
     world.configure('{"context_hours": 99}')
     with pytest.raises(SettingsError, match="says 99 for context_hours by now, not 24"):
-        await world.journal.undo(world.focus.target(), None)
+        await world.journal.undo(world.current.target(), None)
     assert world.settings_text() == '{"context_hours": 99}'
 
 
 async def test_the_same_window_again_is_no_operation(world: World) -> None:
     for _ in range(2):
         await world.window.set(span("24h", world))
-    assert len(await world.journal.entries(world.focus.target())) == 1
+    assert len(await world.journal.entries(world.current.target())) == 1
 
 
 async def test_a_broken_file_is_never_overwritten(world: World) -> None:
@@ -113,12 +113,12 @@ async def test_a_broken_file_is_never_overwritten(world: World) -> None:
         await world.window.set(span("48h", world))
     assert world.settings_text() == '{"context_hours": 24,, }'
     assert (await world.window.state()).hours == 8
-    assert "nothing in this file counts until it is mended" in world.focus.target().persona.warnings[0]
+    assert "nothing in this file counts until it is mended" in world.current.target().persona.warnings[0]
 
 
 async def test_widening_never_crosses_a_clear(world: World) -> None:
     await world.say("Before")
-    await world.journal.clear(world.focus.target())
+    await world.journal.clear(world.current.target())
     await world.say("After")
     state = await world.window.set(span("7d", world))
     assert state.boundary is not None
@@ -128,7 +128,7 @@ async def test_widening_never_crosses_a_clear(world: World) -> None:
 
 async def test_undoing_a_clear_brings_everything_back_and_redo_hides_it_again(world: World) -> None:
     await world.say("Before")
-    place = world.focus.target()
+    place = world.current.target()
     await world.journal.clear(place)
     await world.journal.undo(place, None)
     assert await world.seen() == ["Before", "ok"]
@@ -138,7 +138,7 @@ async def test_undoing_a_clear_brings_everything_back_and_redo_hides_it_again(wo
 
 async def test_redo_is_over_once_something_was_said(world: World) -> None:
     await world.say("Before")
-    place = world.focus.target()
+    place = world.current.target()
     await world.journal.clear(place)
     await world.journal.undo(place, None)
     await world.say("Now")
@@ -156,7 +156,7 @@ async def test_redo_is_over_once_something_was_said(world: World) -> None:
     ],
 )
 async def test_what_cannot_be_undone_is_said(world: World, number: int | None, sentence: str) -> None:
-    place = world.focus.target()
+    place = world.current.target()
     await world.journal.clear(place)
     await world.journal.undo(place, 1)
     with pytest.raises(JournalError, match=sentence):
@@ -165,18 +165,18 @@ async def test_what_cannot_be_undone_is_said(world: World, number: int | None, s
 
 async def test_clear_time_survives_restart(world: World, tmp_path: Path) -> None:
     await world.say("Before")
-    await world.journal.clear(world.focus.target())
+    await world.journal.clear(world.current.target())
     again = await built(tmp_path / "elsewhere", world.store, world.clock, world.model, limit_tokens=10_000)
     assert await again.seen() == []
 
 
 async def test_the_report_names_every_part_and_what_stays_out(world: World) -> None:
     await world.say("Cleared away")
-    await world.journal.clear(world.focus.target())
+    await world.journal.clear(world.current.target())
     await world.say("Too old")
     world.clock.advance(timedelta(hours=9))
     await world.say("In view")
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     assert [part.name for part in report.parts] == ["system prompt", "documents", "messages"]
     assert sum(part.tokens for part in report.parts) == report.plan.tokens
     assert [(omission.reason, omission.messages) for omission in report.omissions] == [
@@ -188,16 +188,16 @@ async def test_the_report_names_every_part_and_what_stays_out(world: World) -> N
 
 @pytest.mark.parametrize("factor", [0.897, 1.0, 1.36])
 async def test_parts_of_the_report_add_up_also_when_estimates_are_corrected(world: World, factor: float) -> None:
-    key = meta_rows.calibration_key(world.focus.target().choice.model)
+    key = meta_rows.calibration_key(world.current.target().choice.model)
     await world.store.write(meta_rows.store, key, budget.written_calibration(Calibration(factor, 0.0)))
     await world.say("one two three four five six seven " * 7)
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     assert sum(part.tokens for part in report.parts) == report.meter.tokens
     assert report.meter.tokens == report.plan.snapshot.budget.corrected(report.plan.tokens)
 
 
 async def _left_out(world: World) -> dict[str, int]:
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     return {omission.reason: omission.messages for omission in report.omissions}
 
 
@@ -215,7 +215,7 @@ async def test_what_an_undone_restore_had_put_in_is_counted_apart(world: World) 
 
 async def test_another_reply_is_counted_whether_it_is_in_context_or_taken_back(world: World) -> None:
     await world.say("One")
-    async for _ in world.conversation.retry(world.focus.target()):
+    async for _ in world.conversation.retry(world.current.target()):
         pass
     assert await _left_out(world) == {"taken back": 1}
     await world.told("/undo")

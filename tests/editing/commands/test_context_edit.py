@@ -106,7 +106,7 @@ async def test_edited_members_leave_together_when_the_window_has_passed(turns: W
     turns.clock.advance(timedelta(minutes=2))
     assert await turns.seen() == []
     gone = "The 5 messages of the edit have left the 8h window. /context 9h brings them back."
-    (notice,) = await turns.focus.notices()
+    (notice,) = await turns.current.notices()
     assert "the 8h window holds 0 of 5 messages. /context 9h brings them back." in notice
     assert await turns.notices("Hello?") == [gone]
     assert await turns.notices("Hello again?") == []
@@ -116,7 +116,7 @@ async def test_edited_members_leave_together_when_the_window_has_passed(turns: W
 
 async def test_messages_that_arrive_meanwhile_follow_the_edited_ones(turns: World) -> None:
     editing = turns.services.editing.context
-    opened = await editing.open(turns.focus.target())
+    opened = await editing.open(turns.current.target())
     await turns.say("Meanwhile")
     assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
     assert await turns.seen() == ["A1", "B1", "A two", "B2", "A3", "B3", "Meanwhile", "ok"]
@@ -128,7 +128,7 @@ async def test_a_reply_still_running_when_the_editor_opens_follows_too(turns: Wo
     turn = asyncio.create_task(turns.say("A4"))
     await turns.log_row_with_status(7, Status.STREAMING)
     editing = turns.services.editing.context
-    opened = await editing.open(turns.focus.target())
+    opened = await editing.open(turns.current.target())
     assert "A4" not in opened.sheet.text
     may_end.set()
     await turn
@@ -138,9 +138,9 @@ async def test_a_reply_still_running_when_the_editor_opens_follows_too(turns: Wo
 
 async def test_a_retry_or_an_undo_meanwhile_is_not_overwritten(turns: World) -> None:
     editing = turns.services.editing.context
-    opened = await editing.open(turns.focus.target())
+    opened = await editing.open(turns.current.target())
     turns.model.say("B3 again")
-    _ = [event async for event in turns.conversation.retry(turns.focus.target())]
+    _ = [event async for event in turns.conversation.retry(turns.current.target())]
     with pytest.raises(OvertakenError):
         await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two"))
     assert (await turns.seen())[-1] == "B3 again"
@@ -156,7 +156,7 @@ async def test_while_a_retry_runs_the_context_cannot_be_edited(turns: World) -> 
     turns.model.enqueue(TextDelta("B"), may_end, TextDelta("3!"), ReplyEnd("stop"))
 
     async def retry() -> None:
-        _ = [event async for event in turns.conversation.retry(turns.focus.target())]
+        _ = [event async for event in turns.conversation.retry(turns.current.target())]
 
     running = asyncio.create_task(retry())
     await turns.log_row_with_status(6, Status.STREAMING)
@@ -185,7 +185,7 @@ async def test_what_is_not_shown_stays_in_its_place(turns: World) -> None:
 
 async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_text_is_kept(turns: World) -> None:
     editing = turns.services.editing.context
-    opened = await editing.open(turns.focus.target())
+    opened = await editing.open(turns.current.target())
     await turns.told("/new")
     with pytest.raises(OvertakenError):
         await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two"))
@@ -204,7 +204,7 @@ async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_tex
 async def test_endings_that_change_nothing_say_so(turns: World, change: Callable[[Path], object], reply: str) -> None:
     turns.editor.enqueue(change)
     assert await turns.told("/context edit") == reply
-    assert await turns.journal.entries(turns.focus.target()) == []
+    assert await turns.journal.entries(turns.current.target()) == []
 
 
 async def test_a_text_that_cannot_be_read_is_told_with_its_line_and_edited_again(turns: World) -> None:
@@ -241,7 +241,7 @@ async def test_an_edit_that_is_not_used_is_kept_or_discarded(turns: World, compl
     assert discarded.discarded is not None
     assert plain(await discarded.discarded()) == "The context is unchanged; your edit was discarded."
     assert [path.exists() for path in turns.editor.opened] == [True, False]
-    assert await turns.journal.entries(turns.focus.target()) == []
+    assert await turns.journal.entries(turns.current.target()) == []
 
 
 async def test_new_messages_can_be_written_by_hand(turns: World) -> None:
@@ -265,6 +265,6 @@ async def test_an_edit_concerns_only_its_thread(turns: World) -> None:
 
 async def test_a_retried_reply_is_shown_once(turns: World) -> None:
     turns.model.say("B3 again")
-    _ = [event async for event in turns.conversation.retry(turns.focus.target())]
+    _ = [event async for event in turns.conversation.retry(turns.current.target())]
     await turns.told("/context edit")
     assert turns.editor.shown[-1].count("chorus: B3") == 1

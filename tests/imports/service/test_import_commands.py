@@ -128,4 +128,4 @@ async def test_a_character_card_becomes_a_persona(world: World) -> None:
     path = world.folder / "mira.png"
     path.write_bytes(picture(text_chunk("chara", card(2))))
     assert await world.told(f"/import {path}") != ""
-    assert world.focus.slug == "mira"
+    assert world.current.slug == "mira"

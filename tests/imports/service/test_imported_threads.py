@@ -129,7 +129,7 @@ async def test_messages_of_other_branches_and_undone_imports_are_not_counted(wor
     await world.carry_out("/thread rome")
     for number in (3, 2):
         assert [each.thread.messages for each in await world.threads.listed(closed=True)] == [0, number]
-        report = await request_report(world.context, world.focus.target(), world.clock.now())
+        report = await request_report(world.context, world.current.target(), world.clock.now())
         assert len(report.moments) == number
         assert (report.plan.snapshot.last_spoken == timestamps.from_text(str(why["timestamp"]))) == (number == 3)
         await world.carry_out("/context undo")
@@ -203,7 +203,7 @@ async def test_a_part_of_an_undone_import_says_that_it_is_redone_as_a_whole(worl
 async def test_other_branches_are_called_replaced_in_context_as_in_the_log(world: World) -> None:
     await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
     await world.carry_out("/thread rome")
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     assert [(each.reason, each.messages) for each in report.omissions] == [("replaced by another reply", 1)]
 
 

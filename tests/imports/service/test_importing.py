@@ -68,7 +68,7 @@ async def test_a_message_without_a_time_is_of_the_time_of_the_others(world: Worl
 async def test_the_same_import_twice_adds_nothing(world: World) -> None:
     await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN)
     assert await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN) == (0, 0)
-    assert len(await world.journal.entries(world.focus.target())) == 1
+    assert len(await world.journal.entries(world.current.target())) == 1
 
 
 async def test_a_newer_export_adds_what_is_new(world: World) -> None:
@@ -104,7 +104,7 @@ async def test_importing_again_after_an_undo_redoes_it(world: World) -> None:
     await taken_in(world, ROME, WHERE)
     await world.carry_out("/context undo")
     assert await taken_in(world, ROME, WHERE) == (0, 0)
-    assert next(entry.counts for entry in await world.journal.entries(world.focus.target()))
+    assert next(entry.counts for entry in await world.journal.entries(world.current.target()))
 
 
 async def test_search_finds_imported_messages(world: World) -> None:

@@ -46,7 +46,7 @@ def zipped(folder: Path, conversations: list[Any], **files: bytes) -> Path:
 
 
 async def taken_in(world: World, path: Path) -> ImportReport:
-    imports = Imports(world.store, world.clock, world.roster, world.folder / "attachments")
+    imports = Imports(world.store, world.clock, world.persona_admin, world.folder / "attachments")
     report = ImportReport(is_dry=False)
     await imports.take_in(Wanted([path], "chorus"), report, lambda _line: None)
     return report
@@ -74,7 +74,7 @@ async def test_a_dry_run_tells_of_attachments_as_the_import_does(
     world: World, files: dict[str, bytes], found: int, lost: int
 ) -> None:
     path = zipped(world.folder, [EXPORT], **files)
-    imports = Imports(world.store, world.clock, world.roster, world.folder / "attachments")
+    imports = Imports(world.store, world.clock, world.persona_admin, world.folder / "attachments")
     for report in (await imports.preview(Wanted([path], "chorus")), await taken_in(world, path)):
         assert (report.attachments, report.lost_attachments) == (found, lost)
         assert ("1 attachment missing from the export; messages name them." in report.text()) is bool(lost)
@@ -128,7 +128,7 @@ async def test_a_message_that_silly_tavern_hid_is_called_hidden_unless_it_is_sho
         path.write_text("\n".join(map(json.dumps, [*lines[:-1], {**lines[-1], "is_system": hidden}, *more])))
         await taken_in(world, path)
         await world.carry_out("/thread mara")
-        report = await context_report(world.context, world.focus.target(), now)
+        report = await context_report(world.context, world.current.target(), now)
         reasons = [each.reason for each in report.omissions]
         marks = [line for line in (await world.told("/thread history")).splitlines() if "Hello." in line]
         return [*reasons, *(re.findall(r"\[([a-z].*?)\]", marks[0]))]
@@ -171,7 +171,7 @@ async def test_a_chat_of_silly_tavern_moves_in_with_its_swipes(world: World) -> 
 async def test_a_chat_with_a_character_goes_to_the_persona_of_that_name(
     world: World, persona: str | None, goes_to: str
 ) -> None:
-    await world.roster.create("Mara")
+    await world.persona_admin.create("Mara")
     path = world.folder / "2024.jsonl"
     path.write_text("\n".join(map(json.dumps, TAVERN)))
     imports, report = world.services.imports, ImportReport(is_dry=False)

@@ -33,7 +33,7 @@ async def interrupted(world: World, *lines: object) -> None:
 
 
 async def operations(world: World) -> list[str]:
-    return [each.description for each in await world.journal.entries(world.focus.target())]
+    return [each.description for each in await world.journal.entries(world.current.target())]
 
 
 async def titles(world: World) -> list[str]:

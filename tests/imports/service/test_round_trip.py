@@ -64,7 +64,7 @@ async def other(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Home]:
 @pytest.fixture
 async def lived(world: World, tmp_path: Path) -> Home:
     """A home with undone and repeated turns, an edit, tools, an attachment, another persona and an import."""
-    await world.roster.create("Sam")
+    await world.persona_admin.create("Sam")
     for text in ("Hello", "How are you?", "Never mind"):
         world.model.say(f"Reply to {text}")
         await world.say(text)

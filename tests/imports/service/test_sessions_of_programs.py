@@ -78,6 +78,6 @@ async def test_a_folder_of_several_programs_is_one_import_and_the_same_one_adds_
     assert dict(first.sources) == {"codex": 2, "gemini-cli": 1}
     assert (first.added_conversations, first.added_messages) == (3, 21)
     assert (second.added_conversations, second.added_messages, second.continued) == (0, 0, 0)
-    assert len(await world.journal.entries(world.focus.target())) == 1
+    assert len(await world.journal.entries(world.current.target())) == 1
     await world.carry_out("/context undo")
     assert not [entry for entry in await world.threads.all() if entry.title == "Please list something"]

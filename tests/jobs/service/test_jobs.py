@@ -21,7 +21,7 @@ FAILED tests/test_ring.py::test_ring - assert 1 == 2
 
 async def in_foreground(world: World, command: str) -> list[str]:
     """Run a command in the foreground and return the lines about its end."""
-    job = world.services.jobs.start(world.focus.target(), command)
+    job = world.services.jobs.start(world.current.target(), command)
     return await world.services.jobs.attend(job, lambda _piece: None)
 
 
@@ -97,7 +97,7 @@ async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(worl
 async def test_a_job_of_a_thread_that_was_left_names_it_and_not_undo(world: World, away: str, place: str) -> None:
     may_end = asyncio.Event()
     world.shell.enqueue(b"one\n", may_end)
-    await world.roster.create("Frodo")
+    await world.persona_admin.create("Frodo")
     await world.carry_out("/run make")
     await world.carry_out(away)
     may_end.set()
@@ -114,7 +114,7 @@ async def test_a_persona_made_anew_has_no_jobs_of_the_deleted_one(world: World) 
     await asyncio.sleep(0.01)
     await world.carry_out("/persona chorus")
     # Another Chorus does not know of the job.
-    await world.roster.archive("frodo")
+    await world.persona_admin.archive("frodo")
     deleted = plain(await (await world.asked_back("/persona delete frodo")).confirmed())
     assert deleted.splitlines()[1:] == ["Job #2 (serve): stopped after 0.0 s."]
     await world.carry_out("/persona new Frodo")
@@ -181,7 +181,7 @@ async def test_a_message_that_is_refused_leaves_the_output_for_the_next_one(worl
 async def test_output_without_room_in_the_model_is_left_out_of_its_line(world: World) -> None:
     world.shell.enqueue(*[b"a b c d e f g h\n"] * 50)
     await in_foreground(world, "make")
-    room = (await world.context.planned(world.focus.target(), world.clock.now())).snapshot.budget.room.budget
+    room = (await world.context.planned(world.current.target(), world.clock.now())).snapshot.budget.room.budget
     await world.say("word " * (room - 300))
     assert preamble_of(world).splitlines()[-1].endswith("Its output was left out here.")
 
@@ -287,7 +287,7 @@ async def test_a_failing_screen_kills_the_command(world: World) -> None:
         raise JobError("The screen is gone.")
 
     world.shell.enqueue(b"a\n", asyncio.Event())
-    job = world.services.jobs.start(world.focus.target(), "yes")
+    job = world.services.jobs.start(world.current.target(), "yes")
     with pytest.raises(JobError, match="The screen is gone"):
         await world.services.jobs.attend(job, broken)
     assert job.state == "killed by SIGKILL"

@@ -18,7 +18,7 @@ SINCE = START - timedelta(hours=1)
 
 def find(connection: sqlite3.Connection, *given_up: int) -> None:
     """Do as a process does that starts or sends a message."""
-    interrupted_replies.mend(connection, lambda run: run == "alive", START, given_up)
+    interrupted_replies.mark_interrupted(connection, lambda run: run == "alive", START, given_up)
 
 
 def taken(connection: sqlite3.Connection) -> list[int]:

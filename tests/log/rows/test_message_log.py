@@ -142,7 +142,7 @@ def test_replies_of_processes_that_are_gone_become_interrupted(connection: sqlit
         "INSERT INTO messages(persona, thread_id, role, status, timestamp) "
         "VALUES ('frodo', 1, 'assistant', 'streaming', '2026-02-12T14:30:00Z')"
     )
-    assert len(interrupted_replies.mend(connection, lambda run: run == "alive", START).interrupted) == 2
+    assert len(interrupted_replies.mark_interrupted(connection, lambda run: run == "alive", START).interrupted) == 2
     found = {row.id: (row.status, row.content) for row in everything(connection) if row.role is Role.ASSISTANT}
     assert found == {
         running.reply.id: (Status.STREAMING, ""),
@@ -158,7 +158,7 @@ def test_without_replies_in_progress_nobody_is_asked_whether_they_live(connectio
     def asked(run: str) -> bool:
         raise AssertionError(run)
 
-    assert interrupted_replies.mend(connection, asked, START).interrupted == ()
+    assert interrupted_replies.mark_interrupted(connection, asked, START).interrupted == ()
 
 
 # Damage

@@ -6,7 +6,7 @@ import sqlite3
 from datetime import datetime
 
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.plan import ContextSnapshot, Frame, RequestStart, SystemPrompt
+from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings, RequestStart, SystemPrompt
 from chorus_cli.context.rules.view import View
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ModelChoice
@@ -17,9 +17,9 @@ from chorus_cli.settings.rules.table import Settings
 def snapshot_in(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> ContextSnapshot:
     """Read the snapshot of a window that starts at ``since``, for a persona of default settings."""
     target = Target(Persona(persona, Settings()), thread_id, ModelChoice("model", "a test"))
-    frame = Frame(target, SystemPrompt("", 0, 0), Limit(100_000, "a test"))
+    request_settings = RequestSettings(target, SystemPrompt("", 0, 0), Limit(100_000, "a test"))
     journal = thread_journal(connection, persona, thread_id)
-    return read_snapshot(connection, frame, journal, RequestStart(since))
+    return read_snapshot(connection, request_settings, journal, RequestStart(since))
 
 
 def view_in(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> View:

@@ -16,7 +16,7 @@ async def found_as_taken_back(world: World, word: str) -> list[bool]:
 
 
 async def test_a_message_of_an_undone_edit_is_found_as_taken_back(talked: World) -> None:
-    now, thread_id = talked.clock.now(), talked.focus.thread_id
+    now, thread_id = talked.clock.now(), talked.current.thread_id
     put_in = (MessageContent(thread_id, Role.USER, "An unusual word", now),)
     await talked.store.write(operation_rows.introduce, NewOperation("chorus", Edit(), now, thread_id, members=put_in))
     assert await found_as_taken_back(talked, "unusual") == [False]

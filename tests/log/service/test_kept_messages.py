@@ -30,12 +30,12 @@ async def talked(world: World) -> World:
 
 
 async def contents(world: World) -> list[str]:
-    snapshot = await world.context.snapshot(world.focus.target(), world.clock.now())
+    snapshot = await world.context.snapshot(world.current.target(), world.clock.now())
     return [message.content for message in snapshot.view.messages]
 
 
 async def keep(world: World, *members: int) -> int:
-    return (await world.journal.introduce(world.focus.target(), Keep(members))).id
+    return (await world.journal.introduce(world.current.target(), Keep(members))).id
 
 
 async def test_a_kept_message_stays_whatever_its_age(talked: World) -> None:
@@ -109,7 +109,7 @@ async def test_an_edit_counts_the_kept_messages_as_its_own(talked: World) -> Non
     await keep(talked, 1)
     talked.model.say("Hello.")
     await talked.say("Hi")
-    opened = await talked.services.editing.context.open(talked.focus.target())
+    opened = await talked.services.editing.context.open(talked.current.target())
     await talked.services.editing.context.save(opened, opened.sheet.text.replace("Hello.", "Good day."))
     assert await contents(talked) == ["Who are you?", "Hi", "Good day."]
 
@@ -118,7 +118,7 @@ async def test_an_edit_counts_the_kept_messages_as_its_own(talked: World) -> Non
 async def test_a_kept_message_is_held_by_every_window(talked: World, days: int, held: int, reachable: int) -> None:
     await keep(talked, 1)
     now = talked.clock.now() + timedelta(days=days)
-    slug = talked.focus.target().persona.slug
+    slug = talked.current.target().persona.slug
     fill = await talked.store.read(window_fill, slug, 1, cutoff(now, 8), cutoff(now, 168))
     assert (fill.held, fill.reachable) == (held, reachable)
 

@@ -95,7 +95,7 @@ async def test_a_full_request_leaves_out_others(small: World) -> None:
     sent = [content for _, content in small.asked()]
     assert any("question 0 " in content for content in sent)
     assert not any("question 2 " in content for content in sent)
-    plan = await small.context.planned(small.focus.target(), small.clock.now())
+    plan = await small.context.planned(small.current.target(), small.clock.now())
     assert 3 in [row.id for reason, row in plan.left_out() if reason is Reason.NO_ROOM]
     assert 1 in [row.id for row in plan.sent]
     assert plan.meter.tokens <= plan.snapshot.budget.tokens
@@ -153,5 +153,5 @@ async def test_a_pin_that_has_no_room_beside_the_question_is_left_out_or_cut(sma
     await talk(small, 1, words=80)
     await small.told("/pin 1")
     await talk(small, 1, words=120)
-    plan = await small.context.planned(small.focus.target(), small.clock.now())
+    plan = await small.context.planned(small.current.target(), small.clock.now())
     assert plan.meter.tokens <= plan.snapshot.budget.tokens

@@ -95,7 +95,7 @@ async def test_what_cannot_be_put_back_is_said(world: World, number: int, senten
 async def test_a_retry_that_brought_nothing_is_not_put_back(world: World) -> None:
     await world.say("One")
     world.model.enqueue(ModelError("It is down.", status_code=400))
-    async for _ in world.conversation.retry(world.focus.target()):
+    async for _ in world.conversation.retry(world.current.target()):
         pass
     for number in (1, 2):
         told = await world.told(f"/context redo {number}")

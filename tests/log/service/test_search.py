@@ -77,7 +77,7 @@ async def test_an_undone_turn_and_a_replaced_reply_are_found_and_marked(world: W
     world.model.say("the first answer")
     await world.say("a question")
     world.model.say("the second answer")
-    async for _ in world.conversation.retry(world.focus.target()):
+    async for _ in world.conversation.retry(world.current.target()):
         pass
     await world.say("another question")
     await world.told("/undo")
@@ -119,16 +119,16 @@ async def test_in_the_background_there_is_a_pause_after_each_batch_and_nothing_i
 
 
 async def test_the_index_is_kept_up_to_date_until_it_is_stopped(store: Store, clock: FakeClock) -> None:
-    keeping = asyncio.ensure_future(Search(store, clock).keep_up())
+    storage = asyncio.ensure_future(Search(store, clock).keep_up())
     for number in range(3):
         await store.write(put, [f"row {number}"])
         for _ in range(5000):
             if (await store.read(search_index.progress)).is_whole:
                 break
             await asyncio.sleep(0.001)
-    keeping.cancel()
+    storage.cancel()
     with suppress(asyncio.CancelledError):
-        await keeping
+        await storage
     assert (await store.read(search_index.progress)).through == 3
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def retried(world: World) -> str:
-    events = [event async for event in world.conversation.retry(world.focus.target())]
+    events = [event async for event in world.conversation.retry(world.current.target())]
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
@@ -190,7 +190,7 @@ async def test_a_retry_that_brought_nothing_is_not_put_back_by_redo(world: World
 async def test_a_retry_whose_process_was_killed_before_its_first_word_leaves_the_old_reply(world: World) -> None:
     world.model.say("first")
     await world.say("Hello")
-    place, now = world.focus.target(), world.clock.now()
+    place, now = world.current.target(), world.clock.now()
 
     def retry_and_die(connection: Connection) -> None:
         question, old = message_rows.history(connection, "chorus", None, None, 0)

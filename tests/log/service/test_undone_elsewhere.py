@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def test_a_message_undone_by_another_chat_meanwhile_is_not_undone_twice(talked: World) -> None:
-    target, journal = talked.focus.target(), talked.services.log.journal
+    target, journal = talked.current.target(), talked.services.log.journal
     found = await journal.newest(target)
     await journal.take_back(target, found)
     with pytest.raises(JournalError, match="meanwhile"):
@@ -33,7 +33,7 @@ async def test_a_message_undone_by_another_chat_meanwhile_is_not_undone_twice(ta
 
 async def said_in_another_chat(world: World, text: str) -> AsyncGenerator[TurnEvent, None]:
     """Send a message from another process that has the same thread open, up to its first words."""
-    turn = replace(world.conversation, run="another").answer(world.focus.target(), text)
+    turn = replace(world.conversation, run="another").answer(world.current.target(), text)
     await words_come(turn)
     return turn
 
@@ -66,10 +66,10 @@ async def test_undo_takes_back_a_message_of_an_earlier_run_without_a_question(ta
 async def test_redo_sees_a_message_after_however_many_rows_of_an_operation(talked: World) -> None:
     await talked.told("/new")
     await talked.told("/context undo")
-    now, thread_id = talked.clock.now(), talked.focus.thread_id
+    now, thread_id = talked.clock.now(), talked.current.thread_id
     await talked.told("/thread new")
-    put_in = tuple(MessageContent(talked.focus.thread_id, Role.USER, "Put in", now) for _ in range(PAGE_ROWS + 1))
-    new = NewOperation("chorus", Edit(), now, talked.focus.thread_id, members=put_in)
+    put_in = tuple(MessageContent(talked.current.thread_id, Role.USER, "Put in", now) for _ in range(PAGE_ROWS + 1))
+    new = NewOperation("chorus", Edit(), now, talked.current.thread_id, members=put_in)
     await talked.store.write(operation_rows.introduce, new)
     await talked.say("Said in the other thread")
     await talked.told(f"/thread {thread_id}")

@@ -97,18 +97,18 @@ class UserStory:
 
     @property
     def slug(self) -> str:
-        return self.world.focus.slug
+        return self.world.current.slug
 
     @property
     def thread(self) -> int:
-        return self.world.focus.target().thread_id
+        return self.world.current.target().thread_id
 
     @property
     def now(self) -> datetime:
         return self.clock.now()
 
     def target(self, slug: str | None = None, thread: int | None = None) -> Target:
-        target = self.world.focus.target()
+        target = self.world.current.target()
         persona = self.world.personas.load(slug or self.slug)
         return target._replace(persona=persona, thread_id=thread or target.thread_id)
 
@@ -199,7 +199,7 @@ class UserStory:
         )
 
     def block(self, line: Line) -> Block:
-        speaker = "Human" if line.human else self.world.focus.target().persona.name
+        speaker = "Human" if line.human else self.world.current.target().persona.name
         return Block(f"{line.said:%Y-%m-%d %H:%M:%S}", speaker, line.text)
 
 

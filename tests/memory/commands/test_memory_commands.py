@@ -65,7 +65,7 @@ async def test_what_is_known_already_says_so(memory: Remembering) -> None:
 
 async def test_a_list_shows_the_score_in_parts_with_use_age_and_source(memory: Remembering) -> None:
     await memory.world.told("/remember call the plumber")
-    persona = memory.world.focus.target().persona
+    persona = memory.world.current.target().persona
     await memory.service.capture(persona, "```\na = 1\nb = 2\nc = 3\n```\n", 7)
     await memory.world.told("/memory pin 2")
     memory.world.clock.advance(timedelta(hours=26))
@@ -83,7 +83,9 @@ async def test_an_item_without_a_source_message_says_what_it_comes_from(memory: 
     output = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nValueError: no ring'
     await memory.world.told("/remember call the plumber")
     await memory.world.told(f"/memory import {document}")
-    await memory.service.capture(memory.world.focus.target().persona, output, None, is_output=True, title="the output")
+    await memory.service.capture(
+        memory.world.current.target().persona, output, None, is_output=True, title="the output"
+    )
     for item, origin in ((1, "you"), (2, "a document"), (3, "the output of a command")):
         lines = [line.split(None, 1) for line in (await memory.world.told(f"/memory show {item}")).splitlines()]
         assert ["From", origin] in lines
@@ -173,7 +175,7 @@ async def test_a_correction_of_an_item_that_was_changed_meanwhile_is_kept_in_a_d
 
 
 async def test_forgetting_asks_and_names_the_source(memory: Remembering) -> None:
-    persona = memory.world.focus.target().persona
+    persona = memory.world.current.target().persona
     await memory.service.capture(persona, "```\na = 1\nb = 2\nc = 3\n```\n", 7)
     question = await memory.world.asked_back("/memory forget 1")
     assert question.text == 'Forget #1 "a = 1 b = 2 c = 3"? Message #7, which it comes from, stays.'
@@ -246,7 +248,7 @@ async def test_a_forgotten_item_breaks_the_prefix_and_other_changes_do_not(
     memory: Remembering,
 ) -> None:
     async def newest() -> int:
-        snapshot = await memory.world.context.snapshot(memory.world.focus.target(), memory.world.clock.now())
+        snapshot = await memory.world.context.snapshot(memory.world.current.target(), memory.world.clock.now())
         return snapshot.newest_operation_id
 
     for line in ("/remember call the plumber", "/memory pin 1", "/memory flash --force", "/memory unpin 1", "/undo"):

@@ -31,7 +31,7 @@ class Remembering:
 
     @property
     def slug(self) -> str:
-        return self.world.focus.slug
+        return self.world.current.slug
 
     async def add(self, content: str, item_type: ItemType = ItemType.TASK) -> Item:
         return (await self.service.remember(self.slug, item_type, content)).item

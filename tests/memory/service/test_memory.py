@@ -234,7 +234,7 @@ CODE = "Try this:\n\n```python\nfor name in names:\n    print(name)\n    count +
 
 
 async def test_code_of_a_message_is_captured_once_with_its_source(memory: Remembering) -> None:
-    persona = memory.world.focus.target().persona
+    persona = memory.world.current.target().persona
     added = await memory.service.capture(persona, CODE, 7)
     assert added.operation is not None
     (item,) = added.items
@@ -248,13 +248,13 @@ async def test_code_of_a_message_is_captured_once_with_its_source(memory: Rememb
 
 async def test_nothing_is_captured_if_the_setting_is_off(memory: Remembering) -> None:
     memory.world.configure('{"auto_memory": false}')
-    persona = memory.world.focus.target().persona
+    persona = memory.world.current.target().persona
     assert (await memory.service.capture(persona, CODE, 7)).items == ()
 
 
 @pytest.mark.parametrize("work", ["capture", "import"])
 async def test_a_long_text_is_searched_beside_the_event_loop(memory: Remembering, work: str) -> None:
-    persona, turned = memory.world.focus.target().persona, asyncio.Event()
+    persona, turned = memory.world.current.target().persona, asyncio.Event()
     asyncio.get_running_loop().call_soon(turned.set)
     if work == "capture":
         await memory.service.capture(persona, "We went over the plan again.\n" * 1000, 7)
@@ -277,13 +277,13 @@ async def test_the_memory_of_another_persona_is_not_touched(memory: Remembering)
 
 
 async def test_a_new_persona_does_not_see_the_memory_of_an_earlier_one_of_its_name(memory: Remembering) -> None:
-    roster = memory.world.roster
-    slug = await roster.create("Sam")
+    persona_admin = memory.world.persona_admin
+    slug = await persona_admin.create("Sam")
     old = (await memory.service.remember(slug, ItemType.TASK, PLUMBER)).item
     await memory.service.flashes.save(slug, FIGURES, force=True)
-    await roster.archive(slug)
-    await roster.delete(slug)
-    await roster.create("Sam")
+    await persona_admin.archive(slug)
+    await persona_admin.delete(slug)
+    await persona_admin.create("Sam")
     assert await memory.service.listing(slug) == []
     assert await memory.service.flashes.checkpoints(slug) == []
     with pytest.raises(MemoryItemError, match="There is no memory item"):

@@ -27,7 +27,7 @@ COST = 0.02 + 0.008 + 0.1
 async def answered(world: World, usage: dict[str, int] | None = None, model: str | None = None) -> None:
     world.model.enqueue(TextDelta("Yes."), ReplyEnd("stop", USAGE if usage is None else usage))
     if model:
-        world.focus.use_model(world.focus.slug, model)
+        world.current.use_model(world.current.slug, model)
     await world.say("Really?")
 
 
@@ -94,7 +94,7 @@ async def test_damaged_and_missing_usage_is_passed_over(world: World, costs: Cos
 
 
 async def test_the_price_of_the_last_reply_is_that_of_its_turn(world: World, costs: Costs) -> None:
-    thread = world.focus.thread_id
+    thread = world.current.thread_id
     assert await costs.of_last_reply(thread) is None
     await answered(world)
     world.clock.advance(timedelta(minutes=1))
@@ -132,7 +132,7 @@ async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world
 async def test_the_price_of_the_last_reply_has_no_summary_in_it(world: World, costs: Costs) -> None:
     await answered(world)
     await folded(world)
-    assert await costs.of_last_reply(world.focus.thread_id) == pytest.approx(COST)
+    assert await costs.of_last_reply(world.current.thread_id) == pytest.approx(COST)
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ async def test_the_command_advises_a_budget_unless_prices_are_unknown(
         assert isinstance(answer, Reply)
         return plain(answer)
 
-    world.focus.use_model(world.focus.slug, in_use)
+    world.current.use_model(world.current.slug, in_use)
     for _ in ("before any reply", "after one"):
         assert ("/settings set budget 5" in await told()) is is_advised
         await answered(world)
-    world.focus.use_model(world.focus.slug, "openai/test")
+    world.current.use_model(world.current.slug, "openai/test")
     await answered(world)
-    world.focus.use_model(world.focus.slug, in_use)
+    world.current.use_model(world.current.slug, in_use)
     assert "/settings set budget 5" in await told()
 
 

@@ -60,7 +60,7 @@ class KeptServer:
 
 
 @asynccontextmanager
-async def keeping(
+async def storage(
     *, requests_of_each: int = 100, ends_replies: bool = True, context: ssl.SSLContext | None = None
 ) -> AsyncIterator[KeptServer]:
     """Serve, with the certificate of ``context``; without ``ends_replies`` a reply is not closed after ``[DONE]``."""

@@ -21,7 +21,7 @@ from chorus_cli.models.wire.http_client import HttpClient
 from chorus_cli.models.wire.writing import Post
 from tests.models.providers.fault_server import serving
 from tests.models.providers.ways import MODEL_MAP
-from tests.models.wire.kept_server import keeping
+from tests.models.wire.kept_server import storage
 from tests.models.wire.wire_talk import ASKING, KEY, client_of, events_of
 from tests.terminal.command import finished
 
@@ -33,35 +33,35 @@ ASKED = "POST /v1/chat/completions"
 
 
 async def test_the_next_request_uses_the_connection_of_the_last() -> None:
-    async with keeping() as server, client_of(server.address) as client:
+    async with storage() as server, client_of(server.address) as client:
         for _ in range(3):
             assert await events_of(client) == RAINS
     assert (len(server.connections), server.asked) == (1, [ASKED] * 3)
 
 
 async def test_two_requests_at_once_are_not_in_each_others_way() -> None:
-    async with keeping() as server, client_of(server.address) as client:
+    async with storage() as server, client_of(server.address) as client:
         replies = await asyncio.gather(events_of(client), events_of(client))
     assert list(replies) == [RAINS, RAINS]
 
 
 async def test_a_server_that_closes_nothing_after_the_end_is_not_waited_for() -> None:
     began = time.monotonic()
-    async with keeping(ends_replies=False) as server, client_of(server.address) as client:
+    async with storage(ends_replies=False) as server, client_of(server.address) as client:
         assert await events_of(client) == RAINS
         assert await events_of(client) == RAINS
     assert time.monotonic() - began < 5
 
 
 async def test_a_connection_that_the_server_closes_as_it_is_used_again_is_replaced() -> None:
-    async with keeping(requests_of_each=1) as server, client_of(server.address) as client:
+    async with storage(requests_of_each=1) as server, client_of(server.address) as client:
         assert await events_of(client) == RAINS
         assert await events_of(client) == RAINS
     assert (len(server.connections), len(server.asked)) == (2, 3)
 
 
 async def test_a_server_that_closes_new_connections_too_is_not_asked_for_ever() -> None:
-    async with keeping(requests_of_each=0) as server, client_of(server.address) as client:
+    async with storage(requests_of_each=0) as server, client_of(server.address) as client:
         with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .* \(connection lost\)"):
             await events_of(client)
     assert len(server.asked) == 1
@@ -84,7 +84,7 @@ async def test_a_request_that_the_server_gives_up_after_a_while_is_not_sent_agai
         assert not is_stopped
 
     async with (
-        keeping(requests_of_each=1) as server,
+        storage(requests_of_each=1) as server,
         aclosing(HttpClient(is_secured=False, is_direct=True, race_seconds=0)) as client,
     ):
         stream = await client.post(server.address, post, over)
@@ -97,7 +97,7 @@ async def test_a_request_that_the_server_gives_up_after_a_while_is_not_sent_agai
 
 async def test_a_connection_that_was_opened_beforehand_serves_the_next_request() -> None:
     connection, endpoint = Connection(), Endpoint("openai", "m", "", KEY)
-    async with keeping() as server, aclosing(connection):
+    async with storage() as server, aclosing(connection):
         for _ in range(2):
             await connection.preconnect(server.address)
         stream = await connection.send(Post("/chat/completions", {}, b"{}"), endpoint._replace(address=server.address))
@@ -109,7 +109,7 @@ async def test_a_connection_that_was_opened_beforehand_serves_the_next_request()
 
 async def test_after_a_reply_that_was_stopped_a_connection_is_opened_beforehand_again() -> None:
     connection, endpoint = Connection(), Endpoint("openai", "m", "", KEY)
-    async with keeping() as server, aclosing(connection):
+    async with storage() as server, aclosing(connection):
         stream = await connection.send(Post("/chat/completions", {}, b"{}"), endpoint._replace(address=server.address))
         await stream.aclose()
         await connection.preconnect(server.address)
@@ -117,7 +117,7 @@ async def test_after_a_reply_that_was_stopped_a_connection_is_opened_beforehand_
 
 
 async def test_a_server_on_this_machine_is_not_connected_to_beforehand() -> None:
-    async with keeping() as server, client_of(server.address) as client:
+    async with storage() as server, client_of(server.address) as client:
         await client.preconnect("openai/m")
     assert server.connections == []
 
@@ -132,7 +132,7 @@ async def test_a_server_that_cannot_be_reached_beforehand_is_no_error(unused_tcp
 
 
 async def test_no_redirect_is_followed_with_the_key() -> None:
-    async with keeping() as other:
+    async with storage() as other:
         moved = f"HTTP/1.1 307 Moved\r\nLocation: {other.address}/x\r\nContent-Length: 0\r\n\r\n".encode()
         async with serving(moved) as server, client_of(server.address) as client:
             with pytest.raises(ModelError) as caught:
@@ -146,7 +146,7 @@ async def test_no_redirect_is_followed_with_the_key() -> None:
 
 @pytest.mark.parametrize("key", ["sk-hidden\r\nX-Other: 1", "sk-hidden-\u20ac"])
 async def test_a_key_that_no_header_can_hold_is_an_error_that_does_not_show_it(key: str) -> None:
-    async with keeping() as server:
+    async with storage() as server:
         client = WireClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": key}, MODEL_MAP)
         with pytest.raises(ModelError) as caught:
             _ = [event async for event in client.stream(ASKING)]
@@ -184,7 +184,7 @@ def test_without_proxies_a_server_on_this_machine_needs_no_certificates(monkeypa
 
 
 async def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with keeping() as proxy:
+    async with storage() as proxy:
         monkeypatch.setenv("http_proxy", proxy.address)
         async with client_of("http://provider.example/v1") as client:
             assert await events_of(client) == RAINS
@@ -210,7 +210,7 @@ async def test_the_address_of_a_proxy_that_is_none_is_a_sentence(
 
 
 async def test_a_host_that_needs_no_proxy_is_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with keeping() as server, keeping() as proxy:
+    async with storage() as server, storage() as proxy:
         monkeypatch.setenv("http_proxy", proxy.address)
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         async with client_of(server.address) as client:

@@ -12,7 +12,7 @@ import trustme
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from tests.models.wire.kept_server import keeping
+from tests.models.wire.kept_server import storage
 from tests.models.wire.two_server import speaking_two
 from tests.models.wire.wire_talk import ASKING, client_of, events_of
 
@@ -41,7 +41,7 @@ def certified(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
 
 
 async def test_a_connection_over_tls_is_kept(authority: trustme.CA) -> None:
-    async with keeping(context=certified(authority)) as server, client_of(server.address) as client:
+    async with storage(context=certified(authority)) as server, client_of(server.address) as client:
         for _ in range(2):
             assert await events_of(client) == RAINS
     assert len(server.connections) == 1
@@ -132,7 +132,7 @@ async def test_a_certificate_that_is_not_trusted_is_told_and_the_server_is_told_
     authority: trustme.CA, case: str
 ) -> None:
     context = certified(trustme.CA()) if case == "another authority" else certified(authority, "other.example")
-    async with keeping(context=context) as server, client_of(server.address) as client:
+    async with storage(context=context) as server, client_of(server.address) as client:
         with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .*its certificate is not trusted: "):
             await events_of(client)
     assert server.asked == []

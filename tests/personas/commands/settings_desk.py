@@ -25,7 +25,7 @@ class Desk:
         return plain(await self.type(line))
 
     async def windows(self) -> list[Act]:
-        return [entry.operation.act for entry in await self.world.journal.entries(self.world.focus.target())]
+        return [entry.operation.act for entry in await self.world.journal.entries(self.world.current.target())]
 
     def offers(self, line: str) -> dict[str, str]:
         found = completions(self.services.registry, self.services, line)

@@ -44,7 +44,7 @@ async def test_messages_that_wait_are_counted(world: World) -> None:
     await world.told("/persona new Ada")
     hold_replies(world, 2)
     await world.told("/bg question")
-    here = world.focus.target()
+    here = world.current.target()
     await world.services.replies.send(here, "first")
     await world.services.replies.send(here, "second")
     await world.services.replies.send(here, "third")

@@ -89,7 +89,7 @@ async def test_a_model_chosen_once_answers_until_the_end_of_the_run(desk: Desk, 
     await desk.world.say("Go on")
     assert desk.world.model.requests[-1].model == OTHER
     await desk.text("/model default")
-    assert desk.world.focus.target().choice.model == MODEL
+    assert desk.world.current.target().choice.model == MODEL
 
 
 @pytest.mark.parametrize(

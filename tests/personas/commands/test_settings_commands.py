@@ -113,14 +113,14 @@ async def test_the_window_is_confirmed_as_by_context_and_undone_by_it(desk: Desk
     reply = await desk.text("/settings unset context_hours")
     assert "Now in effect: 8 (default).\nContext window reset to default (8h)\nMessages since" in reply
     assert await desk.windows() == [Window(None, 24), Window(24, None)]
-    await desk.world.journal.undo(desk.world.focus.target(), None)
+    await desk.world.journal.undo(desk.world.current.target(), None)
     assert '"context_hours": 24' in desk.world.settings_text()
 
 
 async def test_a_model_that_is_set_answers_at_once_also_against_the_command_line(desk: Desk) -> None:
-    assert desk.world.focus.target().choice.model == MODEL
+    assert desk.world.current.target().choice.model == MODEL
     assert "Model: chorus/eliza (set by /model)" in await desk.text("/settings set model chorus/eliza")
-    assert desk.world.focus.target().choice.model == "chorus/eliza"
+    assert desk.world.current.target().choice.model == "chorus/eliza"
 
 
 async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: Desk) -> None:

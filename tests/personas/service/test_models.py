@@ -75,7 +75,7 @@ async def test_a_model_is_set_for_the_persona_and_forgotten_again(world: World) 
     assert await world.told("/model openai/brand-new") == "Model: openai/brand-new (set by /model)"
     assert '"model": "openai/brand-new"' in world.settings_text()
     assert "openai/test (chosen for this run)" in await world.told("/settings unset model")
-    assert world.focus.target().choice.model == "openai/test"
+    assert world.current.target().choice.model == "openai/test"
 
 
 async def test_a_model_in_a_file_is_doubted_by_its_file_alone() -> None:

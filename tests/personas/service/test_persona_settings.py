@@ -30,7 +30,7 @@ def persona_settings(world: World) -> PersonaSettings:
 
 
 async def window_changes(world: World) -> list[Window]:
-    acts = [entry.operation.act for entry in await world.journal.entries(world.focus.target()) if entry.counts]
+    acts = [entry.operation.act for entry in await world.journal.entries(world.current.target()) if entry.counts]
     return [act for act in acts if isinstance(act, Window)]
 
 
@@ -44,7 +44,7 @@ async def test_every_setting_says_where_it_comes_from_and_what_its_default_is(wo
     config = world.folder / "config.jsonc"
     config.write_text('{"defaults": {"context_hours": 12,\n"temperature": 0.5}}', encoding="utf-8")
     own = world.personas.settings_path(ME)
-    persona = world.focus.target().persona
+    persona = world.current.target().persona
     assert state(persona, setting_of("context_hours")) == SettingState(
         setting_of("context_hours"), 24, f"{own}:2", 12, f"{config}:1"
     )
@@ -82,10 +82,10 @@ async def test_what_is_set_holds_from_then_on_until_it_is_unset(
     world.configure('{ "mine": 1, /* last */ }')
     setting = setting_of(key)
     assert await persona_settings.set(ME, key, value) == Change(setting, None, value)
-    assert state(world.focus.target().persona, setting).value == value
+    assert state(world.current.target().persona, setting).value == value
     assert await persona_settings.set(ME, key, value) == Change(setting, value, value, changed=False)
     assert await persona_settings.unset(ME, key) == Change(setting, value, None)
-    assert state(world.focus.target().persona, setting).source == "default"
+    assert state(world.current.target().persona, setting).source == "default"
     assert await persona_settings.unset(ME, key) == Change(setting, None, None, changed=False)
     assert world.settings_text() == '{ "mine": 1, /* last */ }'
 
@@ -136,9 +136,9 @@ async def test_a_window_that_is_set_or_unset_is_an_operation_that_undo_takes_bac
     await persona_settings.unset(ME, "context_hours")
     await persona_settings.unset(ME, "context_hours")
     assert await window_changes(world) == [Window(None, 24), Window(24, None)]
-    await world.journal.undo(world.focus.target(), None)
+    await world.journal.undo(world.current.target(), None)
     assert (await world.window.state()).hours == 24
-    await world.journal.undo(world.focus.target(), None)
+    await world.journal.undo(world.current.target(), None)
     assert (await world.window.state()).hours == 8
 
 
@@ -228,8 +228,8 @@ async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona
     await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": false }')
     await persona_settings.save(await persona_settings.open(ME), '{ "tools": false }')
     assert await window_changes(world) == [Window(None, 12), Window(12, 24), Window(24, None)]
-    await world.journal.undo(world.focus.target(), None)
-    await world.journal.undo(world.focus.target(), None)
+    await world.journal.undo(world.current.target(), None)
+    await world.journal.undo(world.current.target(), None)
     assert world.settings_text() == '{ "tools": false, "context_hours": 12 }'
 
 
@@ -243,9 +243,9 @@ async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_t
         Change(setting_of("context_hours"), None, 24),
     )
     assert await window_changes(world) == [Window(None, 24)]
-    await world.journal.undo(world.focus.target(), None)
+    await world.journal.undo(world.current.target(), None)
     assert (await world.window.state()).hours == 8
-    await world.journal.redo(world.focus.target())
+    await world.journal.redo(world.current.target())
     assert (await world.window.state()).hours == 24
 
 

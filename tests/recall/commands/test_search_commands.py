@@ -96,7 +96,7 @@ async def test_everybody_is_searched_also_whoever_is_archived_or_gone(world: Wor
         )
     (world.folder / "personas" / "frodo").mkdir()
     world.configure('{"name": "Frodo Baggins"}', "frodo")
-    await world.roster.archive("frodo")
+    await world.persona_admin.archive("frodo")
     text = await world.told("/search ring")
     assert "Frodo Baggins, thread #1\nFrodo Baggins: my «ring»" in text
     assert "gone, thread #9\ngone: my «ring»" in text

@@ -126,7 +126,7 @@ async def test_history_has_the_first_sentence_of_a_summary_and_show_the_whole(de
 
 async def test_what_is_saved_by_itself_is_told_in_one_line_without_its_summary(desk: Desk) -> None:
     desk.world.model.say(LONG)
-    saved = await desk.world.services.sessions.saving.save(desk.world.focus.target(), "Auth refactor")
+    saved = await desk.world.services.sessions.saving.save(desk.world.current.target(), "Auth refactor")
     assert saved_line(saved) == f"Saved session {NAME}: 2 messages. /context history lists it."
     assert saved_line(replace(saved, problem="The key is wrong.")).endswith("lists it. The key is wrong.")
 
@@ -155,7 +155,7 @@ async def test_history_has_ten_a_page(desk: Desk) -> None:
 
 
 async def test_history_of_another_persona_by_a_name_of_any_number_of_words(desk: Desk) -> None:
-    await desk.world.roster.create("Frodo of the Shire")
+    await desk.world.persona_admin.create("Frodo of the Shire")
     await desk.save()
     for typed in ("Frodo of the Shire", "frodo", "frodo of the shire 1", "frodo #1"):
         assert await desk.told(f"/context history {typed}") == "No saved sessions."

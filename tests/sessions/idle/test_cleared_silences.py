@@ -75,9 +75,9 @@ async def test_a_context_that_cannot_be_cleared_is_told_beside_the_session(talk:
         talk.fails.append(StorageError("The disk is full."))
         return "Saved."
 
-    keeping = replace(talk.timer._actions, save=fail_next)
+    storage = replace(talk.timer._actions, save=fail_next)
     await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, keeping, lambda: "chorus", talk.told.append, talk._report_bug)
+    talk.timer = IdleTimer(talk.clock, storage, lambda: "chorus", talk.told.append, talk._report_bug)
     talk.timer.arm()
     await talk.clock.pass_by(HALF_AN_HOUR)
     assert talk.told == [

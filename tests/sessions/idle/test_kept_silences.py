@@ -169,10 +169,10 @@ def kept_by(world: World, told: list[str]) -> IdleTimer:
         return world.personas.load(slug)
 
     async def unsaved(_slug: str) -> Sequence[Message]:
-        return await saving.unsaved(world.focus.target())
+        return await saving.unsaved(world.current.target())
 
     async def save(_slug: str, description: str) -> str | None:
-        saved = await saving.save_idle(world.focus.target(), description)
+        saved = await saving.save_idle(world.current.target(), description)
         return f"{saved.row.session_id}, {saved.row.message_count} messages." if saved else None
 
     async def no_other_window(_slug: str) -> datetime | None:
@@ -182,7 +182,7 @@ def kept_by(world: World, told: list[str]) -> IdleTimer:
         return False
 
     actions = IdleActions(persona, no_other_window, unsaved, save, never)
-    return IdleTimer(world.clock, actions, lambda: world.focus.slug, told.append, str)
+    return IdleTimer(world.clock, actions, lambda: world.current.slug, told.append, str)
 
 
 async def over() -> None:

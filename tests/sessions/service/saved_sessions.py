@@ -19,24 +19,24 @@ SHIPPED = "2026-02-12_auth-refactor"
 
 async def save(world: World, description: str = "Auth refactor", summary: str = "It is done.") -> Saved:
     world.model.say(summary)
-    return await world.sessions.saving.save(world.focus.target(), description)
+    return await world.sessions.saving.save(world.current.target(), description)
 
 
 async def save_idle(world: World, summary: str = "Idle.", description: str = "Silence") -> Saved | None:
     world.model.say(summary)
-    return await world.sessions.saving.save_idle(world.focus.target(), description)
+    return await world.sessions.saving.save_idle(world.current.target(), description)
 
 
 async def unsaved(world: World) -> list[str]:
-    return [message.content for message in await world.sessions.saving.unsaved(world.focus.target())]
+    return [message.content for message in await world.sessions.saving.unsaved(world.current.target())]
 
 
 async def restore(world: World, session_id: str = SHIPPED) -> None:
-    await world.sessions.restore(world.focus.target(), session_id)
+    await world.sessions.restore(world.current.target(), session_id)
 
 
 async def undo(world: World) -> None:
-    await world.journal.undo(world.focus.target(), None)
+    await world.journal.undo(world.current.target(), None)
 
 
 def folder(world: World, slug: str = "chorus") -> Path:

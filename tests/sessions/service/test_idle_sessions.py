@@ -20,7 +20,7 @@ async def test_nothing_said_since_the_last_save_is_nothing_to_save(talked: World
     await save(talked)
     assert await unsaved(talked) == []
     assert await save_idle(talked) is None
-    await talked.journal.clear(talked.focus.target())
+    await talked.journal.clear(talked.current.target())
     await restore(talked)
     assert await save_idle(talked) is None
     await talked.say("More")
@@ -73,7 +73,7 @@ async def test_what_has_left_the_context_by_age_stays_in_the_session_and_what_wa
 
 async def test_a_new_conversation_begins_a_new_idle_session(talked: World) -> None:
     first = await save_idle(talked)
-    await talked.journal.clear(talked.focus.target())
+    await talked.journal.clear(talked.current.target())
     await talked.say("Afresh")
     second = await save_idle(talked)
     assert first is not None
@@ -108,7 +108,7 @@ async def test_what_a_failing_summary_missed_is_in_the_next_one(talked: World) -
     await save_idle(talked, "They met.")
     await talked.say("Second")
     talked.model.enqueue(ModelError("no"))
-    assert await talked.sessions.saving.save_idle(talked.focus.target(), "") is not None
+    assert await talked.sessions.saving.save_idle(talked.current.target(), "") is not None
     await talked.say("Third")
     await save_idle(talked, "All of it.")
     asked = talked.model.requests[-1].messages[1].content
@@ -120,7 +120,7 @@ async def test_of_two_windows_that_fall_silent_at_once_one_saves(talked: World) 
     talked.model.say("Summary.")
     talked.model.say("Summary.")
     saving = talked.sessions.saving
-    both = await asyncio.gather(*(saving.save_idle(talked.focus.target(), "silence") for _ in range(2)))
+    both = await asyncio.gather(*(saving.save_idle(talked.current.target(), "silence") for _ in range(2)))
     assert sorted(saved is None for saved in both) == [False, True]
     assert len((await talked.sessions.listing("chorus")).rows) == 1
 
@@ -131,7 +131,7 @@ async def test_a_failing_summary_leaves_the_old_one_and_a_failed_one_is_made_ane
     await save_idle(talked, "They met.")
     await talked.say("More")
     talked.model.enqueue(ModelError("no"))
-    saved = await talked.sessions.saving.save_idle(talked.focus.target(), "")
+    saved = await talked.sessions.saving.save_idle(talked.current.target(), "")
     assert saved is not None
     assert (saved.row.summary, saved.problem) == ("They met.", "no")
     await sql(talked, "UPDATE sessions SET summary = ?", FAILED)

@@ -16,7 +16,7 @@ async def begun(world: World, text: str) -> asyncio.Event:
     """Send a message to the thread in focus, whose reply waits for an event after its first word."""
     gate = asyncio.Event()
     world.model.enqueue(TextDelta("slow"), gate, ReplyEnd("stop"))
-    turn = await world.services.replies.send(world.focus.target(), text)
+    turn = await world.services.replies.send(world.current.target(), text)
     assert turn is not None
     async for event in turn.followed():
         if isinstance(event, TextDelta):
@@ -39,7 +39,7 @@ async def test_what_was_said_elsewhere_while_a_reply_is_written_leaves_the_conte
     await restore(talked)
     await finished(talked, gate)
     assert await talked.seen() == ["Hello", "Hi there", "How are you?", "ok"]
-    await talked.focus.turn_to_thread(2)
+    await talked.current.turn_to_thread(2)
     assert await talked.seen() == ["A long one", "slow"]
 
 

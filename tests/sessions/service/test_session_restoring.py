@@ -46,7 +46,7 @@ async def test_restore_session_loads_messages(talked: World) -> None:
 
 async def test_what_is_said_next_follows_the_restored_messages(talked: World) -> None:
     await save(talked)
-    await talked.journal.clear(talked.focus.target())
+    await talked.journal.clear(talked.current.target())
     await restore(talked)
     await talked.say("And now?")
     asked = [content for _, content in talked.asked()]
@@ -66,7 +66,7 @@ async def test_restoring_twice_gives_no_duplicates(talked: World) -> None:
 
 async def test_undo_brings_the_earlier_context_back_exactly(talked: World) -> None:
     await save(talked)
-    await talked.journal.clear(talked.focus.target())
+    await talked.journal.clear(talked.current.target())
     await talked.say("Something else")
     before = await talked.view()
     await restore(talked)
@@ -82,13 +82,13 @@ async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
     await talked.threads.new("Athens")
     await talked.say("To Athens")
     await restore(talked)
-    assert talked.focus.target().thread_id == 2
+    assert talked.current.target().thread_id == 2
     assert await talked.seen() == ["To Rome", "ok"]
-    await talked.focus.turn_to_thread(1)
+    await talked.current.turn_to_thread(1)
     assert len(await talked.seen()) == 4
-    await talked.focus.turn_to_thread(3)
+    await talked.current.turn_to_thread(3)
     assert await talked.seen() == []
-    (entry,) = await talked.journal.entries(talked.focus.target())
+    (entry,) = await talked.journal.entries(talked.current.target())
     assert (entry.operation.act.kind, entry.operation.thread_id) == (Restore.kind, None)
 
 
@@ -97,17 +97,17 @@ async def test_the_active_thread_is_turned_to_also_after_a_restart_and_although_
     await talked.threads.new("Other")
     await sql(talked, "UPDATE threads SET closed_at = '2026-02-12T15:00:00Z' WHERE id = 1")
     await restore(talked)
-    assert talked.focus.target().thread_id == 1
-    await talked.focus.open(None)
-    assert talked.focus.target().thread_id == 1
+    assert talked.current.target().thread_id == 1
+    await talked.current.open(None)
+    assert talked.current.target().thread_id == 1
 
 
 async def test_an_active_thread_in_which_nothing_was_said_is_turned_to_as_well(talked: World) -> None:
     await talked.threads.new("Silent")
     await save(talked)
-    await talked.focus.turn_to_thread(1)
+    await talked.current.turn_to_thread(1)
     await restore(talked)
-    assert talked.focus.target().thread_id == 2
+    assert talked.current.target().thread_id == 2
     assert await count(talked, "threads") == 2
 
 
@@ -132,7 +132,7 @@ async def test_memory_items_of_another_machine_are_cut_out_because_their_numbers
         message["preamble"] = "(a preamble)\nFrom memory:\n#1 TASK: a thing of far away"
     folder(talked).mkdir()
     (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
-    await talked.sessions.restore(talked.focus.target(), "2025")
+    await talked.sessions.restore(talked.current.target(), "2025")
     assert {row.preamble for row in (await talked.view()).messages} == {"(a preamble)"}
 
 
@@ -144,7 +144,7 @@ async def test_results_of_the_memory_of_another_machine_do_not_mean_items_here(t
     folder(talked).mkdir()
     (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
     for added in (5, 0):
-        restored = (await talked.sessions.restore(talked.focus.target(), "2025"))[1]
+        restored = (await talked.sessions.restore(talked.current.target(), "2025"))[1]
         assert restored.added == added
     rows = (await talked.view()).messages
     (found,) = (row.content for row in rows if row.role is Role.TOOL_RESULT)
@@ -159,9 +159,9 @@ async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(tal
     foreign = file_of_far_away()
     folder(talked).mkdir()
     (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
-    session, restored = await talked.sessions.restore(talked.focus.target(), "2025")
+    session, restored = await talked.sessions.restore(talked.current.target(), "2025")
     assert (session.session_id, restored.added) == ("2025-01-01_far", 5)
-    assert talked.focus.target().thread_id == restored.thread_id not in {1, 7}
+    assert talked.current.target().thread_id == restored.thread_id not in {1, 7}
     seen = await talked.view()
     assert [(row.role, row.content) for row in seen.messages] == [
         (Role.USER, "What is 6 x 7?"),
@@ -174,7 +174,7 @@ async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(tal
     assert seen.messages[0].preamble == "(a preamble)"
     assert {row.introduced_by for row in seen.messages} == {restored.operation.id}
     tables = [await count(talked, table) for table in ("messages", "threads")]
-    again = (await talked.sessions.restore(talked.focus.target(), "2025"))[1]
+    again = (await talked.sessions.restore(talked.current.target(), "2025"))[1]
     assert (again.added, again.thread_id) == (0, restored.thread_id)
     assert [await count(talked, table) for table in ("messages", "threads")] == tables
 
@@ -221,10 +221,10 @@ async def test_rows_that_were_put_in_with_plain_sql_are_known_again(world: World
             f"2026-02-12T{time}",
         )
     await save(world)
-    await world.journal.clear(world.focus.target())
+    await world.journal.clear(world.current.target())
     await restore(world)
     assert await count(world, "messages") == 3
-    await world.focus.turn_to_thread(9)
+    await world.current.turn_to_thread(9)
     assert await world.seen() == ["One", "Two", "Three"]
 
 
@@ -247,7 +247,7 @@ async def test_an_unfinished_name_that_may_be_several_is_answered_with_all_of_th
 
 
 async def test_another_personas_session_is_said_to_be_hers(talked: World) -> None:
-    await talked.roster.create("Frodo")
+    await talked.persona_admin.create("Frodo")
     await save(talked)
     (folder(talked, "frodo")).mkdir()
     (folder(talked) / f"{SHIPPED}.json").rename(folder(talked, "frodo") / "2026-03-01_ring.json")
@@ -282,8 +282,8 @@ async def test_a_restore_that_fails_half_way_leaves_nothing(talked: World) -> No
         "CREATE TRIGGER full BEFORE INSERT ON messages WHEN new.content = '42' BEGIN SELECT RAISE(ABORT, 'full'); END",
     )
     tables = [await count(talked, table) for table in ("messages", "threads", "operations")]
-    before, thread = await talked.seen(), talked.focus.target().thread_id
+    before, thread = await talked.seen(), talked.current.target().thread_id
     with pytest.raises(StorageError):
         await restore(talked, "2025")
     assert [await count(talked, table) for table in ("messages", "threads", "operations")] == tables
-    assert (await talked.seen(), talked.focus.target().thread_id) == (before, thread)
+    assert (await talked.seen(), talked.current.target().thread_id) == (before, thread)

@@ -80,7 +80,7 @@ async def test_save_session_empty_context_raises(world: World) -> None:
     with pytest.raises(SessionError, match="There is nothing to save: chorus has nothing in context"):
         await save(world)
     await world.say("Hello")
-    await world.journal.clear(world.focus.target())
+    await world.journal.clear(world.current.target())
     with pytest.raises(SessionError, match="nothing to save"):
         await save(world)
     assert not folder(world).exists()
@@ -93,7 +93,7 @@ async def test_the_same_name_on_the_same_day_is_numbered(talked: World) -> None:
 
 
 async def test_only_what_the_window_and_the_boundary_hold_is_saved(talked: World) -> None:
-    await talked.journal.clear(talked.focus.target())
+    await talked.journal.clear(talked.current.target())
     await talked.say("Old")
     talked.clock.advance(timedelta(hours=9))
     await talked.say("New")
@@ -146,7 +146,7 @@ async def test_generate_summary_handles_llm_failure_gracefully(
     talked: World, failure: tuple[ModelError | TextDelta | ReplyEnd, ...]
 ) -> None:
     talked.model.enqueue(*failure)
-    saved = await talked.sessions.saving.save(talked.focus.target(), "")
+    saved = await talked.sessions.saving.save(talked.current.target(), "")
     assert saved.row.summary == FAILED == "(summary generation failed)"
     assert saved.problem
     assert file_of(talked, saved.row.session_id)["summary"] == FAILED
@@ -157,7 +157,7 @@ async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_bein
     hurried = Summarizer(talked.model, talked.context, talked.clock, 0.02)
     saving = SessionSaving(talked.personas.folder, talked.clock, talked.context, hurried, lambda: None)
     talked.model.enqueue(asyncio.Event())
-    saved = await saving.save(talked.focus.target(), "Slow")
+    saved = await saving.save(talked.current.target(), "Slow")
     assert saved.row.summary == FAILED
     assert "did not write a summary within 0.02 s" in saved.problem
 
@@ -165,7 +165,7 @@ async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_bein
 async def test_a_summary_that_is_stopped_does_not_keep_the_session_from_being_saved(talked: World) -> None:
     requests = len(talked.model.requests)
     talked.model.enqueue(asyncio.Event())
-    saving = asyncio.create_task(talked.sessions.saving.save(talked.focus.target(), "Slow"))
+    saving = asyncio.create_task(talked.sessions.saving.save(talked.current.target(), "Slow"))
     await seen(lambda: len(talked.model.requests) > requests)
     saving.cancel()
     saved = await saving
@@ -175,9 +175,9 @@ async def test_a_summary_that_is_stopped_does_not_keep_the_session_from_being_sa
 
 
 async def test_a_session_of_eliza_gets_a_labelled_extract(talked: World) -> None:
-    talked.focus.use_model("chorus", ELIZA)
+    talked.current.use_model("chorus", ELIZA)
     requests = len(talked.model.requests)
-    saved = await talked.sessions.saving.save(talked.focus.target(), "")
+    saved = await talked.sessions.saving.save(talked.current.target(), "")
     assert saved.row.summary == "Extract, as ELIZA does not summarise: “Hello” … “How are you?”"
     assert len(talked.model.requests) == requests
 

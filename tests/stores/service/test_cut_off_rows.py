@@ -35,7 +35,7 @@ async def test_rows_in_progress_are_told_unless_their_process_lives(world: World
     await in_progress(world, run)
     with file_lock.hold(world.folder / "run" / LIVING_RUN):
         told = interrupted(world)
-    assert [each.mend for each in told] == ([] if run == LIVING_RUN else ["interrupted"])
+    assert [each.repair for each in told] == ([] if run == LIVING_RUN else ["interrupted"])
     assert all(each.sentence.startswith("1 reply or call (#2) was cut off when its process ended.") for each in told)
 
 
@@ -53,7 +53,7 @@ async def test_nothing_is_offered_in_a_log_of_an_older_chorus(world: World) -> N
     await world.store.write(lambda c: c.execute(f"PRAGMA user_version = {len(STEPS) - 1}"))
     for statement in INTENTS:
         await world.store.write(Connection.execute, statement)
-    assert [(each.state, each.mend) for each in interrupted(world)] == [("note", None)]
+    assert [(each.state, each.repair) for each in interrupted(world)] == [("note", None)]
 
 
 async def test_one_row_that_refers_to_a_row_that_is_gone_is_told_as_one(world: World) -> None:

@@ -58,7 +58,7 @@ async def test_a_salvage_is_offered_if_it_mends_something(
     changed(world, statements)
     (found,) = of_rows(world)
     assert found.sentence.endswith(f". {told.replace('BACKUP', backup)}")
-    assert found.mend == ("salvage" if "A salvage" in told else None)
+    assert found.repair == ("salvage" if "A salvage" in told else None)
 
 
 @pytest.mark.parametrize("statements", [THREAD, UNREADABLE])
@@ -72,7 +72,7 @@ async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World,
 
 @pytest.mark.parametrize(("has_backup", "state", "mend"), [(True, "wrong", "salvage"), (False, "note", None)])
 async def test_messages_that_no_other_row_names_are_told_by_their_numbers(
-    world: World, state: str, mend: str | None, *, has_backup: bool
+    world: World, state: str, repair: str | None, *, has_backup: bool
 ) -> None:
     places_of(world).backups.mkdir()
     for text in ("hello", "and", "then", "more"):
@@ -82,7 +82,7 @@ async def test_messages_that_no_other_row_names_are_told_by_their_numbers(
     changed(world, NUMBER)
     (found,) = of_rows(world)
     assert found.sentence.startswith("6 messages are gone: #3, #4, #5, #6, #7 and 1 more. ")
-    assert (found.state, found.mend) == (state, mend)
+    assert (found.state, found.repair) == (state, repair)
     with salvaging.salvaged(places_of(world)) as (_, counts):
         assert counts.from_backup == (6 if has_backup else 0)
 

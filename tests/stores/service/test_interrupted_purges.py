@@ -16,7 +16,7 @@ from chorus_cli.log.rows import operation_rows
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.purge import carrying_out
-from chorus_cli.stores.rules.findings import Mend
+from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.rules.purging import asked_purge
 from chorus_cli.stores.service.log_checks import check_log
 from chorus_cli.stores.service.purging import LOCK
@@ -59,7 +59,9 @@ async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps
             case _:
                 await world.store.compact()
     told = [each[2:] for each in check_log(purging(world).home.paths, world.folder) if each.subject == "purge"]
-    assert told == ([("A purge is not complete. The next start of Chorus carries it on.", Mend.PURGE)] if steps else [])
+    assert told == (
+        [("A purge is not complete. The next start of Chorus carries it on.", Repair.PURGE)] if steps else []
+    )
     assert await purging(world).finish() is (steps > 0)
     assert await purging(world).finish() is False
     assert holding(world.folder) == ([] if steps else holding(world.folder))

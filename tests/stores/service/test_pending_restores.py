@@ -14,7 +14,7 @@ from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.storage import migrations
 from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.rules.findings import Mend
+from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.service.log_checks import check_log
 from chorus_cli.subcommands.repairs import MENDS
 from tests.fakes import START
@@ -71,11 +71,13 @@ def test_the_log_is_not_examined_before_the_restore_is_complete(home: Paths) -> 
     assert "unnamed" not in subjects
 
 
-@pytest.mark.parametrize("mend", [Mend.UNNAMED, Mend.ATTACHMENTS, Mend.SESSIONS, Mend.CHECKSUMS, Mend.SALVAGE])
-async def test_a_repair_of_the_log_or_of_its_files_refuses_beside_it(home: Paths, mend: Mend) -> None:
+@pytest.mark.parametrize(
+    "mend", [Repair.UNNAMED, Repair.ATTACHMENTS, Repair.SESSIONS, Repair.CHECKSUMS, Repair.SALVAGE]
+)
+async def test_a_repair_of_the_log_or_of_its_files_refuses_beside_it(home: Paths, repair: Repair) -> None:
     log = home.database.read_bytes()
     with pytest.raises(BackupError, match=r"is not complete\. Start chorus once, .* nothing was changed"):
-        await MENDS[mend](home)
+        await MENDS[repair](home)
     assert (home.database.read_bytes(), stored(home)) == (log, NOTE)
     restoring.finish(home)
     assert stored(home) == NOTE

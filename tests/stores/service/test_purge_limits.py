@@ -58,7 +58,7 @@ async def test_a_save_that_began_before_a_purge_writes_no_file(world: World, *, 
     world.model.enqueue(hold, TextDelta("A talk."), ReplyEnd("stop"))
     saving = world.sessions.saving
     save = saving.save_idle if is_idle else saving.save
-    running = asyncio.create_task(save(world.focus.target(), "late"))
+    running = asyncio.create_task(save(world.current.target(), "late"))
     while len(world.model.requests) < 2:  # noqa: ASYNC110 - the summary has no other sign of having begun
         await asyncio.sleep(0.001)
     await purged(world, "/purge message 1")
@@ -75,7 +75,7 @@ async def test_nothing_is_captured_from_a_message_that_was_purged_meanwhile(worl
     said = "Hello"
     await world.say(said)
     await purged(world, "/purge message 1")
-    persona = world.focus.target().persona
+    persona = world.current.target().persona
     code = f"```\n{CANARY}\nsecond\nthird\n```"
     assert (await world.services.memory.capture(persona, code, 1)).operation is None
     assert holding(world.folder) == []

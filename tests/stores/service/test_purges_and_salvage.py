@@ -12,7 +12,7 @@ import pytest
 from chorus_cli.log.rows import input_rows
 from chorus_cli.machine.paths import paths
 from chorus_cli.stores.backup import salvaging
-from chorus_cli.stores.rules.findings import Mend
+from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.subcommands.repairs import MENDS
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding
 from tests.stores.service.test_stored_files import backed_up, places_of
@@ -150,5 +150,5 @@ async def test_a_changed_text_of_a_purged_message_is_not_brought(world: World) -
     changed(world, ["UPDATE messages SET content = 'x' WHERE id = 1"])
     home = paths({}, str(world.folder))
     home.make()
-    assert await MENDS[Mend.CHECKSUMS](home) is False
+    assert await MENDS[Repair.CHECKSUMS](home) is False
     assert rows(places_of(world).database, "SELECT content FROM messages WHERE id = 1") == ["x"]

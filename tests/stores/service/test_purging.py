@@ -172,7 +172,7 @@ async def test_a_purge_is_in_the_journal_and_no_undo_takes_it_back(world: World)
     assert "purged 1 message for good" in await world.told("/context ops")
     assert await world.told("/context undo 1") == "No undo takes operation 1 back: it purged 1 message for good."
     with pytest.raises(JournalError, match="nothing to undo"):
-        await world.journal.undo(world.focus.target(), None)
+        await world.journal.undo(world.current.target(), None)
 
 
 async def test_an_edit_undone_and_redone_brings_no_purged_message_back(world: World) -> None:

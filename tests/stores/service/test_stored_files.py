@@ -141,7 +141,7 @@ async def test_an_attachment_that_nothing_needs_is_told_and_offered_to_be_delete
     await stored(world)
     await also(world)
     found = findings(world)["unnamed"]
-    assert (found.state, found.mend) == ("note", "unnamed")
+    assert (found.state, found.repair) == ("note", "unnamed")
     assert found.sentence == "1 attachment (6 bytes) is named by no message, session or backup."
 
 
@@ -170,7 +170,7 @@ async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
     places_of(world).backups.mkdir(exist_ok=True)
     await break_(world)
     found = findings(world)["unnamed"]
-    assert (found.state, found.mend) == ("note", None)
+    assert (found.state, found.repair) == ("note", None)
     told, _, doubt = found.sentence.partition(", so nothing is offered: ")
     assert told == "1 attachment (6 bytes) is named by nothing that can be read, but something else may need it"
     assert re.fullmatch(r"(a message cannot be read|/\S+\.\w+ is damaged or cannot be read)\.", doubt)
@@ -181,7 +181,7 @@ async def test_nothing_is_offered_while_a_chorus_runs_that_may_send_it(world: Wo
     await stored(world)
     with file_lock.hold(world.folder / "run" / "17-0123abcd"):
         found = findings(world)["unnamed"]
-    assert (found.state, found.mend) == ("note", None)
+    assert (found.state, found.repair) == ("note", None)
 
 
 async def test_a_purge_that_is_not_complete_deletes_its_attachments_itself(world: World) -> None:
@@ -218,7 +218,7 @@ async def test_a_lost_file_comes_from_the_newest_backup_that_has_it(
     for age, name in enumerate(("newest.zip", "newer.zip", "older.zip", "oldest.zip")):
         os.utime(places_of(world).backups / name, (1e9 - age, 1e9 - age))
     found = findings(world)[kind]
-    assert (found.state, found.mend) == ("wrong", kind)
+    assert (found.state, found.repair) == ("wrong", kind)
     assert found.sentence.endswith(f"{places_of(world).backups / 'older.zip'} has it.")
     with copying.opened(places_of(world).database) as connection:
         (copy,) = copies(connection, places_of(world), [*LOST[kind](connection, places_of(world))])
@@ -233,7 +233,7 @@ async def test_a_file_that_no_backup_has_is_told_and_not_offered(world: World, k
     await lose(world, kind, b"x")
     (places_of(world).backups / "older.zip").unlink()
     found = findings(world)[kind]
-    assert (found.state, found.mend) == ("wrong", None)
+    assert (found.state, found.repair) == ("wrong", None)
     assert found.sentence.endswith("No backup has it.")
 
 
@@ -242,16 +242,16 @@ async def test_an_attachment_comes_from_beside_the_daily_backups(world: World) -
     await in_a_daily_backup(world)
     attachments.path_of(places_of(world).attachments, DIGEST).unlink()
     found = findings(world)["attachments"]
-    assert found.mend == "attachments"
+    assert found.repair == "attachments"
     assert f"{places_of(world).kept_attachments / DIGEST[:2] / DIGEST} has it." in found.sentence
 
 
 async def test_a_session_in_a_backup_with_purged_messages_is_not_brought_back(world: World) -> None:
     await lose(world, "sessions", b"{")
-    assert findings(world)["sessions"].mend == "sessions"
+    assert findings(world)["sessions"].repair == "sessions"
     (first, *_) = await world.log()
     await (await world.asked_back(f"/purge message {first.id}")).confirmed()
-    assert findings(world)["sessions"].mend is None
+    assert findings(world)["sessions"].repair is None
     assert findings(world)["sessions"].sentence.endswith(
         " The backups that have it hold messages that were purged since; a purge with --backups rewrites them."
     )
@@ -261,7 +261,7 @@ async def test_no_session_is_brought_if_a_purge_cannot_be_read(world: World) -> 
     await lose(world, "sessions", b"{")
     statement = "INSERT INTO operations(persona, kind, detail) VALUES ('chorus', 'purge', '[1]')"
     await world.store.write(lambda c: c.execute(statement))
-    assert findings(world)["sessions"].mend is None
+    assert findings(world)["sessions"].repair is None
 
 
 async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_was_purged(world: World) -> None:
@@ -269,14 +269,14 @@ async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_
     await lose(world, "attachments", None)
     await (await world.asked_back("/purge message 1")).confirmed()
     found = findings(world)["attachments"]
-    assert found.mend == "attachments"
+    assert found.repair == "attachments"
     assert found.sentence.endswith(f"{places_of(world).backups / 'older.zip'} has it.")
 
 
 async def test_a_link_in_place_of_a_file_is_not_written_through(world: World) -> None:
     path = await lose(world, "sessions", None)
     path.symlink_to(world.folder / "note.txt")
-    assert findings(world)["sessions"].mend is None
+    assert findings(world)["sessions"].repair is None
 
 
 async def test_a_file_that_is_no_sha256_is_never_unnamed(world: World) -> None:

@@ -51,7 +51,7 @@ def test_the_doctor_finds_the_folder_of_a_killed_purge_at_once(left: Paths) -> N
     (found,) = temporary_files(left, now)
     assert found.parent == left.backups
     told = [each for each in check_leftovers(left, now) if each.subject == "leftovers"]
-    assert [each.mend for each in told] == ["leftovers"]
+    assert [each.repair for each in told] == ["leftovers"]
     assert str(found) in told[0].sentence
 
 

@@ -26,5 +26,5 @@ async def test_each_text_is_begun_once(world: World, texts: list[str], times: in
         prompt = Prompt(lambda: world.services, lambda _columns: [], lambda: begun.append("begun"))
         for text in texts:
             source.send_text(f"{text}\r")
-            await prompt.read(world.services.focus.target().persona, InMemoryHistory())
+            await prompt.read(world.services.current.target().persona, InMemoryHistory())
     assert len(begun) == times

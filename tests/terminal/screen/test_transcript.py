@@ -36,7 +36,7 @@ async def json_logged(world: World) -> list[dict[str, object]]:
 
 
 async def retry(world: World) -> None:
-    async for _ in world.conversation.retry(world.focus.target()):
+    async for _ in world.conversation.retry(world.current.target()):
         pass
 
 

@@ -68,7 +68,7 @@ async def test_a_saved_session_says_from_how_many_threads_and_a_restore_brings_e
     name = saved.split()[2].rstrip(":")
     restored = await three.told(f"/context restore {name}")
     assert restored.startswith(f"Restored session {name}: 6 messages in 3 threads in place of the old context.")
-    assert three.focus.thread_number == 3
+    assert three.current.thread_number == 3
     assert await seen_in_each(three) == EACH
 
 

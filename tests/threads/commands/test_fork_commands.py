@@ -37,7 +37,7 @@ async def test_a_fork_has_the_context_of_its_origin_as_the_same_rows_by_one_oper
         "Thread #2: A1 (fork)",
         "It begins as a fork of thread #1, 6 messages. /undo closes it and goes back.",
     ]
-    assert (turns.focus.target().thread_id, await view_ids(turns)) == (2, before)
+    assert (turns.current.target().thread_id, await view_ids(turns)) == (2, before)
     assert len(await turns.log()) == rows
     assert await turns.store.read(lambda log: log.execute("SELECT kind, thread_id FROM operations").fetchall()) == [
         ("fork", 2)
@@ -88,7 +88,7 @@ async def test_undo_closes_the_fork_and_goes_back_and_redo_opens_it(turns: World
     await turns.say("Said in the fork")
     closed = "Thread #2 is closed; you are in thread #1."
     assert (await turns.told("/context undo 1")).splitlines()[1] == closed
-    assert (turns.focus.target().thread_id, await turns.seen()) == (1, TALK)
+    assert (turns.current.target().thread_id, await turns.seen()) == (1, TALK)
     assert "#2" not in await turns.told("/thread")
     assert "Said in the fork" in [row.content for row in await turns.log()]
     assert (await turns.told("/redo")).splitlines()[1] == "Thread #2 is open again, and you are in it."
@@ -119,7 +119,7 @@ async def test_undo_of_a_turn_in_the_origin_leaves_it_in_the_fork(turns: World) 
 async def test_a_retry_in_a_fork_is_written_there(turns: World) -> None:
     await turns.told("/thread fork")
     turns.model.say("Another reply")
-    async for _ in turns.conversation.retry(turns.focus.target()):
+    async for _ in turns.conversation.retry(turns.current.target()):
         pass
     assert await turns.seen() == [*TALK[:5], "Another reply"]
     assert (await turns.log())[-1].thread_id == 2
@@ -168,7 +168,7 @@ async def test_the_past_of_a_fork_is_that_of_its_origin(turns: World) -> None:
 async def test_an_edit_in_a_fork_keeps_unchanged_rows_and_puts_new_wordings_into_the_fork(turns: World) -> None:
     await turns.told("/thread fork")
     editing = turns.services.editing.context
-    opened = await editing.open(turns.focus.target())
+    opened = await editing.open(turns.current.target())
     text = opened.sheet.text.replace("B2", "Reworded")
     await editing.save(opened, text)
     rows = (await turns.view()).messages
@@ -176,10 +176,10 @@ async def test_an_edit_in_a_fork_keeps_unchanged_rows_and_puts_new_wordings_into
     assert [(row.id, row.thread_id, row.turn_id) for row in rows] == [
         (1, 1, 1), (2, 1, 1), (3, 1, 3), (7, 2, 3), (5, 1, 5), (6, 1, 5)
     ]  # fmt: skip
-    opened = await editing.open(turns.focus.target())
+    opened = await editing.open(turns.current.target())
     dropped = opened.sheet.text.replace("Reworded", "Again reworded")
     await editing.save(opened, dropped)
-    assert [row.id for row in (await editing.open(turns.focus.target())).scope.before] == []
+    assert [row.id for row in (await editing.open(turns.current.target())).scope.before] == []
     await turns.told("/thread 1")
     assert await turns.seen() == TALK
 
@@ -187,7 +187,7 @@ async def test_an_edit_in_a_fork_keeps_unchanged_rows_and_puts_new_wordings_into
 async def test_what_an_edit_left_out_of_a_fork_stands_in_its_history(turns: World) -> None:
     await turns.told("/thread fork")
     await turns.told("/new")
-    opened = await turns.services.editing.context.open(turns.focus.target())
+    opened = await turns.services.editing.context.open(turns.current.target())
     assert [row.content for row in opened.scope.before] == TALK
 
 
@@ -195,10 +195,10 @@ async def test_a_message_of_the_origin_can_be_named_by_an_act_in_the_fork(turns:
     await turns.told("/thread new")
     with registered():
         with pytest.raises(JournalError):
-            await turns.journal.introduce(turns.focus.target(), Keep((1,)))
+            await turns.journal.introduce(turns.current.target(), Keep((1,)))
         await turns.told("/thread 1")
         await turns.told("/thread fork")
-        await turns.journal.introduce(turns.focus.target(), Keep((1,)))
+        await turns.journal.introduce(turns.current.target(), Keep((1,)))
         assert await turns.seen() == TALK
 
 
@@ -214,7 +214,7 @@ async def test_the_transcript_of_a_fork_begins_with_what_was_forked(turns: World
 
 async def test_only_the_thread_in_which_a_turn_was_taken_back_has_it_marked(turns: World) -> None:
     await turns.told("/thread fork 6")
-    target = turns.focus.target()
+    target = turns.current.target()
     await turns.store.write(
         operation_rows.introduce,
         NewOperation("chorus", Undo(Subject(turn_id=5)), turns.clock.now(), target.thread_id),
@@ -233,7 +233,7 @@ async def test_only_the_thread_in_which_a_turn_was_taken_back_has_it_marked(turn
 
 
 async def test_a_fork_beside_a_running_reply_has_the_complete_turns(turns: World) -> None:
-    answer = turns.conversation.answer(turns.focus.target(), "Running")
+    answer = turns.conversation.answer(turns.current.target(), "Running")
     turns.model.enqueue(asyncio.Event())
     running = asyncio.ensure_future(anext(answer))
     await turns.log_row_with_status(7, Status.STREAMING)
@@ -253,4 +253,4 @@ async def test_threads_and_operations_of_a_fork_are_told_by_their_numbers(turns:
     undone = await turns.told("/context undo 1")
     assert undone == "Undone: fork of thread #1, 2 messages.\nThread #2 is closed; you are in thread #1."
     await turns.told("/context redo 1")
-    assert turns.focus.target().thread_number == 2
+    assert turns.current.target().thread_number == 2

@@ -35,8 +35,8 @@ async def test_the_thread_is_remembered(world: World) -> None:
     await world.told("/thread new")
     await world.told("/thread new")
     await world.told("/thread 2")
-    await world.focus.open(None)
-    assert world.focus.target().thread_id == 2
+    await world.current.open(None)
+    assert world.current.target().thread_id == 2
 
 
 async def test_a_thread_that_is_not_there_is_a_sentence(world: World) -> None:
@@ -50,8 +50,8 @@ async def test_each_persona_counts_its_own_threads(world: World) -> None:
     await world.told("/persona new Ada")
     assert await world.told("/thread new Rome") == "Thread #2: Rome"
     assert (await world.told("/thread 1")).startswith("Thread #1")
-    assert world.focus.target().thread_number == 1
-    assert world.focus.target().thread_id == 3
+    assert world.current.target().thread_number == 1
+    assert world.current.target().thread_id == 3
 
 
 async def test_clear_concerns_every_thread_and_undo_of_a_turn_only_this_one(world: World) -> None:
@@ -82,7 +82,7 @@ async def test_a_new_persona_of_an_old_folder_has_no_old_threads(world: World) -
     await world.told("/persona new Ada")
     await world.told("/thread new Secrets")
     await world.told("/persona archive")
-    await world.roster.delete("ada")
+    await world.persona_admin.delete("ada")
     await world.told("/persona new Ada")
     assert "Secrets" not in await world.told("/thread")
 
@@ -99,11 +99,11 @@ async def test_another_chat_in_the_same_thread_is_told_once_until_it_leaves_or_t
     runs = world.folder / "run"
     OpenThreads(runs, "other").announce("chorus", 1)
     with hold(runs / "other"):
-        assert await world.focus.notices() == (shared,)
-        assert await world.focus.notices() == ()
+        assert await world.current.notices() == (shared,)
+        assert await world.current.notices() == ()
         assert shared not in await world.told("/thread new")
         assert OpenThreads(runs, "other").is_shared("chorus", 2) is False
         assert shared in await world.told("/thread 1")
-    assert world.focus.sharing_notices() == ()
+    assert world.current.sharing_notices() == ()
     with hold(runs / "other"):
-        assert world.focus.sharing_notices() == (shared,)
+        assert world.current.sharing_notices() == (shared,)

@@ -74,7 +74,7 @@ async def test_a_rename_says_the_old_title(rome: World, typed: str, answer: str,
 async def test_a_killed_thread_is_no_longer_listed_and_can_be_opened_again(rome: World) -> None:
     answer = await rome.told("/thread kill rome")
     assert answer == "Thread #2: Rome is closed. /thread 2 opens it again."
-    assert rome.focus.thread_id == 3
+    assert rome.current.thread_id == 3
     assert "Rome" not in await rome.told("/thread")
     (listed,) = [line for line in (await rome.told("/thread list all")).splitlines() if "Rome" in line]
     assert listed.endswith("closed")
@@ -97,8 +97,8 @@ async def test_killing_the_thread_in_focus_moves_to_the_one_last_talked_in(rome:
     assert (await rome.told("/thread kill 3")).endswith("\n\nThread #1: Ravioli for supper")
     assert (await rome.told("/thread kill 1")).endswith("\n\nThread #2: Rome")
     assert (await rome.told("/thread kill 2")).endswith("\n\nThread #4")
-    await rome.focus.open(None)
-    assert rome.focus.thread_id == 4
+    await rome.current.open(None)
+    assert rome.current.thread_id == 4
 
 
 async def test_all_are_killed_after_a_question(rome: World) -> None:
@@ -126,18 +126,18 @@ async def test_without_a_number_the_history_is_of_this_thread(rome: World) -> No
 
 async def test_a_closed_thread_is_not_saved(rome: World) -> None:
     await rome.told("/thread kill 1")
-    saved = await rome.services.sessions.saving.save(rome.focus.target(), "")
+    saved = await rome.services.sessions.saving.save(rome.current.target(), "")
     session = await rome.sessions.load("chorus", saved.row.session_id)
     assert [message.content for message in session.messages] == ["When in Rome", "ok"]
     await rome.told("/thread kill 2")
-    assert await rome.services.sessions.saving.unsaved(rome.focus.target()) == ()
+    assert await rome.services.sessions.saving.unsaved(rome.current.target()) == ()
 
 
 async def test_threads_of_an_earlier_persona_of_the_folder_are_not_among_the_closed_ones(world: World) -> None:
     await world.told("/persona new Ada")
     await world.told("/thread new Secrets")
     await world.told("/persona archive")
-    await world.roster.delete("ada")
+    await world.persona_admin.delete("ada")
     await world.told("/persona new Ada")
     assert "Secrets" not in await world.told("/thread list all")
     assert "no thread called" in await world.told("/thread secrets")

@@ -91,7 +91,7 @@ class NaiveThreads:
     """All threads by their numbers; ``last_used`` is the one that the next run goes on in."""
 
     threads: dict[int, Thread] = field(default_factory=lambda: {1: Thread(0)})
-    focus: int = 1
+    current: int = 1
     last_used: int = 1
     events: list[Event] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ class NaiveThreads:
 
     @property
     def here(self) -> Thread:
-        return self.threads[self.focus]
+        return self.threads[self.current]
 
     @property
     def open(self) -> list[int]:
@@ -189,8 +189,8 @@ class NaiveThreads:
         self._do(Deed("clear", None, self._next))
 
     def edit(self, lines: Sequence[Line]) -> None:
-        following = self._in_progress([self.focus])
-        self._do(Deed("edit", self.focus, self._next, lines={self.focus: lines}, following=following))
+        following = self._in_progress([self.current])
+        self._do(Deed("edit", self.current, self._next, lines={self.current: lines}, following=following))
 
     def restore(self, session: Session) -> None:
         following = self._in_progress([*self.threads], session.lines)
@@ -200,9 +200,9 @@ class NaiveThreads:
         self.go_to(session.active)
 
     def fork(self, lines: Sequence[Line]) -> None:
-        origin = self.focus
+        origin = self.current
         self.new()
-        self._do(Deed("fork", self.focus, self._next, lines={self.focus: lines}, origin=origin))
+        self._do(Deed("fork", self.current, self._next, lines={self.current: lines}, origin=origin))
 
     def _in_progress(self, numbers: Sequence[int], put_in: Mapping[int, Sequence[Line]] = NOTHING) -> list[Deed]:
         """Return the turns in progress that are in context, or whose question is ``put_in``."""
@@ -232,7 +232,7 @@ class NaiveThreads:
 
     def go_to(self, number: int) -> None:
         self.threads[number].is_closed = False
-        self.focus = self.last_used = number
+        self.current = self.last_used = number
 
     def close(self, numbers: Sequence[int]) -> None:
         for number in numbers:
@@ -243,15 +243,15 @@ class NaiveThreads:
             self.go_to(max(self.open, key=lambda number: (self.threads[number].last_active, number)))
 
     def start_again(self) -> None:
-        self.focus = self.last_used if self.last_used in self.open else max(self.open)
+        self.current = self.last_used if self.last_used in self.open else max(self.open)
         self.kept.clear()
 
     # What is taken back
 
     def undoable(self) -> Deed | None:
         """Return the newest deed here; what was said only if anything of it is in context."""
-        in_view = [line.turn for line in self.view(self.focus)]
-        done = [each for each in self.standing(self.focus) if each.kind != "said"]
+        in_view = [line.turn for line in self.view(self.current)]
+        done = [each for each in self.standing(self.current) if each.kind != "said"]
         return max((*in_view, *done), key=lambda each: each.at, default=None)
 
     def redoable(self) -> Deed | None:
@@ -259,11 +259,11 @@ class NaiveThreads:
         undone: list[Deed] = []
         for event in self.events:
             deed = event.deed
-            if event.what == "undo" and (deed.concerns(self.focus) or deed.origin == self.focus):
+            if event.what == "undo" and (deed.concerns(self.current) or deed.origin == self.current):
                 undone.append(deed)
             elif event.what == "redo":
                 undone = [each for each in undone if each is not deed]
-            elif event.what == "do" and deed.concerns(self.focus):
+            elif event.what == "do" and deed.concerns(self.current):
                 undone = []
         if not undone or (undone[-1].thread is None and self._is_followed(undone[-1])):
             return None

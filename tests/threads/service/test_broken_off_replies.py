@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("steps", range(24))
 async def test_a_reply_that_is_broken_off_at_any_step_has_the_words_that_were_shown(world: World, steps: int) -> None:
     gate = slow_reply(world, "one", *(f" {number}" for number in range(9)))
-    turn = await sent(world, world.focus.target(), "question")
+    turn = await sent(world, world.current.target(), "question")
     screen = StringIO()
 
     async def follow() -> None:

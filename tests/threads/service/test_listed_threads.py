@@ -60,7 +60,7 @@ class ListingUser(RuleBasedStateMachine):
 
     @property
     def here(self) -> Turns:
-        return self.threads[self.story.world.focus.thread_number]
+        return self.threads[self.story.world.current.thread_number]
 
     def told(self, line: str) -> str:
         return self.story.run(self.story.world.told(line))
@@ -84,7 +84,7 @@ class ListingUser(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         turn_id, _ = self.here.counting.pop()
-        target = self.story.world.focus.target()
+        target = self.story.world.current.target()
         undo = Undo(Subject(turn_id=turn_id))
         new = NewOperation(target.persona.slug, undo, self.story.clock.now(), target.thread_id)
         self.story.run(self.story.store.write(operation_rows.introduce, new))
@@ -131,7 +131,7 @@ class ListingUser(RuleBasedStateMachine):
     def as_many_are_in_view_as_the_view_has(self) -> None:
         world = self.story.world
         for each in self.story.run(world.services.threads.listed(closed=True)):
-            target: Target = world.focus.target()._replace(thread_id=each.thread.id)
+            target: Target = world.current.target()._replace(thread_id=each.thread.id)
             view = self.story.run(world.context.snapshot(target, self.story.clock.now())).view
             assert each.in_view == len(view.messages)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
-    targets = [world.focus.target(), await world.threads.new_aside(), await world.threads.new_aside()]
+    targets = [world.current.target(), await world.threads.new_aside(), await world.threads.new_aside()]
     gates = [slow_reply(world, f"one {n}", f" two {n}") for n in range(3)]
     turns = [await sent(world, target, f"question {n}") for n, target in enumerate(targets)]
     assert replies(world).running == tuple(turns)
@@ -36,7 +36,7 @@ async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: Wo
 
 
 async def test_stopping_one_leaves_the_others(world: World) -> None:
-    here, aside = world.focus.target(), await world.threads.new_aside()
+    here, aside = world.current.target(), await world.threads.new_aside()
     slow_reply(world, "half")
     gate = slow_reply(world, "half", " whole")
     await sent(world, here, "first")
@@ -51,7 +51,7 @@ async def test_stopping_one_leaves_the_others(world: World) -> None:
 
 
 async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_stored(world: World) -> None:
-    here = world.focus.target()
+    here = world.current.target()
     gate = slow_reply(world, "first", " reply")
     await sent(world, here, "first")
     assert await replies(world).send(here, "second") is None
@@ -65,7 +65,7 @@ async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_sto
 
 
 async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_drafts(world: World) -> None:
-    here, aside = world.focus.target(), await world.services.threads.new_aside()
+    here, aside = world.current.target(), await world.services.threads.new_aside()
     for target, waiting in ((here, ["second"]), (aside, ["third", "fourth"])):
         slow_reply(world, "half")
         await sent(world, target, "first")
@@ -78,7 +78,7 @@ async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_
 
 
 async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> None:
-    here = world.focus.target()
+    here = world.current.target()
     gate = slow_reply(world, "first")
     await sent(world, here, "first")
     for text in ("second", "third"):
@@ -95,7 +95,7 @@ async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> Non
 async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(world: World) -> None:
     await world.say("first")
     await world.told("/thread fork")
-    forked = world.focus.target()
+    forked = world.current.target()
     slow_reply(world, "half")
     await sent(world, forked, "second")
     await replies(world).send(forked, "third")
@@ -107,7 +107,7 @@ async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(wo
 
 
 async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
-    here = world.focus.target()
+    here = world.current.target()
     slow_reply(world, "half")
     await sent(world, here, "first")
     await replies(world).send(here, "second")
@@ -124,7 +124,7 @@ async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World)
 
 async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:
     told: list[str] = []
-    here = world.focus.target()
+    here = world.current.target()
     gate = slow_reply(world, "one", " two")
     turn = await sent(world, here, "question")
     with world.services.machine.notifier.heard_by(told.append, told.append):
@@ -139,15 +139,15 @@ async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: Worl
 async def test_a_reply_that_is_followed_to_its_end_is_not_told(world: World) -> None:
     told: list[str] = []
     with world.services.machine.notifier.heard_by(told.append, told.append):
-        turn = await replies(world).send(world.focus.target(), "question")
+        turn = await replies(world).send(world.current.target(), "question")
         assert turn is not None
         assert [event async for event in turn.followed()] == list(turn.events)
-    assert (told, replies(world).in_thread(world.focus.target().thread_id)) == ([], None)
+    assert (told, replies(world).in_thread(world.current.target().thread_id)) == ([], None)
 
 
 async def test_leaving_ends_the_following_and_nothing_else(world: World) -> None:
     gate = slow_reply(world, "one", " two")
-    turn = await sent(world, world.focus.target(), "question")
+    turn = await sent(world, world.current.target(), "question")
     following = asyncio.ensure_future(anext(turn.followed()))
     await following
     turn.leave()
@@ -158,7 +158,7 @@ async def test_leaving_ends_the_following_and_nothing_else(world: World) -> None
 
 
 async def test_a_message_that_is_stopped_before_anything_has_happened_is_stored(world: World) -> None:
-    turn = await replies(world).send(world.focus.target(), "question")
+    turn = await replies(world).send(world.current.target(), "question")
     assert turn is not None
     await turn.stop()
     question, reply = await world.log()
@@ -167,15 +167,15 @@ async def test_a_message_that_is_stopped_before_anything_has_happened_is_stored(
 
 async def test_a_reply_in_progress_is_not_asked_for_again(world: World) -> None:
     slow_reply(world, "half")
-    await sent(world, world.focus.target(), "question")
+    await sent(world, world.current.target(), "question")
     with pytest.raises(JournalError, match="is being answered now"):
-        replies(world).retry(world.focus.target())
+        replies(world).retry(world.current.target())
     await replies(world).close()
 
 
 async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(world: World) -> None:
     told: list[str] = []
-    here = world.focus.target()
+    here = world.current.target()
     gate = slow_reply(world, "first")
     await sent(world, here, "first")
     await replies(world).send(here, "word " * 200_000)
@@ -190,7 +190,7 @@ async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(worl
 
 async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: World) -> None:
     told: list[str] = []
-    here, aside = world.focus.target(), await world.services.threads.new_aside()
+    here, aside = world.current.target(), await world.services.threads.new_aside()
     slow_reply(world, "half")
     slow_reply(world, "half")
     followed, killed = await sent(world, here, "first"), await sent(world, aside, "second")
@@ -205,7 +205,7 @@ async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: W
 
 
 async def test_a_message_that_has_waited_follows_the_turn_that_it_waited_for(world: World) -> None:
-    here = world.focus.target()
+    here = world.current.target()
     gate = slow_reply(world, "first")
     turn = await sent(world, here, "first")
     await replies(world).send(here, "second")
@@ -216,7 +216,7 @@ async def test_a_message_that_has_waited_follows_the_turn_that_it_waited_for(wor
 
 
 async def test_after_a_stopped_reply_the_message_that_waits_is_next(world: World) -> None:
-    here = world.focus.target()
+    here = world.current.target()
     slow_reply(world, "half")
     turn = await sent(world, here, "first")
     await replies(world).send(here, "second")
@@ -227,7 +227,7 @@ async def test_after_a_stopped_reply_the_message_that_waits_is_next(world: World
 
 
 async def test_an_undone_turn_is_answered_no_further(world: World) -> None:
-    here = world.focus.target()
+    here = world.current.target()
     slow_reply(world, "half")
     await sent(world, here, "first")
     assert await world.told("/undo") == 'Undone: your message "first" and its reply'
@@ -263,7 +263,7 @@ async def test_a_failing_notice_does_not_hold_up_the_message_that_waits(world: W
     def fail(_line: str) -> None:
         raise OSError
 
-    here = world.focus.target()
+    here = world.current.target()
     gate = slow_reply(world, "first")
     await sent(world, here, "first")
     await replies(world).send(here, "second")
@@ -279,12 +279,12 @@ async def test_a_failing_notice_does_not_hold_up_the_message_that_waits(world: W
 async def test_the_next_run_goes_on_where_the_user_is(world: World) -> None:
     await world.told("/bg aside")
     await settled(world)
-    assert (await world.store.read(thread_rows.last_used, world.focus.slug)) == (world.focus.thread_id, 1)
+    assert (await world.store.read(thread_rows.last_used, world.current.slug)) == (world.current.thread_id, 1)
 
 
 async def test_no_silence_is_kept_while_a_reply_is_written_in_the_background(world: World) -> None:
     gate = slow_reply(world, "first")
-    await sent(world, world.focus.target(), "first")
+    await sent(world, world.current.target(), "first")
     assert world.services.idle_timer.is_busy
     gate.set()
     await settled(world)

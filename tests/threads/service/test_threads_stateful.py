@@ -79,7 +79,7 @@ class ThreadsMachine(RuleBasedStateMachine):
         }
         assert [each.thread.number for each in listed] == [*range(1, len(listed) + 1)]
         assert [each.thread.title for each in listed] == [thread.title for thread in model.threads.values()]
-        assert story.world.focus.thread_number == model.focus
+        assert story.world.current.thread_number == model.current
 
     @invariant()
     def the_log_has_what_was_said_where_it_was_said(self) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def test_an_undone_turn_that_was_not_seen_is_not_shown_any_more(world: World) -> None:
-    here = world.focus.target()
+    here = world.current.target()
     gate = slow_reply(world, "first", " reply")
     turn = await sent(world, here, "first")
     await replies(world).send(here, "second")
@@ -28,13 +28,13 @@ async def test_an_undone_turn_that_was_not_seen_is_not_shown_any_more(world: Wor
 
 async def test_a_message_whose_reply_an_undo_stops_before_its_first_word_is_taken_back_alone(world: World) -> None:
     world.model.enqueue(asyncio.Event())
-    await replies(world).send(world.focus.target(), "first")
+    await replies(world).send(world.current.target(), "first")
     await world.log_row_with_status(1, Status.STREAMING)
     assert await world.told("/undo") == 'Undone: your message "first"'
 
 
 async def test_undoing_the_only_turn_that_was_not_seen_leaves_none_to_show(world: World) -> None:
-    here = world.focus.target()
+    here = world.current.target()
     gate = slow_reply(world, "first", " reply")
     await sent(world, here, "first")
     gate.set()
@@ -44,7 +44,7 @@ async def test_undoing_the_only_turn_that_was_not_seen_leaves_none_to_show(world
 
 
 async def test_after_an_undone_turn_the_message_that_waited_is_shown_in_its_place(world: World) -> None:
-    here = world.focus.target()
+    here = world.current.target()
     gate = slow_reply(world, "first")
     turn = await sent(world, here, "first")
     slow_reply(world, "half")

@@ -25,7 +25,7 @@ async def busy(world: World) -> AsyncGenerator[World, None]:
     """A world whose thread another process is writing in."""
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Half"), hold, ReplyEnd("stop"))
-    events = replace(world.conversation, run="another").answer(world.focus.target(), "First")
+    events = replace(world.conversation, run="another").answer(world.current.target(), "First")
     await words_come(events)
     yield world
     hold.set()
@@ -33,7 +33,7 @@ async def busy(world: World) -> AsyncGenerator[World, None]:
 
 
 async def waiting(world: World, text: str) -> RunningTurn:
-    turn = await world.services.replies.send(world.focus.target(), text)
+    turn = await world.services.replies.send(world.current.target(), text)
     assert turn is not None
     assert isinstance(await anext(turn.followed()), WaitBegun)
     return turn
@@ -55,7 +55,7 @@ async def test_the_end_of_the_chat_says_that_it_was_not_sent(busy: World) -> Non
 
 
 async def test_it_is_kept_even_if_it_is_stopped_before_it_is_known_to_wait(busy: World) -> None:
-    turn = await busy.services.replies.send(busy.focus.target(), "Second")
+    turn = await busy.services.replies.send(busy.current.target(), "Second")
     assert turn is not None
     await turn.stop()
     assert (turn.is_waiting, await unsent(busy)) == (True, ["Second"])

@@ -116,7 +116,7 @@ class ThreadsStory:
         self._folders.append(left)
         await self._open()
         await self.store.write(_die)
-        await self.store.write(interrupted_replies.mend, lambda run: run != "dead", self.clock.now())
+        await self.store.write(interrupted_replies.mark_interrupted, lambda run: run != "dead", self.clock.now())
 
     def offered(self) -> list[str]:
         """Take what a start offers of messages that were not sent, and return it."""
@@ -172,7 +172,7 @@ class ThreadsStory:
 
     def target(self, number: int) -> Target:
         # The threads of the only persona are numbered as the rows are.
-        return self.world.focus.target()._replace(thread_id=number, thread_number=number)
+        return self.world.current.target()._replace(thread_id=number, thread_number=number)
 
     def views(self, numbers: Iterable[int]) -> dict[int, Sequence[Message]]:
         """Return the messages in context in threads."""

@@ -28,16 +28,16 @@ class ThreadsUser:
         self.say(data)
         self.save(data)
         self.new(data)
-        self._send(self.model.focus)
+        self._send(self.model.current)
 
     # What is said
 
     def say(self, _: st.DataObject) -> None:
         """Say something here and wait for the reply; to a busy thread, only say it."""
         is_free = not self.model.here.running
-        self._send(self.model.focus)
+        self._send(self.model.current)
         if is_free:
-            self._finish(self.model.focus)
+            self._finish(self.model.current)
 
     def start(self, data: st.DataObject) -> None:
         self._send(data.draw(st.sampled_from(self.model.open)))
@@ -94,9 +94,11 @@ class ThreadsUser:
         """Fork the thread, whole or up to the turn of a message."""
         if len(self.model.threads) >= MOST_THREADS:
             return
-        view, running = self.model.view(self.model.focus), self.model.here.running
+        view, running = self.model.view(self.model.current), self.model.here.running
         position = data.draw(st.none() | st.integers(0, len(view) - 1)) if view else None
-        message = "" if position is None else f" {self.story.views([self.model.focus])[self.model.focus][position].id}"
+        message = (
+            "" if position is None else f" {self.story.views([self.model.current])[self.model.current][position].id}"
+        )
         lines = _through(view, position)
         answer = self.story.told(f"/thread fork{message}")
         if position is not None and view[position].turn is running:
@@ -145,7 +147,7 @@ class ThreadsUser:
 
     def edit(self, data: st.DataObject) -> None:
         """Delete, reword and reorder some messages."""
-        settled = self.model.settled(self.model.focus)
+        settled = self.model.settled(self.model.current)
         chosen = [line for line in data.draw(st.permutations(settled)) if data.draw(st.integers(0, 3))]
         if data.draw(st.booleans()):
             chosen.sort(key=settled.index)
@@ -166,7 +168,7 @@ class ThreadsUser:
         if any(found.values()):
             assert answer.startswith("Saved session"), answer
             lines = {number: saved for number, saved in found.items() if saved}
-            self.sessions[f"{self.story.clock.now():%Y-%m-%d}_{word}"] = Session(lines, self.model.focus)
+            self.sessions[f"{self.story.clock.now():%Y-%m-%d}_{word}"] = Session(lines, self.model.current)
         else:
             assert answer.startswith("There is nothing to save"), answer
 
@@ -208,7 +210,7 @@ class ThreadsUser:
 
     def _listed(self) -> list[tuple[Deed, int]]:
         """Return the operations that concern this thread, each as its deed and its number."""
-        here = self.model.focus
+        here = self.model.current
         events = self.model.operations()
         turns = {event.deed: event.deed.thread == here for event in events if event.deed.kind == "said"}
         return [(each.deed, each.number) for each in events if turns.get(each.deed, each.deed.is_listed(here))]
@@ -220,7 +222,7 @@ class ThreadsUser:
             if deed.kind == "fork" and deed.thread:
                 self._break_off([deed.thread])
             self.model.undo(deed)
-            here = self.model.focus
+            here = self.model.current
             if deed.kind == "said" and here in self._running() and self.model.threads[here].running is deed:
                 self.model.end(here, half(self._question(here)), Status.INTERRUPTED)
 

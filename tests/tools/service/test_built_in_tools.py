@@ -123,7 +123,7 @@ async def test_tools_see_only_the_rows_of_the_calling_persona(world: World) -> N
     await world.say("The ring is a secret of chorus.")
     await world.carry_out("/persona new gollum")
     await world.carry_out("/persona gollum")
-    assert world.focus.target().persona.slug == "gollum"
+    assert world.current.target().persona.slug == "gollum"
     found, _ = await result_of(world, "search_history", {"query": "secret"})
     assert found.startswith("No message contains")
     read, _ = await result_of(world, "read_thread", {"id": 2})
@@ -133,14 +133,14 @@ async def test_tools_see_only_the_rows_of_the_calling_persona(world: World) -> N
 async def test_tools_see_nothing_of_an_earlier_persona_of_the_same_folder(world: World) -> None:
     await world.carry_out("/persona new frodo")
     await world.carry_out("/persona frodo")
-    old = world.focus.target().thread_number
+    old = world.current.target().thread_number
     await world.say("My zanzibar password is mellon.")
     await world.carry_out("/persona chorus")
-    await world.roster.archive("frodo")
-    await world.roster.delete("frodo")
+    await world.persona_admin.archive("frodo")
+    await world.persona_admin.delete("frodo")
     await world.carry_out("/persona new frodo")
     await world.carry_out("/persona frodo")
-    new = world.focus.target().thread_number
+    new = world.current.target().thread_number
     await world.say("The zanzibar of today is empty.")
     found, _ = await result_of(world, "search_history", {"query": "zanzibar"})
     assert [one.rpartition(": ")[2] for one in found.splitlines()] == ["The «zanzibar» of today is empty."]

@@ -24,7 +24,7 @@ async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedM
 
 async def test_the_whole_output_of_a_job_can_be_read_by_its_own_persona_only(world: World) -> None:
     world.shell.enqueue(b"\x1b[31mone\x1b[0m\ntwo\n", code=2)
-    job = world.services.jobs.start(world.focus.target(), "make")
+    job = world.services.jobs.start(world.current.target(), "make")
     await world.services.jobs.attend(job, lambda _piece: None)
     calls(world, call("job_output", {"id": 1}))
     assert lines(await events_of(world, "Read it.")) == ["job_output(1): 2 lines"]

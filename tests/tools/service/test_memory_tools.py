@@ -169,7 +169,7 @@ async def test_an_item_too_long_for_a_result_is_cut_in_the_middle_and_can_be_for
 async def test_why_names_an_item_that_came_by_a_tool(world: World) -> None:
     await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)
     await result_of(world, "recall_memory", query="boiler")
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     (use,) = report.memory
     assert use.sent
     assert use.reason.startswith("recalled in message #")

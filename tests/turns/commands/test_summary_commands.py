@@ -104,7 +104,7 @@ async def test_why_and_json_tell_what_the_summary_stands_for(talk: Talk) -> None
     told = await talk.world.told("/why")
     assert "summary        13      stands for the 4 messages before, as of operation 1" in told
     assert "summarised  4 " in told
-    place, now = talk.world.focus.target(), talk.world.clock.now()
+    place, now = talk.world.current.target(), talk.world.clock.now()
     found = (await context_report(talk.world.context, place, now)).as_json()
     assert json.loads(json.dumps(found["parts"]))[2]["name"] == "summary"
     assert sum(part["tokens"] for part in json.loads(json.dumps(found["parts"]))) == found["tokens"]

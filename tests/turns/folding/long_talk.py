@@ -79,8 +79,8 @@ class Talk:
 
     def _scheduled(self, folds: FoldSchedule) -> FoldSchedule:
         services = self.world.services
-        rounds = replace(services.conversation.rounds, folds=folds)
-        self.world.services = replace(services, conversation=replace(services.conversation, rounds=rounds))
+        rounds = replace(services.conversation.tool_loop, folds=folds)
+        self.world.services = replace(services, conversation=replace(services.conversation, tool_loop=rounds))
         return folds
 
     def summaries(self) -> list[str]:

@@ -186,7 +186,7 @@ async def test_while_nothing_is_summarised_the_requests_begin_alike_for_a_while(
         notices += await talk.say(fact, words=50)
         assert len(talk.last_request().split()) <= 800
         beginnings.append(talk.world.asked()[0][1])
-        report = await context_report(talk.world.context, talk.world.focus.target(), talk.world.clock.now())
+        report = await context_report(talk.world.context, talk.world.current.target(), talk.world.clock.now())
         assert report.plan.messages[1].content == beginnings[-1]
     assert len(set(beginnings)) == 6
     assert sum("stayed out" in notice for notice in notices) == 1
@@ -248,14 +248,14 @@ async def test_a_question_that_has_outgrown_its_model_is_not_answered_once_more(
     await talk.world.told("/settings unset context_token_limit")
     before = len(talk.model.requests)
     with pytest.raises(JournalError, match="no longer fits openai/test"):
-        [event async for event in talk.world.conversation.retry(talk.world.focus.target())]
+        [event async for event in talk.world.conversation.retry(talk.world.current.target())]
     assert len(talk.model.requests) == before
     assert len(await talk.world.seen()) == 2
 
 
 async def test_words_of_the_users_own_that_would_fill_every_request_are_refused(talk: Talk) -> None:
     await talk.say(*facts(8))
-    snapshot = await talk.world.context.snapshot(talk.world.focus.target(), talk.world.clock.now())
+    snapshot = await talk.world.context.snapshot(talk.world.current.target(), talk.world.clock.now())
     with pytest.raises(MessageRefusedError, match="it may have 200"):
         await talk.world.services.context.folding.reword(snapshot, "word " * 201)
     assert await talk.world.services.context.folding.reword(snapshot, "word " * 200) is not None

@@ -18,7 +18,7 @@ FAILED = "The older part of the conversation could not be summarised"
 
 async def test_a_fold_that_is_overtaken_by_new_is_thrown_away(talk: Talk) -> None:
     await talk.say(*facts(6))
-    place = talk.world.focus.target()
+    place = talk.world.current.target()
     talk.model.gate = asyncio.Event()
     folding = asyncio.create_task(talk.world.services.context.folding.fold_all(place, ""))
     await talk.model.asked.wait()
@@ -30,7 +30,7 @@ async def test_a_fold_that_is_overtaken_by_new_is_thrown_away(talk: Talk) -> Non
 
 async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
     await talk.say(*facts(6))
-    place = talk.world.focus.target()
+    place = talk.world.current.target()
     other = folding_elsewhere(talk)
     talk.model.gate = asyncio.Event()
     mine = asyncio.create_task(talk.world.services.context.folding.fold_all(place, ""))
@@ -49,7 +49,7 @@ def folding_elsewhere(talk: Talk) -> Folding:
 
 async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
     await talk.say(*facts(6))
-    place = talk.world.focus.target()
+    place = talk.world.current.target()
     folding = talk.world.services.context.folding
     results = await asyncio.gather(folding.fold_all(place, ""), folding.fold_all(place, ""))
     assert [result.messages for result in results] == [8, 0]
@@ -84,7 +84,7 @@ async def test_a_turn_that_waits_for_a_fold_behind_the_talk_does_not_fold_again(
     talk.model.gate, talk.model.failure = asyncio.Event(), failure
     await talk.say(*facts(7))
     await talk.model.asked.wait()
-    events = talk.world.conversation.answer(talk.world.focus.target(), " ".join(["next!", *["w"] * 100]))
+    events = talk.world.conversation.answer(talk.world.current.target(), " ".join(["next!", *["w"] * 100]))
     assert isinstance(await anext(events), Notice)
     talk.model.gate.set()
     others = [event.text async for event in events if isinstance(event, Notice)]
@@ -168,7 +168,7 @@ async def test_what_another_window_is_still_answering_is_not_folded(talk: Talk) 
 async def test_a_notice_comes_before_the_wait(talk: Talk) -> None:
     await talk.say(*facts(7))
     talk.model.gate = asyncio.Event()
-    events = talk.world.conversation.answer(talk.world.focus.target(), " ".join(["x!", *["w"] * 60]))
+    events = talk.world.conversation.answer(talk.world.current.target(), " ".join(["x!", *["w"] * 60]))
     first = await anext(events)
     assert isinstance(first, Notice)
     assert first.text.startswith("The conversation no longer fits")
@@ -192,7 +192,7 @@ async def test_what_another_window_does_while_it_is_summarised_is_no_part_of_the
 
 async def test_whoever_stops_listening_at_the_notice_leaves_no_reply_in_progress(talk: Talk) -> None:
     await talk.say(*facts(7))
-    events = talk.world.conversation.answer(talk.world.focus.target(), " ".join(["x!", *["w"] * 60]))
+    events = talk.world.conversation.answer(talk.world.current.target(), " ".join(["x!", *["w"] * 60]))
     await anext(events)
     await events.aclose()
     assert (await talk.world.log())[-1].status == "interrupted"

@@ -17,7 +17,7 @@ async def test_a_fork_goes_on_with_the_summary_of_its_origin(talk: Talk) -> None
     assert all(fact in talk.last_request() for fact in facts(9))
     assert "f0! w" not in talk.last_request()
     assert len(talk.summaries()) == asked
-    [operation] = [each.operation for each in await talk.world.journal.entries(talk.world.focus.target())]
+    [operation] = [each.operation for each in await talk.world.journal.entries(talk.world.current.target())]
     assert operation.act.kind == "fork"
 
 
@@ -43,7 +43,7 @@ async def test_another_wording_of_the_summary_of_a_fork_can_be_undone(talk: Talk
     await talk.say(*facts(8))
     await talk.world.told("/thread fork")
     summary, folding = await talk.summary(), talk.world.services.context.folding
-    target = talk.world.focus.target()
+    target = talk.world.current.target()
     await folding.reword(await talk.world.context.snapshot(target, talk.world.clock.now()), "My words.")
     assert await talk.summary() == "My words."
     await talk.world.told("/undo")

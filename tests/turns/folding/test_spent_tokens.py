@@ -50,11 +50,11 @@ def folding_of(world: World) -> Folding:
 
 
 async def fold(world: World) -> None:
-    await folding_of(world).fold_all(world.focus.target(), "")
+    await folding_of(world).fold_all(world.current.target(), "")
 
 
 async def save(world: World) -> None:
-    await world.sessions.saving.save(world.focus.target(), "Notes")
+    await world.sessions.saving.save(world.current.target(), "Notes")
 
 
 async def save_where_no_file_can_be(world: World) -> None:
@@ -63,7 +63,7 @@ async def save_where_no_file_can_be(world: World) -> None:
 
 
 async def save_idle_again(world: World) -> None:
-    await world.sessions.saving.save_idle(world.focus.target(), "Silence")
+    await world.sessions.saving.save_idle(world.current.target(), "Silence")
 
 
 async def stopped(world: World, act: Act) -> None:
@@ -134,7 +134,7 @@ async def test_the_summary_of_a_session_that_is_saved_all_the_same_is_counted_to
 async def test_a_summary_of_a_context_that_was_changed_meanwhile_is_counted(spoken: World) -> None:
     pause = Pause()
     spoken.model.enqueue(pause, *WRITTEN)
-    task = asyncio.create_task(folding_of(spoken).fold_all(spoken.focus.target(), ""))
+    task = asyncio.create_task(folding_of(spoken).fold_all(spoken.current.target(), ""))
     await pause.is_reached.wait()
     await spoken.told("/new")
     pause.set()
@@ -207,7 +207,7 @@ async def test_a_summary_that_may_be_stored_is_not_counted_twice(world: World) -
     store = Unconfirming(world.folder / "other.db")
     await store.open()
     spent = Spent(store)
-    spent.add(world.focus.target(), world.clock.now(), USAGE)
+    spent.add(world.current.target(), world.clock.now(), USAGE)
     with pytest.raises(DatabaseUnconfirmedError):
         await spent.stored_with(lambda _connection: None)
     await spent.stored_alone()

@@ -19,7 +19,7 @@ TASK = "Sum it up."
 
 
 def target_of(world: World, **settings: object) -> Target:
-    target = world.focus.target()
+    target = world.current.target()
     changed = target.persona.settings._replace(**settings)  # type: ignore[arg-type] # any setting may be changed
     return target._replace(persona=target.persona._replace(settings=changed))
 

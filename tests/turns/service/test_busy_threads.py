@@ -34,7 +34,7 @@ class Writing:
         self.hold = asyncio.Event()
         world.model.enqueue(TextDelta("Half"), self.hold, TextDelta(" and half"), ReplyEnd("stop"))
         conversation = replace(world.conversation, run=run)
-        self.events = conversation.answer(world.focus.target(), "First")
+        self.events = conversation.answer(world.current.target(), "First")
 
     async def begin(self) -> None:
         await words_come(self.events)
@@ -62,7 +62,7 @@ async def waiting(events: AsyncGenerator[TurnEvent, None]) -> str:
 async def test_a_message_waits_for_the_reply_and_its_request_holds_it(world: World, run: str, sentence: str) -> None:
     writing = Writing(world, run)
     await writing.begin()
-    second = world.conversation.answer(world.focus.target(), "Second")
+    second = world.conversation.answer(world.current.target(), "Second")
     assert await waiting(second) == sentence
     assert [message.content for message in await world.log() if message.role is Role.USER] == ["First"]
     await writing.end()
@@ -80,7 +80,7 @@ async def test_a_message_in_another_thread_does_not_wait(world: World, writing: 
 
 
 async def test_a_retry_waits_and_asks_again_for_that_reply(world: World, writing: Writing) -> None:
-    retry = world.conversation.retry(world.focus.target())
+    retry = world.conversation.retry(world.current.target())
     assert await waiting(retry) == ELSEWHERE
     await writing.end()
     _ = [event async for event in retry]
@@ -90,7 +90,7 @@ async def test_a_retry_waits_and_asks_again_for_that_reply(world: World, writing
 
 @pytest.mark.parametrize("turn", ["message", "retry"])
 async def test_nothing_is_stored_when_the_wait_is_stopped(world: World, writing: Writing, turn: str) -> None:
-    target, waits = world.focus.target(), asyncio.Event()
+    target, waits = world.current.target(), asyncio.Event()
 
     async def listen() -> None:
         talk = world.conversation
@@ -108,7 +108,7 @@ async def test_nothing_is_stored_when_the_wait_is_stopped(world: World, writing:
 
 
 async def test_the_wait_ends_when_the_process_that_writes_has_died(world: World, writing: Writing) -> None:
-    second = world.conversation.answer(world.focus.target(), "Second")
+    second = world.conversation.answer(world.current.target(), "Second")
     await waiting(second)
     await world.store.write(
         lambda connection: (
@@ -123,7 +123,7 @@ async def test_the_wait_ends_when_the_process_that_writes_has_died(world: World,
 
 async def test_messages_that_wait_together_are_answered_one_after_the_other(world: World, writing: Writing) -> None:
     runs = [replace(world.conversation, run=f"run-{number}") for number in range(4)]
-    asking = [run.answer(world.focus.target(), f"Q{number}") for number, run in enumerate(runs)]
+    asking = [run.answer(world.current.target(), f"Q{number}") for number, run in enumerate(runs)]
     assert {await waiting(events) for events in asking} == {ELSEWHERE}
 
     async def rest(events: AsyncGenerator[TurnEvent, None]) -> list[TurnEvent]:
@@ -143,7 +143,7 @@ async def test_a_message_that_is_stopped_while_it_is_stored_says_that_it_is(
     world: World, writing: Writing, tmp_path: Path
 ) -> None:
     seen: list[TurnEvent] = []
-    second = world.conversation.answer(world.focus.target(), "Second")
+    second = world.conversation.answer(world.current.target(), "Second")
     await waiting(second)
     see = seen.append
 
@@ -174,7 +174,7 @@ async def test_a_message_that_can_never_be_sent_is_refused_at_once(world: World,
 
 async def refusal(world: World, text: str) -> str:
     try:
-        await anext(world.conversation.answer(world.focus.target(), text))
+        await anext(world.conversation.answer(world.current.target(), text))
     except MessageRefusedError as error:
         return str(error)
     return ""

@@ -18,7 +18,7 @@ AGAIN = "Thread #2 was closed by another Chorus; it is open again."
 
 async def close_here(world: World) -> None:
     """Close the thread in focus as another chat does, which leaves the focus as it is."""
-    await world.store.write(thread_rows.close, [world.focus.thread_id], world.clock.now())
+    await world.store.write(thread_rows.close, [world.current.thread_id], world.clock.now())
 
 
 async def open_numbers(world: World) -> list[int]:
@@ -37,7 +37,7 @@ async def test_a_retry_opens_it_again_too(world: World) -> None:
     await world.carry_out("/thread new")
     await world.say("Hello")
     await close_here(world)
-    events = [event async for event in world.conversation.retry(world.focus.target())]
+    events = [event async for event in world.conversation.retry(world.current.target())]
     assert [event.text for event in events if isinstance(event, Notice)] == [AGAIN]
     assert await open_numbers(world) == [1, 2]
 
@@ -46,16 +46,16 @@ async def test_a_retry_that_is_refused_leaves_it_closed(world: World) -> None:
     await world.carry_out("/thread new")
     await close_here(world)
     with pytest.raises(JournalError):
-        await anext(world.conversation.retry(world.focus.target()))
+        await anext(world.conversation.retry(world.current.target()))
     assert await open_numbers(world) == [1]
 
 
 async def test_a_thread_of_an_earlier_persona_stays_closed(world: World) -> None:
-    await world.roster.create("Ada")
+    await world.persona_admin.create("Ada")
     await world.carry_out("/persona ada")
-    before = world.focus.target()
-    await world.roster.archive("ada")
-    await world.roster.delete("ada")
-    await world.roster.create("Ada")
+    before = world.current.target()
+    await world.persona_admin.archive("ada")
+    await world.persona_admin.delete("ada")
+    await world.persona_admin.create("Ada")
     _ = [event async for event in world.conversation.answer(before, "Hello")]
     assert await open_numbers(world) == []

@@ -142,7 +142,7 @@ async def test_a_busy_provider_is_tried_again_in_the_open(world: World) -> None:
 async def test_who_is_asked_is_said_at_each_attempt_once_the_message_is_stored(world: World) -> None:
     world.model.enqueue(ModelError("Busy.", retryable=True))
     world.model.enqueue(TextDelta("At last."), ReplyEnd("stop"))
-    events = world.conversation.answer(world.focus.target(), "Hello")
+    events = world.conversation.answer(world.current.target(), "Hello")
     assert await anext(events) == Asking(MODEL)
     assert [message.content for message in await world.log()] == ["Hello", ""]
     kinds = [type(event) async for event in events]
@@ -176,9 +176,9 @@ async def test_nothing_is_tried_again_once_something_arrived_or_nobody_would_wai
 async def test_a_reply_still_streaming_when_the_context_is_cleared_stays_out_with_its_question(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Late"), hold, TextDelta(" reply"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.focus.target(), "Old question")) as events:
+    async with aclosing(world.conversation.answer(world.current.target(), "Old question")) as events:
         await words_come(events)
-        await world.journal.clear(world.focus.target())
+        await world.journal.clear(world.current.target())
         hold.set()
         _ = [event async for event in events]
     assert await world.seen() == []

@@ -27,7 +27,7 @@ async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
     arrived = asyncio.Event()
 
     async def listen() -> None:
-        async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
+        async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
             await words_come(events)
             arrived.set()
             await words_come(events)
@@ -43,7 +43,7 @@ async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
 
 async def test_a_listener_that_goes_away_keeps_what_has_arrived(world: World) -> None:
     world.model.enqueue(TextDelta("Half"), TextDelta("Rest"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
+    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
         await words_come(events)
     reply = (await world.log())[-1]
     assert (reply.content, reply.status) == ("Half", Status.INTERRUPTED)
@@ -52,7 +52,7 @@ async def test_a_listener_that_goes_away_keeps_what_has_arrived(world: World) ->
 async def test_a_reply_is_checkpointed_while_it_streams(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("One "), TextDelta("two "), hold, TextDelta("three"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
+    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
         await words_come(events)
         world.clock.advance(timedelta(seconds=0.6))
         await words_come(events)
@@ -65,7 +65,7 @@ async def test_a_reply_is_checkpointed_while_it_streams(world: World) -> None:
 
 async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> None:
     hold, statements = asyncio.Event(), list[str]()
-    targets = [world.focus.target(), await another_thread(world), await another_thread(world)]
+    targets = [world.current.target(), await another_thread(world), await another_thread(world)]
     for _ in targets:
         world.model.enqueue(TextDelta("One "), TextDelta("two "), hold, TextDelta("three"), ReplyEnd("stop"))
     replies = [world.conversation.answer(target, "Hello") for target in targets]
@@ -88,7 +88,7 @@ async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> N
 async def test_the_tokens_of_a_checkpoint_grow_with_each_piece(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(*map(TextDelta, ("One ", "two", " three", " four")), hold, TextDelta(" five"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
+    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
         await words_come(events)
         for arrived, tokens in (("One two", 2), ("One two three", 3), ("One two three four", 4)):
             world.clock.advance(timedelta(seconds=0.6))
@@ -122,7 +122,7 @@ async def test_a_reply_that_no_file_takes_either_is_in_the_sentence(world: World
     hold = asyncio.Event()
     world.kept.is_full = True
     world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
+    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
         await words_come(events)
         await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
         hold.set()
@@ -133,7 +133,7 @@ async def test_a_reply_that_no_file_takes_either_is_in_the_sentence(world: World
 async def test_a_reply_that_cannot_be_stored_is_rescued(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
+    async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
         await words_come(events)
         await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
         hold.set()
@@ -143,7 +143,7 @@ async def test_a_reply_that_cannot_be_stored_is_rescued(world: World) -> None:
 
 
 async def test_a_message_is_rescued_when_not_even_the_context_can_be_read(world: World, tmp_path: Path) -> None:
-    place = world.focus.target()
+    place = world.current.target()
     with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
         other.execute("DROP TABLE operations")
     with pytest.raises(StorageError, match=r"The text is kept in .*rescue\.jsonl"):
@@ -155,7 +155,7 @@ async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp
     world.model.say("A whole reply")
 
     async def listen() -> None:
-        async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
+        async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
             async for event in events:
                 if isinstance(event, TextDelta) and event.text.endswith("reply"):
                     # Whoever holds the lock now delays the last write until it lets go.
@@ -179,7 +179,7 @@ async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp
 async def test_what_a_killed_process_left_is_in_the_next_request(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Half"), hold)
-    events = world.conversation.answer(world.focus.target(), "First")
+    events = world.conversation.answer(world.current.target(), "First")
     await words_come(events)
     await world.store.write(
         lambda connection: (

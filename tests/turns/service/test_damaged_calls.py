@@ -25,7 +25,7 @@ async def test_a_long_repair_leaves_the_event_loop_free(tooled: World) -> None:
             ticks += 1
 
     ticking = asyncio.create_task(tick())
-    await tooled.conversation.rounds.answering.toolbox.read([call("echo", DAMAGED)])
+    await tooled.conversation.tool_loop.runner.toolbox.read([call("echo", DAMAGED)])
     ticking.cancel()
     assert ticks > 10
 
@@ -35,7 +35,7 @@ async def test_a_reply_that_is_stopped_while_its_calls_are_read_is_interrupted(t
     has_words = asyncio.Event()
 
     async def listen() -> None:
-        async with aclosing(tooled.conversation.answer(tooled.focus.target(), "First")) as events:
+        async with aclosing(tooled.conversation.answer(tooled.current.target(), "First")) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     has_words.set()

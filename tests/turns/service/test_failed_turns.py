@@ -25,7 +25,7 @@ FAILED = [("user", "Hello")]
 
 
 async def retry(world: World) -> None:
-    async for _ in world.conversation.retry(world.focus.target()):
+    async for _ in world.conversation.retry(world.current.target()):
         pass
 
 
@@ -92,15 +92,15 @@ async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
     world.model.enqueue(DOWN)
     await world.say("Hello")
     await world.say("Hello")
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     assert [(omission.reason, omission.messages) for omission in report.omissions] == [("failed, and said again", 1)]
 
 
 async def killed_while_answering(world: World, text: str) -> World:
     """Send a message from a process that is killed in the middle of the reply, and return the next start."""
-    turn = replace(world.conversation, run="dead").answer(world.focus.target(), text)
+    turn = replace(world.conversation, run="dead").answer(world.current.target(), text)
     await words_come(turn)
-    await world.store.write(interrupted_replies.mend, lambda run: run != "dead", world.clock.now())
+    await world.store.write(interrupted_replies.mark_interrupted, lambda run: run != "dead", world.clock.now())
     await turn.aclose()
     world.clock.advance(timedelta(minutes=1))
     next_run = replace(world.conversation, run="next", began_at=world.clock.now())
@@ -110,13 +110,13 @@ async def killed_while_answering(world: World, text: str) -> World:
 async def test_the_next_start_names_the_question_whose_reply_was_interrupted(world: World) -> None:
     world = await killed_while_answering(world, "Tell me about the ring")
     notice = 'The reply to "Tell me about the ring" was interrupted; /retry asks again.'
-    assert await world.focus.notices() == (notice,)
+    assert await world.current.notices() == (notice,)
     await retry(world)
-    assert await world.focus.notices() == ()
+    assert await world.current.notices() == ()
 
 
 @pytest.mark.parametrize("command", ["/undo", "/new"])
 async def test_a_reply_that_left_the_context_is_not_named_as_interrupted(world: World, command: str) -> None:
     world = await killed_while_answering(world, "Tell me about the ring")
     await world.carry_out(command)
-    assert await world.focus.notices() == ()
+    assert await world.current.notices() == ()

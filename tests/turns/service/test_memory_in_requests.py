@@ -20,19 +20,19 @@ CODE = "def walk(path):\n    for step in path:\n        yield step"
 
 
 async def remembered(world: World, content: str, item_type: ItemType = ItemType.TASK) -> Item:
-    return (await world.services.memory.remember(world.focus.slug, item_type, content)).item
+    return (await world.services.memory.remember(world.current.slug, item_type, content)).item
 
 
 async def warm(world: World, content: str) -> Item:
     """Return an item that is WARM: a TASK of yesterday."""
     item = await remembered(world, content)
     world.clock.advance(timedelta(days=1))
-    await world.services.memory.renew_if_due(world.focus.slug)
+    await world.services.memory.renew_if_due(world.current.slug)
     return await current(world, item)
 
 
 async def current(world: World, item: Item) -> Item:
-    return await world.services.memory.item(world.focus.slug, item.id)
+    return await world.services.memory.item(world.current.slug, item.id)
 
 
 def system(world: World, number: int = -1) -> str:
@@ -98,7 +98,7 @@ async def test_a_warm_item_comes_when_its_words_or_its_number_are_used(
 async def test_a_cold_or_archived_item_is_not_sent_though_a_message_names_it(world: World, tier: Tier) -> None:
     item = await remembered(world, PLUMBER, ItemType.PRD_SECTION)
     world.clock.advance(timedelta(days=30))
-    await world.services.memory.renew_if_due(world.focus.slug)
+    await world.services.memory.renew_if_due(world.current.slug)
     if tier is Tier.ARCHIVED:
         await world.carry_out("/memory flash --force")
     assert (await current(world, item)).tier is tier
@@ -113,7 +113,7 @@ async def test_recalled_items_have_a_twentieth_of_the_budget_and_are_five_at_mos
     world.configure('{"context_token_limit": 10000}')
     items = [await remembered(world, f"{position}{' word' * (most - 1)}") for position, most in enumerate(words)]
     world.clock.advance(timedelta(days=1))
-    await world.services.memory.renew_if_due(world.focus.slug)
+    await world.services.memory.renew_if_due(world.current.slug)
     await world.say(" ".join(f"#{item.id}" for item in items))
     assert world.asked()[-1][1].count(" TASK: ") == number
 
@@ -125,14 +125,14 @@ async def test_a_forgotten_item_is_in_no_request_and_an_undo_brings_it_back(worl
     await world.say("Who wants the violin?")
     violin = world.asked()[-1][1]
     assert "violin" in violin.partition("\n\n")[0]
-    await world.services.memory.forget(world.focus.slug, item.id)
-    await world.services.memory.forget(world.focus.slug, item.id + 1)
+    await world.services.memory.forget(world.current.slug, item.id)
+    await world.services.memory.forget(world.current.slug, item.id + 1)
     await world.say("Really?")
     whole = "\n".join(message.content for message in world.model.requests[-1].messages)
     assert "plumber" not in whole
     assert "sell the violin" not in whole
     assert "Who wants the violin?" in whole
-    await world.journal.undo(world.focus.target(), None)
+    await world.journal.undo(world.current.target(), None)
     await world.say("And now?")
     assert any(content == violin for _, content in world.asked())
 
@@ -142,13 +142,13 @@ async def test_after_thirty_days_an_untouched_task_is_not_hot_any_more(world: Wo
     world.clock.advance(timedelta(days=30))
     await world.say("Hello")
     assert "plumber" not in system(world)
-    (item,) = await world.services.memory.listing(world.focus.slug)
+    (item,) = await world.services.memory.listing(world.current.slug)
     assert item.tier is Tier.WARM
 
 
 async def test_a_pinned_section_is_hot_and_sent(world: World) -> None:
     item = await remembered(world, "# Goals\nThe ring must go.", ItemType.PRD_SECTION)
-    await world.services.memory.pin(world.focus.slug, item.id)
+    await world.services.memory.pin(world.current.slug, item.id)
     world.clock.advance(timedelta(days=30))
     await world.say("Hello")
     assert system(world).endswith(f"#{item.id} PRD_SECTION: # Goals\n  The ring must go.")
@@ -156,11 +156,11 @@ async def test_a_pinned_section_is_hot_and_sent(world: World) -> None:
 
 async def test_code_is_captured_told_and_not_repeated_while_its_message_is_in_context(world: World) -> None:
     notices = await world.notices(f"Look:\n```python\n{CODE}\n```")
-    (item,) = await world.services.memory.listing(world.focus.slug)
+    (item,) = await world.services.memory.listing(world.current.slug)
     question = next(row for row in await world.log() if row.role == "user")
     assert (item.item_type, item.content, item.source_message_id) == (ItemType.CODE, CODE, question.id)
     assert notices == [f'Remembered #{item.id} CODE "def walk(path): for step in path: yield…". /undo reverts this.']
-    await world.services.memory.pin(world.focus.slug, item.id)
+    await world.services.memory.pin(world.current.slug, item.id)
     world.clock.advance(timedelta(minutes=6))
     await world.say("What does walk do?")
     assert "def walk" not in system(world)
@@ -169,14 +169,14 @@ async def test_code_is_captured_told_and_not_repeated_while_its_message_is_in_co
 
 async def test_an_ordinary_talk_captures_nothing(world: World) -> None:
     assert await world.notices("There was an error: the test failed, says Bob.") == []
-    assert await world.services.memory.listing(world.focus.slug) == []
+    assert await world.services.memory.listing(world.current.slug) == []
 
 
 async def test_what_is_captured_can_be_taken_back(world: World) -> None:
     await world.say(f"```\n{CODE}\n```")
-    newest = await world.journal.newest(world.focus.target())
-    await world.journal.take_back(world.focus.target(), newest)
-    assert await world.services.memory.listing(world.focus.slug) == []
+    newest = await world.journal.newest(world.current.target())
+    await world.journal.take_back(world.current.target(), newest)
+    assert await world.services.memory.listing(world.current.slug) == []
     assert len(await world.seen()) == 2
 
 
@@ -193,7 +193,7 @@ async def test_a_hundred_hot_items_are_sent_pinned_ones_first_and_no_more_come_b
 ) -> None:
     world.configure('{"context_token_limit": 100000}')
     pinned = await remembered(world, "The ring must go.", ItemType.PRD_SECTION)
-    await world.services.memory.pin(world.focus.slug, pinned.id)
+    await world.services.memory.pin(world.current.slug, pinned.id)
     first, second = [await remembered(world, f"an early task {number}") for number in range(2)]
     world.clock.advance(timedelta(seconds=9))
     for number in range(98):
@@ -220,7 +220,7 @@ async def test_a_renewal_touches_the_database_at_most_every_five_minutes(world: 
     for minutes in (0, 2, 2, 2, 6):
         world.clock.advance(timedelta(minutes=minutes))
         await world.say("Hello")
-        renewed.append(await world.store.read(item_rows.renewed_at, world.focus.slug))
+        renewed.append(await world.store.read(item_rows.renewed_at, world.current.slug))
     assert len(set(renewed)) == 3
 
 
@@ -229,7 +229,7 @@ async def test_a_corrected_item_is_sent_again_and_why_does_not_claim_otherwise(w
     item = await remembered(world, "the dentist comes on Monday")
     await world.say("What next?")
     await world.services.memory.edit(item, "the dentist comes on Tuesday")
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     (use,) = report.memory
     assert (use.sent, use.reason) == (False, "corrected: the new wording goes with your next message")
     await world.say("Sure?")
@@ -274,5 +274,5 @@ async def test_many_captured_items_are_told_in_a_line(world: World) -> None:
 async def test_why_says_that_an_item_is_too_large_for_a_request(world: World) -> None:
     await remembered(world, "word " * 18_000)
     await world.say("Hello")
-    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    report = await context_report(world.context, world.current.target(), world.clock.now())
     assert [(use.sent, use.reason) for use in report.memory] == [(False, "too large: HOT items have 1,000 tokens")]

@@ -15,7 +15,7 @@ ARCHIVED = "1 COLD memory item was archived; /memory restore 1 reverts this."
 
 async def cold_item(world: World) -> int:
     """Return an item that is COLD: a section of two months ago."""
-    slug = world.focus.slug
+    slug = world.current.slug
     remembered = await world.services.memory.remember(slug, ItemType.PRD_SECTION, "an old section")
     world.clock.advance(timedelta(days=60))
     return remembered.item.id
@@ -26,8 +26,8 @@ async def test_a_crowded_turn_archives_cold_items_and_says_so_once(world: World)
     told = [await world.notices("word " * 2_000) for _ in range(6)]
     crowded = [number for number, notices in enumerate(told) if ARCHIVED in notices]
     assert crowded == [3]
-    assert (await world.services.memory.item(world.focus.slug, item_id)).tier is Tier.ARCHIVED
-    (checkpoint,) = await world.services.memory.flashes.checkpoints(world.focus.slug)
+    assert (await world.services.memory.item(world.current.slug, item_id)).tier is Tier.ARCHIVED
+    (checkpoint,) = await world.services.memory.flashes.checkpoints(world.current.slug)
     assert (checkpoint.items_count, checkpoint.items_archived) == (1, 1)
 
 

@@ -91,7 +91,7 @@ async def test_an_edit_made_while_a_reply_begins_leaves_that_turn_as_it_is(world
     world.model.enqueue(begun, TextDelta("Late"), ReplyEnd("stop"))
     saying = asyncio.create_task(world.say("Running"))
     await world.log_row_with_status(3, Status.STREAMING)
-    opened = await world.services.editing.context.open(world.focus.target())
+    opened = await world.services.editing.context.open(world.current.target())
     world.clock.advance(SLOW)
     begun.set()
     await saying

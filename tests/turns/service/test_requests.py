@@ -59,7 +59,7 @@ async def test_documents_are_counted_again_only_when_they_change(world: World) -
     sizes = []
     for text in ("One two.", "One two.", "One two three.", "One two three."):
         (docs / "a.md").write_text(text, encoding="utf-8")
-        sizes.append((await context.frame(world.focus.target())).system_prompt.document_tokens)
+        sizes.append((await context.request_settings(world.current.target())).system_prompt.document_tokens)
     assert sizes == [4, 4, 5, 5]
     assert len([text for text in counter.counted if "One two" in text]) == 2
 

@@ -68,7 +68,7 @@ async def kill_in_tool(world: World) -> None:
 
 async def test_a_stopped_tool_is_told_as_such_and_the_turn_is_interrupted(tooled: World) -> None:
     calls(tooled, call("endless"), before="Let me see.")
-    await stop_in_tool(tooled.conversation.answer(tooled.focus.target(), "First"))
+    await stop_in_tool(tooled.conversation.answer(tooled.current.target(), "First"))
     assert await rows(tooled) == [
         ("user", "First", None, "complete"),
         ("assistant", "Let me see.", None, "complete"),
@@ -83,7 +83,7 @@ async def test_a_stopped_tool_is_told_as_such_and_the_turn_is_interrupted(tooled
 
 async def test_of_several_calls_those_after_a_stopped_one_are_not_begun(tooled: World) -> None:
     calls(tooled, call("echo", {"text": "a"}, "c1"), call("endless", "", "c2"), call("echo", {"text": "b"}, "c3"))
-    await stop_in_tool(tooled.conversation.answer(tooled.focus.target(), "First"), starts=2)
+    await stop_in_tool(tooled.conversation.answer(tooled.current.target(), "First"), starts=2)
     await tooled.say("Second")
     assert results(tooled) == ["a", STOPPED]
     assert_each_request_begins_with_the_one_before(tooled)
@@ -91,7 +91,7 @@ async def test_of_several_calls_those_after_a_stopped_one_are_not_begun(tooled: 
 
 async def test_a_listener_that_goes_away_stops_the_tool(tooled: World) -> None:
     calls(tooled, call("echo", {"text": "a"}))
-    async with aclosing(tooled.conversation.answer(tooled.focus.target(), "First")) as events:
+    async with aclosing(tooled.conversation.answer(tooled.current.target(), "First")) as events:
         while not isinstance(await anext(events), ToolStarted):
             pass
     assert [status for *_, status in await rows(tooled)][-1] == "interrupted"
@@ -101,7 +101,9 @@ async def test_a_listener_that_goes_away_stops_the_tool(tooled: World) -> None:
 async def test_a_killed_tool_leaves_a_call_that_is_mended_and_not_sent(tooled: World) -> None:
     await kill_in_tool(tooled)
     assert (await rows(tooled))[-1] == ("tool_use", "", "c1", "streaming")
-    mended = await tooled.store.write(interrupted_replies.mend, lambda run: run != "dead", tooled.clock.now())
+    mended = await tooled.store.write(
+        interrupted_replies.mark_interrupted, lambda run: run != "dead", tooled.clock.now()
+    )
     assert len(mended.interrupted) == 1
     assert (await rows(tooled))[-1] == ("tool_use", "", "c1", "interrupted")
     await tooled.say("Second")
@@ -111,12 +113,12 @@ async def test_a_killed_tool_leaves_a_call_that_is_mended_and_not_sent(tooled: W
 
 async def test_after_a_kill_in_a_tool_the_question_can_be_answered_again(tooled: World) -> None:
     await kill_in_tool(tooled)
-    await tooled.store.write(interrupted_replies.mend, lambda run: run != "dead", tooled.clock.now())
-    target, now = tooled.focus.target(), tooled.clock.now()
-    frame = await tooled.context.frame(target)
+    await tooled.store.write(interrupted_replies.mark_interrupted, lambda run: run != "dead", tooled.clock.now())
+    target, now = tooled.current.target(), tooled.clock.now()
+    request_settings = await tooled.context.request_settings(target)
     since = (await tooled.context.snapshot(target, now)).view.cutoff
     found = await tooled.store.read(
-        interrupted_replies.interrupted_question, target.persona.slug, frame.target.thread_id, since
+        interrupted_replies.interrupted_question, target.persona.slug, request_settings.target.thread_id, since
     )
     assert found == "First"
     _ = [event async for event in tooled.conversation.retry(target)]
@@ -129,7 +131,7 @@ async def test_a_retry_replaces_the_calls_and_results_of_the_turn_too(tooled: Wo
     await tooled.say("First")
     calls(tooled, call("echo", {"text": "silver"}))
     tooled.model.say("Silver.")
-    _ = [event async for event in tooled.conversation.retry(tooled.focus.target())]
+    _ = [event async for event in tooled.conversation.retry(tooled.current.target())]
     assert tooled.asked(-2) == [("user", "First")]
     assert await tooled.seen() == ["First", "", "", "silver", "Silver."]
     await tooled.say("Second")
@@ -143,14 +145,14 @@ async def test_a_retry_replaces_the_calls_and_results_of_the_turn_too(tooled: Wo
 async def test_a_retry_that_is_stopped_in_a_tool_before_any_word_leaves_the_old_reply(tooled: World) -> None:
     await tooled.say("First")
     calls(tooled, call("endless"))
-    await stop_in_tool(tooled.conversation.retry(tooled.focus.target()))
+    await stop_in_tool(tooled.conversation.retry(tooled.current.target()))
     assert await tooled.seen() == ["First", "ok"]
 
 
 async def test_a_retry_that_is_stopped_in_a_tool_after_words_keeps_them(tooled: World) -> None:
     await tooled.say("First")
     calls(tooled, call("endless"), before="Let me see.")
-    await stop_in_tool(tooled.conversation.retry(tooled.focus.target()))
+    await stop_in_tool(tooled.conversation.retry(tooled.current.target()))
     assert (await tooled.seen())[:2] == ["First", "Let me see."]
     await tooled.say("Second")
     assert results(tooled) == [STOPPED]
@@ -158,18 +160,18 @@ async def test_a_retry_that_is_stopped_in_a_tool_after_words_keeps_them(tooled: 
 
 async def test_a_stopped_turn_can_be_answered_again(tooled: World) -> None:
     calls(tooled, call("endless"), before="Let me see.")
-    await stop_in_tool(tooled.conversation.answer(tooled.focus.target(), "First"))
-    _ = [event async for event in tooled.conversation.retry(tooled.focus.target())]
+    await stop_in_tool(tooled.conversation.answer(tooled.current.target(), "First"))
+    _ = [event async for event in tooled.conversation.retry(tooled.current.target())]
     assert tooled.asked() == [("user", "First")]
     assert await tooled.seen() == ["First", "ok"]
 
 
 async def test_a_retry_waits_while_a_tool_is_at_work(tooled: World) -> None:
     calls(tooled, call("endless"))
-    events = tooled.conversation.answer(tooled.focus.target(), "First")
+    events = tooled.conversation.answer(tooled.current.target(), "First")
     while not isinstance(await anext(events), ToolStarted):
         pass
-    retry = tooled.conversation.retry(tooled.focus.target())
+    retry = tooled.conversation.retry(tooled.current.target())
     assert isinstance(await anext(retry), WaitBegun)
     await events.aclose()
     _ = [event async for event in retry]

@@ -163,16 +163,16 @@ async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world
     at_work = with_jobs(world, running("chorus"))
     await world.say("Hello")
     await world.told("/memory add TASK water the fuchsia")
-    await finished(at_work, world.focus.target(), "Is the fuchsia fine?")
+    await finished(at_work, world.current.target(), "Is the fuchsia fine?")
     memory = "From memory:\n#1 TASK: water the fuchsia"
     assert world.asked()[-1][1] == f"{JOB}\n{memory}\n\nIs the fuchsia fine?"
     world.clock.advance(timedelta(hours=2))
-    await finished(at_work, world.focus.target(), "And now?")
+    await finished(at_work, world.current.target(), "And now?")
     assert world.asked()[-1][1].partition("]")[2] == f"\n{JOB}\n\nAnd now?"
 
 
 async def test_jobs_of_another_persona_are_not_told(world: World) -> None:
-    await finished(with_jobs(world, running("frodo")), world.focus.target(), "Hello")
+    await finished(with_jobs(world, running("frodo")), world.current.target(), "Hello")
     assert world.asked() == [("user", "Hello")]
 
 
@@ -183,7 +183,7 @@ async def test_a_model_that_has_no_room_for_the_lines_is_asked_without_them(
     commands = tuple(RunningJob(number, "a b c d e f g h i j k l m n o p", 1, "") for number in range(10))
     at_work = with_jobs(small, lambda _persona: commands)
     for words, is_told in ((100, True), (530, False)):
-        await finished(at_work, small.focus.target(), "word " * words)
+        await finished(at_work, small.current.target(), "word " * words)
         assert (small.asked()[-1][1].startswith("Running jobs:")) is is_told
 
 

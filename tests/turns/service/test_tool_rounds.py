@@ -275,16 +275,16 @@ async def test_a_model_that_calls_what_it_was_not_offered_gets_no_answer(tooled:
 
 
 async def test_tokens_of_calls_results_and_declarations_are_counted(tooled: World) -> None:
-    before = (await tooled.context.planned(tooled.focus.target(), tooled.clock.now())).tokens
+    before = (await tooled.context.planned(tooled.current.target(), tooled.clock.now())).tokens
     calls(tooled, call("echo", {"text": "one two three"}))
     await tooled.say("What is it?")
     used, result = [row for row in await tooled.log() if row.role in {Role.TOOL_USE, Role.TOOL_RESULT}]
     assert result.token_count == 3
     assert used.token_count == len((used.tool_calls or "").split())
     assert json.loads(used.tool_calls or "")[0]["function"]["name"] == "echo"
-    plan = await tooled.context.planned(tooled.focus.target(), tooled.clock.now())
-    assert plan.snapshot.frame.offer.tokens > 50
-    assert before > plan.snapshot.frame.offer.tokens
+    plan = await tooled.context.planned(tooled.current.target(), tooled.clock.now())
+    assert plan.snapshot.request_settings.offer.tokens > 50
+    assert before > plan.snapshot.request_settings.offer.tokens
     assert "tools" in await tooled.told("/context")
 
 

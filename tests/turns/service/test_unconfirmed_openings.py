@@ -67,7 +67,7 @@ async def test_a_stored_message_is_not_rescued_and_the_next_one_does_not_wait(un
     "again", ["Your message is kept in the log.", "Your message is kept; chorus ask /retry asks again.", ""]
 )
 async def test_a_shell_is_told_its_own_way_to_ask_again(unconfirmed: World, again: str) -> None:
-    turn = unconfirmed.conversation.answer(unconfirmed.focus.target(), "Second")
+    turn = unconfirmed.conversation.answer(unconfirmed.current.target(), "Second")
     with pytest.raises(DatabaseUnconfirmedError) as raised:
         _ = [event async for event in advised(turn, again)]
     assert str(raised.value) == f"{UNCONFIRMED} {again}".rstrip()
@@ -85,7 +85,7 @@ async def test_one_that_is_not_stored_is_rescued(unconfirmed: World) -> None:
 
 async def test_the_thread_of_a_retry_is_free_too(unconfirmed: World) -> None:
     with pytest.raises(DatabaseUnconfirmedError, match=UNCONFIRMED):
-        _ = [event async for event in unconfirmed.conversation.retry(unconfirmed.focus.target())]
+        _ = [event async for event in unconfirmed.conversation.retry(unconfirmed.current.target())]
     await unconfirmed.say("Third")
     assert await statuses(unconfirmed) == [*FIRST, ("", "interrupted"), *THIRD]
     assert await unconfirmed.seen() == ["First", "ok", "Third", "ok"]

@@ -36,7 +36,7 @@ async def say_until_locked(world: World, text: str, kind: type[TurnEvent]) -> No
     other = sqlite3.connect(world.folder / "busy.db", isolation_level=None)
 
     async def listen() -> None:
-        async for event in world.conversation.answer(world.focus.target(), text):
+        async for event in world.conversation.answer(world.current.target(), text):
             if isinstance(event, kind) and not other.in_transaction:
                 other.execute("BEGIN IMMEDIATE")
 
@@ -57,7 +57,7 @@ async def test_a_call_whose_result_cannot_be_stored_is_closed_by_the_next_turn(i
 async def test_after_that_the_question_can_be_answered_again_at_once(impatient: World) -> None:
     calls(impatient, call("echo", {"text": "gold"}))
     await say_until_locked(impatient, "First", ToolStarted)
-    _ = [event async for event in impatient.conversation.retry(impatient.focus.target())]
+    _ = [event async for event in impatient.conversation.retry(impatient.current.target())]
     assert await impatient.seen() == ["First", "ok"]
 
 

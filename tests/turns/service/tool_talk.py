@@ -55,7 +55,7 @@ def calls(world: World, *called: ToolCall, before: str = "", reason: str | None 
 
 async def events_of(world: World, text: str) -> list[TurnEvent]:
     """Send a message and return the events of the turn."""
-    return [event async for event in world.conversation.answer(world.focus.target(), text)]
+    return [event async for event in world.conversation.answer(world.current.target(), text)]
 
 
 def lines(events: list[TurnEvent]) -> list[str]:

@@ -72,7 +72,7 @@ async def test_the_folder_comes_before_the_alias_of_another(people: World) -> No
 
 
 async def test_a_new_persona_has_settings_to_fill_in_and_a_folder_for_documents(world: World) -> None:
-    assert await world.roster.create("Bób the Builder") == "bob-the-builder"
+    assert await world.persona_admin.create("Bób the Builder") == "bob-the-builder"
     persona = world.personas.load("bob-the-builder")
     assert (persona.name, persona.warnings) == ("Bób the Builder", ())
     assert "You are Bób the Builder." in persona.settings.system_prompt
@@ -82,47 +82,47 @@ async def test_a_new_persona_has_settings_to_fill_in_and_a_folder_for_documents(
 @pytest.mark.parametrize("name", ["Chorus", "hobbit", "FATTY"])
 async def test_the_name_of_another_is_refused(people: World, name: str) -> None:
     with pytest.raises(PersonaError, match="already has it"):
-        await people.roster.create(name)
+        await people.persona_admin.create(name)
 
 
 async def test_names_that_fold_to_one_folder_get_two(world: World) -> None:
-    assert [await world.roster.create(name) for name in ("Bob", "Bób")] == ["bob", "bob-2"]
+    assert [await world.persona_admin.create(name) for name in ("Bob", "Bób")] == ["bob", "bob-2"]
 
 
 async def test_an_archived_persona_is_hidden_its_name_kept_and_whoever_talks_to_it_is_not_cut_off(
     people: World,
 ) -> None:
-    await people.focus.turn_to("frodo")
-    await people.roster.archive("frodo")
+    await people.current.turn_to("frodo")
+    await people.persona_admin.archive("frodo")
     assert people.personas.slugs() == ("chorus", "fredegar")
     with pytest.raises(PersonaError, match=r"hobbit is archived\. /persona unarchive frodo brings it back"):
         people.personas.find("hobbit")
     with pytest.raises(PersonaError, match="Frodo is archived"):
-        await people.roster.create("Frodo")
+        await people.persona_admin.create("Frodo")
     assert (await people.say("Still there?")).error is None
 
 
 async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_and_makes_nobody(world: World) -> None:
-    await world.roster.archive(await world.roster.create("Ada Lovelace"))
+    await world.persona_admin.archive(await world.persona_admin.create("Ada Lovelace"))
     for name in ("ada", "Ada L", "ada-"):
         assert await world.told(f"/persona {name}") == (
             "Ada Lovelace is archived. /persona unarchive ada-lovelace brings it back; "
             f"/persona new {name} makes another."
         )
-    await world.roster.archive(await world.roster.create("Adam"))
+    await world.persona_admin.archive(await world.persona_admin.create("Adam"))
     assert await world.told("/persona ada") == (
         "Ada Lovelace and Adam are archived. "
         "/persona unarchive ada-lovelace or /persona unarchive adam brings it back; /persona new ada makes another."
     )
     assert "Create it?" in await world.told("/persona Eve")
     await world.told("/persona new Ada")
-    assert world.focus.slug == "ada"
+    assert world.current.slug == "ada"
 
 
 async def test_an_archived_persona_comes_back_whole(people: World) -> None:
     before = people.settings_text("frodo")
-    await people.roster.archive("frodo")
-    await people.roster.unarchive(people.personas.find_archived("hob"))
+    await people.persona_admin.archive("frodo")
+    await people.persona_admin.unarchive(people.personas.find_archived("hob"))
     assert people.personas.find("hobbit") == "frodo"
     assert people.settings_text("frodo") == before
 
@@ -130,20 +130,20 @@ async def test_an_archived_persona_comes_back_whole(people: World) -> None:
 @pytest.mark.parametrize("act", ["archive", "delete"])
 async def test_the_default_persona_stays(people: World, act: str) -> None:
     with pytest.raises(PersonaError, match="it stays"):
-        await getattr(people.roster, act)(DEFAULT_PERSONA)
+        await getattr(people.persona_admin, act)(DEFAULT_PERSONA)
 
 
 async def test_only_an_archived_persona_is_deleted(people: World) -> None:
     with pytest.raises(PersonaError, match="frodo is not archived"):
-        await people.roster.delete("frodo")
+        await people.persona_admin.delete("frodo")
     assert people.personas.find("frodo") == "frodo"
 
 
 async def test_a_deleted_persona_moves_to_the_backups_and_its_log_stays(people: World) -> None:
-    await people.focus.turn_to("frodo")
+    await people.current.turn_to("frodo")
     await people.say("The road goes ever on")
-    await people.roster.archive("frodo")
-    place = await people.roster.delete("frodo")
+    await people.persona_admin.archive("frodo")
+    place = await people.persona_admin.delete("frodo")
     assert place.parent == people.folder / "backups" / "deleted"
     assert (place / "system.jsonc").read_text().startswith('{"name": "Frodo"')
     with pytest.raises(UnknownPersonaError):
@@ -153,29 +153,29 @@ async def test_a_deleted_persona_moves_to_the_backups_and_its_log_stays(people: 
 
 
 async def test_a_new_persona_of_an_old_folder_begins_behind_a_boundary(people: World) -> None:
-    await people.focus.turn_to("frodo")
+    await people.current.turn_to("frodo")
     await people.say("Old secrets")
-    await people.roster.archive("frodo")
-    await people.roster.delete("frodo")
-    assert await people.roster.create("Frodo") == "frodo"
-    await people.focus.turn_to("frodo")
+    await people.persona_admin.archive("frodo")
+    await people.persona_admin.delete("frodo")
+    assert await people.persona_admin.create("Frodo") == "frodo"
+    await people.current.turn_to("frodo")
     assert await people.seen() == []
     await people.say("New day")
     assert await people.seen() == ["New day", "ok"]
 
 
 async def test_what_parts_a_persona_from_an_earlier_one_is_nobodys_to_undo(people: World) -> None:
-    await people.focus.turn_to("frodo")
+    await people.current.turn_to("frodo")
     await people.say("Old secrets")
     await people.told("/context 100h")
-    await people.roster.archive("frodo")
-    await people.roster.delete("frodo")
+    await people.persona_admin.archive("frodo")
+    await people.persona_admin.delete("frodo")
     await people.told("/persona new Frodo")
     assert await people.told("/context undo") == "There is nothing to undo here."
     assert await people.told("/context undo 2") == "There is no operation 2 here. /context ops lists them."
     assert await people.told("/context ops") == "There are no operations on this context yet."
     assert await people.seen() == []
-    assert (await people.roster.member("frodo")).messages == 0
+    assert (await people.persona_admin.member("frodo")).messages == 0
 
 
 async def test_a_persona_that_cannot_be_recorded_is_not_made(
@@ -186,37 +186,37 @@ async def test_a_persona_that_cannot_be_recorded_is_not_made(
     people = await built(tmp_path, store, clock, model, limit_tokens=10_000)
     await people.told("/persona new Ada")
     await people.say("Old secrets")
-    await people.roster.archive("ada")
-    await people.roster.delete("ada")
+    await people.persona_admin.archive("ada")
+    await people.persona_admin.delete("ada")
     with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM messages").fetchone()
         with pytest.raises(DatabaseBusyError):
-            await people.roster.create("Ada")
+            await people.persona_admin.create("Ada")
     assert people.personas.slugs() == ("chorus",)
     assert [path.name for path in people.personas.folder.iterdir()] == ["chorus"]
-    await people.roster.create("Ada")
-    await people.focus.turn_to("ada")
+    await people.persona_admin.create("Ada")
+    await people.current.turn_to("ada")
     assert await people.seen() == []
     await store.close()
 
 
 async def test_a_new_folder_takes_nobodys_alias(people: World) -> None:
     people.configure('{"name": "Fredegar", "aliases": ["ada"]}', "fredegar")
-    assert await people.roster.create("Äda") == "ada-2"
+    assert await people.persona_admin.create("Äda") == "ada-2"
     assert people.personas.find("ada") == "fredegar"
 
 
 async def test_a_persona_without_a_past_begins_without_an_operation(world: World) -> None:
-    await world.roster.create("Ada")
-    await world.focus.turn_to("ada")
-    assert await world.journal.entries(world.focus.target()) == []
+    await world.persona_admin.create("Ada")
+    await world.current.turn_to("ada")
+    assert await world.journal.entries(world.current.target()) == []
 
 
 async def test_the_members_are_counted_and_the_archived_come_last(people: World) -> None:
     await people.say("One")
-    await people.roster.archive("fredegar")
-    members = await people.roster.members()
+    await people.persona_admin.archive("fredegar")
+    members = await people.persona_admin.members()
     assert [(member.persona.slug, member.messages, member.archived) for member in members] == [
         ("chorus", 2, False),
         ("frodo", 0, False),
@@ -227,46 +227,46 @@ async def test_the_members_are_counted_and_the_archived_come_last(people: World)
 
 
 async def test_a_talk_goes_on_in_the_thread_last_used(people: World) -> None:
-    first = people.focus.target().thread_id
+    first = people.current.target().thread_id
     await people.say("Here")
     newer = "INSERT INTO threads(persona, created_at) VALUES ('chorus', '2026-01-01T00:00:00Z')"
     await people.store.write(lambda connection: connection.execute(newer))
-    await people.focus.turn_to("frodo")
-    await people.focus.turn_to("chorus")
-    assert people.focus.target().thread_id == first
+    await people.current.turn_to("frodo")
+    await people.current.turn_to("chorus")
+    assert people.current.target().thread_id == first
     assert await people.seen() == ["Here", "ok"]
 
 
 async def test_each_persona_has_its_own_window_and_its_own_model(people: World) -> None:
     await people.told("/context 24h")
-    await people.focus.turn_to("frodo")
-    people.focus.use_model("frodo", "openai/other")
-    assert (people.focus.target().persona.settings.context_hours, people.focus.target().choice.model) == (
+    await people.current.turn_to("frodo")
+    people.current.use_model("frodo", "openai/other")
+    assert (people.current.target().persona.settings.context_hours, people.current.target().choice.model) == (
         8,
         "openai/other",
     )
-    await people.focus.turn_to("chorus")
-    assert people.focus.target().persona.settings.context_hours == 24
-    assert people.focus.target().choice.model == "openai/test"
+    await people.current.turn_to("chorus")
+    assert people.current.target().persona.settings.context_hours == 24
+    assert people.current.target().choice.model == "openai/test"
 
 
 async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) -> None:
     for hours in (0, 3):
         world.clock.advance(timedelta(hours=hours))
         await world.say("Something")
-    assert await world.focus.notices() == ()
+    assert await world.current.notices() == ()
     world.clock.advance(timedelta(hours=6))
-    assert await world.focus.notices() == (
+    assert await world.current.notices() == (
         "Last talked 6 h ago; the 8h window holds 2 of 4 messages. /context 10h brings them back.",
     )
     world.clock.advance(timedelta(hours=8))
-    assert await world.focus.notices() == (
+    assert await world.current.notices() == (
         "Last talked 14 h ago; the 8h window holds 0 of 4 messages. /context 24h brings them back.",
     )
     await world.told("/context 24h")
-    assert await world.focus.notices() == ()
+    assert await world.current.notices() == ()
     world.clock.advance(timedelta(days=8))
-    (notice,) = await world.focus.notices()
+    (notice,) = await world.current.notices()
     assert notice.startswith("Last talked 8 d ago; the 24h window is empty, and no window reaches back that far.")
     assert notice.endswith(" Nothing is lost: /context edit brings back what you choose, chorus log prints it all.")
     world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("--- context starts here ---\n", "")))
@@ -276,6 +276,6 @@ async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) ->
 
 async def test_a_new_conversation_leaves_nothing_to_tell(world: World) -> None:
     await world.say("Something")
-    await world.journal.clear(world.focus.target())
+    await world.journal.clear(world.current.target())
     world.clock.advance(timedelta(hours=14))
-    assert await world.focus.notices() == ()
+    assert await world.current.notices() == ()

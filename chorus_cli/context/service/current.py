@@ -108,7 +108,7 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
     )
 
 
-class Focus:
+class Current:
     """The one mutable state of a run: the persona and the thread in focus, and the models chosen in this run.
 
     Where nothing can be stored, the next run does not go on where this one has switched to.

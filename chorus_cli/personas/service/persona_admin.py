@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rows import LeaveBehind, Traces
+    from chorus_cli.personas.rows import LeaveBehind, PersonaActivity
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Store
@@ -56,7 +56,7 @@ class PersonaEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class PersonaAdmin:
     """The personas of the user; those that are deleted are moved to the folder ``deleted``.
 
     ``leave_behind`` parts a new persona from the memory and the sessions of an earlier one of its slug.
@@ -70,8 +70,8 @@ class Roster:
 
     async def members(self) -> list[PersonaEntry]:
         """Return all personas: those in use, then the archived ones."""
-        traces = await self.store.read(persona_rows.traces)
-        return await asyncio.to_thread(self._members, traces)
+        activity = await self.store.read(persona_rows.activity)
+        return await asyncio.to_thread(self._members, activity)
 
     async def member(self, slug: str) -> PersonaEntry:
         """Return one persona.
@@ -79,8 +79,8 @@ class Roster:
         Raises:
             UnknownPersonaError: its folder is gone.
         """
-        traces = await self.store.read(persona_rows.traces)
-        return self._member(slug, traces.get(slug), archived=slug in self.personas.archived())
+        activity = await self.store.read(persona_rows.activity)
+        return self._member(slug, activity.get(slug), archived=slug in self.personas.archived())
 
     async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
         """Return slug and name of a persona, in use, archived or only in the log; without ``name``, of ``otherwise``.
@@ -93,7 +93,7 @@ class Roster:
             return slug, self.personas.load(slug).name
         except UnknownPersonaError:
             wanted = name or otherwise
-            if wanted not in await self.store.read(persona_rows.traces):
+            if wanted not in await self.store.read(persona_rows.activity):
                 raise
             return wanted, wanted
 
@@ -146,11 +146,11 @@ class Roster:
         now = self.clock.now()
         return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
 
-    def _members(self, traces: Mapping[str, Traces]) -> list[PersonaEntry]:
+    def _members(self, activity: Mapping[str, PersonaActivity]) -> list[PersonaEntry]:
         slugs = [(slug, False) for slug in self.personas.slugs()] + [(slug, True) for slug in self.personas.archived()]
-        return [self._member(slug, traces.get(slug), archived=archived) for slug, archived in slugs]
+        return [self._member(slug, activity.get(slug), archived=archived) for slug, archived in slugs]
 
-    def _member(self, slug: str, trace: Traces | None, *, archived: bool) -> PersonaEntry:
+    def _member(self, slug: str, trace: PersonaActivity | None, *, archived: bool) -> PersonaEntry:
         persona = self.personas.load(slug)
         if trace is None:
             return PersonaEntry(persona, 0, None, archived)
