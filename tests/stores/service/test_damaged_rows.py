@@ -70,7 +70,7 @@ async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World,
         assert (examination.dangling_references(connection), examination.unreadable(connection)) == ([], [])
 
 
-@pytest.mark.parametrize(("has_backup", "state", "mend"), [(True, "wrong", "salvage"), (False, "note", None)])
+@pytest.mark.parametrize(("has_backup", "state", "repair"), [(True, "wrong", "salvage"), (False, "note", None)])
 async def test_messages_that_no_other_row_names_are_told_by_their_numbers(
     world: World, state: str, repair: str | None, *, has_backup: bool
 ) -> None:

@@ -72,7 +72,7 @@ def test_the_log_is_not_examined_before_the_restore_is_complete(home: Paths) -> 
 
 
 @pytest.mark.parametrize(
-    "mend", [Repair.UNNAMED, Repair.ATTACHMENTS, Repair.SESSIONS, Repair.CHECKSUMS, Repair.SALVAGE]
+    "repair", [Repair.UNNAMED, Repair.ATTACHMENTS, Repair.SESSIONS, Repair.CHECKSUMS, Repair.SALVAGE]
 )
 async def test_a_repair_of_the_log_or_of_its_files_refuses_beside_it(home: Paths, repair: Repair) -> None:
     log = home.database.read_bytes()
