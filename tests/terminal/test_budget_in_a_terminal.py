@@ -152,6 +152,7 @@ def test_a_fold_behind_the_talk_leaves_what_is_being_typed_alone_and_holds_up_no
     assert len(home.seen()) == 6
 
 
+@pytest.mark.slow
 def test_a_summariser_that_fails_stops_no_turn_and_is_told_once(home: Home, provider: RememberingProvider) -> None:
     furnish(home, LIMIT)
     with talking(home, provider.address) as chat:
