@@ -214,8 +214,7 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
         else:
             speaker = tool or (role == "tool" and (_name(message) or "tool"))
             text = in_words(speaker, content.text) if speaker else _without_marks(content.text)
-            yield replace(said, text=text, status=_status(data))
-            yield Said(key, Kind.THOUGHT, _thoughts_before(parent, nodes))
+            yield replace(said, text=text, status=_status(data), thoughts=_thoughts_before(parent, nodes))
 
 
 def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:

@@ -89,8 +89,6 @@ def _reply(said: Said, message: Record) -> Iterator[Said]:
     results = _results(blocks)
     paired = {id(result) for result in results.values()}
     for number, block in enumerate(blocks):
-        if block.get("type") == "thinking" or "thinking" in block:
-            yield replace(said, kind=Kind.THOUGHT, text=values.text(block.get("thinking")))
         if id(block) in results:
             result = results[id(block)]
             began = values.moment(block.get("start_timestamp")) or said.timestamp
@@ -106,7 +104,7 @@ def _reply(said: Said, message: Record) -> Iterator[Said]:
                 result=ended,
             )
         elif id(block) not in paired:
-            yield replace(said, text=_in_words(block))
+            yield replace(said, text=_in_words(block), thoughts=values.text(block.get("thinking")))
     if not results and not any(_in_words(block).strip() for block in blocks):
         yield replace(said, text=values.text(message.get("text")))
     ending = message.get("stop_reason")

@@ -122,7 +122,6 @@ class Kind(Enum):
 
     USER = auto()
     REPLY = auto()
-    THOUGHT = auto()
     CALL = auto()
     RESULT = auto()
     END = auto()
@@ -142,8 +141,8 @@ class Said:
     Neighbours with one ``node`` become its rows. They follow those of ``parent``: of the node before it in the file if
     that is empty, of none if it is ``None``. A piece without a ``kind`` begins a node. If a node has no rows, it is
     counted with the reason ``skipped`` of its first piece. Rows are numbered unless a piece has a
-    ``key``. A piece that ``is_more`` goes on with the text before it; thoughts belong to the first row, the status and
-    the files of the ``END`` to the last one.
+    ``key``. A piece that ``is_more`` goes on with the text before it; ``thoughts`` belong to the first row, the
+    status and the files of the ``END`` to the last one.
 
     The ``CALL`` of a ``tool`` has its ``result``, or as ``call`` an id that its result has too, whose row stands behind
     that of the call, unless the result ``is_apart`` and has a node of its own. A result without a call, and a call
@@ -162,6 +161,7 @@ class Said:
     call: str = ""
     tool: str = ""
     arguments: object = None
+    thoughts: str = ""
     result: Result | None = None
     is_apart: bool = False
     is_more: bool = False
@@ -238,16 +238,16 @@ def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[
     blanks: list[ForeignMessage] = []
     for piece in pieces:
         row = _row(piece, (piece.key or node) if is_keyed else f"{node}/{len(rows)}")
-        if piece.kind is Kind.THOUGHT or (piece.kind is Kind.END and piece.files):
-            blanks.append(row)
-        elif piece.is_more and rows and rows[-1].role is Role.ASSISTANT:
+        if piece.thoughts.strip() or (piece.files and piece.kind is Kind.END):
+            blanks.append(replace(row, content=""))
+        if piece.is_more and rows and rows[-1].role is Role.ASSISTANT:
             if row.content.strip():
                 rows[-1] = replace(rows[-1], key=row.key, content=f"{rows[-1].content}\n\n{row.content}")
         else:
             rows += _rows_of(piece, row, results, calls)
-    rows = rows or [replace(each, content="") for each in blanks[:1]]
+    rows = rows or blanks[:1]
     if rows:
-        reasoning = "\n\n".join(filter(str.strip, (each.content for each in blanks)))
+        reasoning = "\n\n".join(piece.thoughts for piece in pieces if piece.thoughts.strip())
         rows[0] = replace(rows[0], reasoning=reasoning or None)
         if pieces[-1].kind is Kind.END:
             rows[-1] = _ended(rows[-1], pieces[-1])
