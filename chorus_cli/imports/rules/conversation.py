@@ -235,22 +235,23 @@ def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[
     """Return the rows of a node."""
     node, is_keyed = pieces[0].node, any(piece.key for piece in pieces)
     rows: list[ForeignMessage] = []
-    blanks: list[ForeignMessage] = []
+    blank: ForeignMessage | None = None
     for piece in pieces:
-        row = _row(piece, (piece.key or node) if is_keyed else f"{node}/{len(rows)}")
-        if piece.thoughts.strip() or (piece.files and piece.kind is Kind.END):
-            blanks.append(replace(row, content=""))
-        if piece.is_more and rows and rows[-1].role is Role.ASSISTANT:
+        last = rows[-1] if rows and rows[-1] is not blank else None
+        row = _row(piece, (piece.key or node) if is_keyed else f"{node}/{len(rows) if last else 0}")
+        if not rows and (piece.thoughts.strip() or (piece.files and piece.kind is Kind.END)):
+            rows = [blank := replace(row, content="")]
+        if piece.kind is Kind.END and rows:
+            rows[-1] = _ended(rows[-1], piece)
+        elif piece.is_more and last and last.role is Role.ASSISTANT:
             if row.content.strip():
-                rows[-1] = replace(rows[-1], key=row.key, content=f"{rows[-1].content}\n\n{row.content}")
-        else:
-            rows += _rows_of(piece, row, results, calls)
-    rows = rows or blanks[:1]
+                rows[-1] = replace(last, key=row.key, content=f"{last.content}\n\n{row.content}")
+        elif made := _rows_of(piece, row, results, calls):
+            # What was only thought is a row of its own, unless the reply goes on.
+            rows = [*made] if rows and last is None and made[0].role is not Role.USER else [*rows, *made]
     if rows:
         reasoning = "\n\n".join(piece.thoughts for piece in pieces if piece.thoughts.strip())
         rows[0] = replace(rows[0], reasoning=reasoning or None)
-        if pieces[-1].kind is Kind.END:
-            rows[-1] = _ended(rows[-1], pieces[-1])
     if is_keyed:
         return tuple(rows)
     return tuple(replace(row, key=f"{node}/{number}" if number else node) for number, row in enumerate(rows))
