@@ -175,11 +175,7 @@ class AskedImport:
     is_dry: bool
 
     def paths(self) -> list[Path]:
-        """Return the files: the whole text if that is one, with all its blanks, or else each word.
-
-        Raises:
-            CommandError: there is no home folder for ``~``.
-        """
+        """Return the files: the whole text if that is one, with all its blanks, or else each word."""
         return typed_paths(self.text)
 
 

@@ -45,7 +45,6 @@ def json_items(file: IO[bytes], largest: int = LARGEST_ITEM) -> Iterator[object]
 
     Raises:
         ImportFormatError: the file does not begin with an array or an object.
-        OSError: it cannot be read.
     """
     text = _Text(file, largest)
     first = text.next_sign()

@@ -129,9 +129,6 @@ def write(
     """Write a conversation into the folder of its persona, and return the file.
 
     It takes the place of an older export of it; ``before`` has those, which may have other titles.
-
-    Raises:
-        OutputError: it cannot be written.
     """
     if ending == "jsonl":
         text = "".join(f"{line}\n" for line in own.as_lines(conversation))
@@ -160,11 +157,7 @@ def _remove_export_of(conversation: ForeignConversation, path: Path) -> None:
 
 
 def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:
-    """Copy the bytes of an attachment into the export; return whether they were there.
-
-    Raises:
-        OutputError: they cannot be written.
-    """
+    """Copy the bytes of an attachment into the export; return whether they were there."""
     path = folder / own.ATTACHMENTS / digest
     if path.exists():
         return True

@@ -178,12 +178,7 @@ class _Folder(NamedTuple):
 def batches(
     paths: Sequence[Path], zone: tzinfo | None, folder: Path | None, formats: Sequence[Format] = FORMATS
 ) -> Generator[Batch, None, None]:
-    """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given.
-
-    Raises:
-        ImportFormatError: a file cannot be read to its end, or is of no known format; those before it were yielded.
-        AttachmentError: an attachment cannot be stored.
-    """
+    """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given."""
     batch = Batch()
     try:
         for source, item in _items(paths, zone, formats):

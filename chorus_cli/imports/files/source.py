@@ -33,11 +33,7 @@ class Source(ABC):
 
     @abstractmethod
     def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the conversations one by one; one that cannot be read is skipped.
-
-        Raises:
-            ImportFormatError: the file as a whole cannot be read any further.
-        """
+        """Yield the conversations one by one; one that cannot be read is skipped."""
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
         """Return the bytes of a file of a message, ``None`` if the export does not have them."""
@@ -99,11 +95,7 @@ class Container(ABC):
 
     @abstractmethod
     def opened(self, name: str) -> IO[bytes]:
-        """Open a file.
-
-        Raises:
-            ImportFormatError: it is packed too much, or damaged.
-        """
+        """Open a file."""
 
     @abstractmethod
     def size(self, name: str) -> int:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Node, joined
-from chorus_cli.log.rules.calls import ToolCall
-from chorus_cli.log.rules.messages import Role, Status
+from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled, in_words
+from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 _CONTEXTS = {"user_editable_context", "model_editable_context"}
 _QUOTES = {"tether_quote", "tether_browsing_display", "tether_browsing_code"}
@@ -157,115 +156,78 @@ def is_conversation(value: object) -> bool:
 
 
 def conversation_of(value: object) -> ForeignConversation:
-    """Read a conversation.
-
-    Raises:
-        ImportFormatError: it has no nodes, or none with a message that can be read.
-    """
+    """Read a conversation."""
     found = values.record(value)
-    mapping = {values.identifier(key): values.record(node) for key, node in values.record(found.get("mapping")).items()}
-    reader = _Reader(mapping)
-    tree = joined(reader.nodes(), values.identifier(found.get("current_node")) or None)
-    if not tree.messages:
-        raise ImportFormatError("conversation without messages")
-    key = values.identifier(found.get("conversation_id")) or values.identifier(found.get("id"))
-    return ForeignConversation(
+    mapping = values.record(found.get("mapping"))
+    nodes = {values.identifier(key): _node(values.record(node)) for key, node in mapping.items()}
+    talk = Talk(
         SOURCE,
-        key or tree.messages[0].key,
+        values.identifier(found.get("conversation_id")) or values.identifier(found.get("id")),
         values.line(found.get("title")),
-        tree.messages,
-        tree.live,
         values.moment(found.get("create_time")),
-        skipped=tuple(reader.skipped.items()),
+        values.identifier(found.get("current_node")) or None,
     )
+    return assembled(talk, _said(nodes))
 
 
-class _Reader:
-    """Reads the nodes of a conversation; ``skipped`` counts those left out, by their reason."""
+class _Node(NamedTuple):
+    """A node of the tree; only one that ``is_shown`` becomes a message: thoughts belong to the reply after them."""
 
-    def __init__(self, mapping: Mapping[str, Record]) -> None:
-        self.skipped: Counter[str] = Counter()
-        self._parents = {key: values.identifier(node.get("parent")) or None for key, node in mapping.items()}
-        self._messages = {key: values.record(node.get("message")) for key, node in mapping.items()}
-        self._contents = {key: content_of(message) for key, message in self._messages.items()}
-        self._call_of = self._answered_calls()
-        self._calls = frozenset(self._call_of.values())
+    parent: str | None
+    message: Record
+    content: Content
+    role: str
+    is_hidden: bool
+    is_shown: bool
 
-    def nodes(self) -> list[Node]:
-        """Return the nodes in the order of the file."""
-        return [Node(key, self._parents[key], self._read(key)) for key in self._messages]
 
-    def _answered_calls(self) -> dict[str, str]:
-        """Return the nodes that are results of calls, with the node of their call, which is the one before."""
-        called: dict[str, str] = {}
-        for key, message in self._messages.items():
-            parent = self._parents[key]
-            if _role(message) != "tool" or parent is None or not (self._is_shown(key) and self._is_shown(parent)):
-                continue
-            if _addressee(self._messages[parent]):
-                called[key] = parent
-        return called
+def _node(node: Record) -> _Node:
+    message = values.record(node.get("message"))
+    content, role = content_of(message), _role(message)
+    is_hidden = _is_hidden(message, content)
+    has_words = bool(content.text.strip() or content.files) and not (content.thoughts or content.is_recap)
+    is_shown = has_words and role in _ROLES and not is_hidden
+    return _Node(values.identifier(node.get("parent")) or None, message, content, role, is_hidden, is_shown)
 
-    def _read(self, key: str) -> tuple[ForeignMessage, ...]:
-        if self._is_shown(key):
-            return (self._message(key),)
-        message, content = self._messages[key], self._contents[key]
-        if _is_hidden(message, content):
-            if content.text:
-                self.skipped[_HIDDEN] += 1
-        elif message and _role(message) not in _ROLES:
-            self.skipped[_BROKEN] += 1
-        return ()
 
-    def _is_shown(self, key: str) -> bool:
-        """Return whether a node becomes a message: thoughts belong to the reply after them."""
-        message, content = self._messages.get(key), self._contents.get(key)
-        if message is None or content is None or _role(message) not in _ROLES or _is_hidden(message, content):
-            return False
-        return bool(content.text.strip() or content.files) and not (content.thoughts or content.is_recap)
-
-    def _message(self, key: str) -> ForeignMessage:
-        message, content = self._messages[key], self._contents[key]
-        role, text, call, result_of = Role.USER, content.text, None, self._call_of.get(key)
-        tool = _addressee(message)
-        if result_of is not None:
-            # No model takes a result without text, such as a picture that was made.
-            role, text = Role.TOOL_RESULT, text or ", ".join(file.name for file in content.files)
-        elif key in self._calls:
-            role, text, result_of = Role.TOOL_USE, "", key
-            call = ToolCall(key, tool, _arguments(content.text)).as_json
-        elif _role(message) != "user":
-            speaker = tool or (_role(message) == "tool" and (_name(message) or "tool"))
-            role, text = Role.ASSISTANT, f"[{speaker}]\n{text}" if speaker else _without_marks(text)
+def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
+    """Yield the nodes; the result of a call is the tool's message that follows it."""
+    calls = {key for key, node in nodes.items() if node.is_shown and _addressee(node.message)}
+    results = {key: node.parent for key, node in nodes.items() if node.role == "tool" and node.is_shown}
+    answered = calls.intersection(filter(None, results.values()))
+    for key, (parent, message, content, role, is_hidden, is_shown) in nodes.items():
+        if not is_shown:
+            is_broken = message and role not in _ROLES
+            reason = (_HIDDEN if content.text else "") if is_hidden else _BROKEN if is_broken else ""
+            yield Said(key, parent=parent, skipped=reason)
+            continue
         data = values.record(message.get("metadata"))
-        is_reply = role is Role.ASSISTANT
-        return ForeignMessage(
-            key,
-            None,
-            role,
-            text,
-            values.moment(message.get("create_time")),
-            None if role is Role.USER else values.line(data.get("model_slug")) or None,
-            _status(data) if is_reply else None,
-            call,
-            result_of,
-            self._thoughts(key) if is_reply else None,
-            content.files,
-        )
+        model, time = values.line(data.get("model_slug")) or None, values.moment(message.get("create_time"))
+        said, tool = Said(key, Kind.REPLY, content.text, time, model, parent, files=content.files), _addressee(message)
+        if role == "tool" and parent in answered:
+            # No model takes a result without text, such as a picture that was made.
+            text = content.text or ", ".join(file.name for file in content.files)
+            yield replace(said, kind=Kind.RESULT, text=text, call=parent, is_apart=True)
+        elif key in answered:
+            yield replace(said, kind=Kind.CALL, call=key, tool=tool, arguments=content.text)
+        elif role == "user":
+            yield replace(said, kind=Kind.USER, model=None)
+        else:
+            speaker = tool or (role == "tool" and (_name(message) or "tool"))
+            text = in_words(speaker, content.text) if speaker else _without_marks(content.text)
+            yield replace(said, text=text, status=_status(data), thoughts=_thoughts_before(parent, nodes))
 
-    def _thoughts(self, key: str) -> str | None:
-        """Return the thoughts in the nodes directly before a reply."""
-        found: list[str] = []
-        before = self._parents[key]
-        for _ in range(_FARTHEST_THOUGHT):
-            if before is None or before not in self._contents:
-                break
-            content = self._contents[before]
-            if not (content.thoughts or content.is_recap):
-                break
-            found.append(content.thoughts)
-            before = self._parents[before]
-        return "\n\n".join(filter(None, reversed(found))) or None
+
+def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:
+    """Return the thoughts in the nodes that lead to a reply."""
+    found: list[str] = []
+    while key is not None and key in nodes and len(found) < _FARTHEST_THOUGHT:
+        content = nodes[key].content
+        if not (content.thoughts or content.is_recap):
+            break
+        found.append(content.thoughts)
+        key = nodes[key].parent
+    return "\n\n".join(filter(None, reversed(found)))
 
 
 def _role(message: Record) -> str:
@@ -291,15 +253,6 @@ def _is_hidden(message: Record, content: Content) -> bool:
 def _status(data: Record) -> Status | None:
     ending = values.record(data.get("finish_details")).get("type")
     return _ENDINGS.get(ending) if isinstance(ending, str) else None
-
-
-def _arguments(text: str) -> str:
-    """Return the arguments of a call as JSON text; code is the one argument ``input``."""
-    try:
-        is_object = isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        is_object = False
-    return text if is_object else json.dumps({"input": text}, ensure_ascii=False)
 
 
 def _without_marks(text: str) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Node, joined
-from chorus_cli.log.rules.calls import ToolCall
+from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled, in_words
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
 from chorus_cli.log.rules.messages import Role, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "claude.ai"
 
@@ -32,68 +32,50 @@ def is_conversation(value: object) -> bool:
 
 
 def conversation_of(value: object) -> ForeignConversation:
-    """Read a conversation.
-
-    Raises:
-        ImportFormatError: it has no message that can be read.
-    """
+    """Read a conversation."""
     found = values.record(value)
-    written = values.items(found.get("chat_messages"))
-    messages = [message for message in values.records(written) if _role(message)]
-    nodes = list(_nodes(messages, values.line(found.get("model")) or None))
     leaf = values.identifier(found.get("current_leaf_message_uuid"))
-    tree = joined(nodes, leaf or None)
-    if not tree.messages:
-        raise ImportFormatError("conversation without messages")
-    is_guessed = tree.branches > 1 and all(node.key != leaf for node in nodes)
-    empty = sum(not node.messages for node in nodes)
-    skipped = ((_BROKEN, len(written) - len(messages)), (_EMPTY, empty))
-    return ForeignConversation(
+    said = list(_said(values.items(found.get("chat_messages")), values.line(found.get("model")) or None))
+    talk = Talk(
         SOURCE,
-        values.identifier(found.get("uuid")) or tree.messages[0].key,
+        values.identifier(found.get("uuid")),
         values.line(found.get("name")),
-        tree.messages,
-        tree.live,
         values.moment(found.get("created_at")),
-        guesses=(NEWEST_BRANCH,) if is_guessed else (),
-        skipped=tuple((reason, count) for reason, count in skipped if count),
+        leaf or None,
     )
+    read = assembled(talk, said)
+    ends = {message.key for message in read.messages} - {message.parent for message in read.messages}
+    is_known = any(isinstance(each, Said) and each.node == leaf for each in said)
+    return read if is_known or len(ends) == 1 else replace(read, guesses=(NEWEST_BRANCH,))
 
 
-def _nodes(messages: Sequence[Record], model: str | None) -> Iterator[Node]:
-    """Yield the messages with their parents; one without that field follows the one before it in the file."""
+def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skipped]:
+    """Yield the messages; one without a parent's field follows the one before it in the file."""
     keys = values.ContentKeys()
     before = ""
-    for message in messages:
+    for each in messages:
+        message = values.record(each)
+        role = _role(message)
+        if role is None:
+            yield Skipped(_BROKEN)
+            continue
         parts = (values.line(message.get(name)) for name in ("sender", "created_at", "text"))
         key = values.identifier(message.get("uuid")) or keys.of(*parts)
-        parent = values.identifier(message.get("parent_message_uuid", before))
-        yield Node(key, parent or None, tuple(_rows(key, message, model)))
+        parent = values.identifier(message.get("parent_message_uuid", before)) or None
         before = key
+        said = Said(key, None, "", values.moment(message.get("created_at")), parent=parent, skipped=_EMPTY)
+        yield said
+        if role is Role.USER:
+            words = [_text(message, values.records(message.get("content"))), *_pasted(message)]
+            text = "\n\n".join(filter(str.strip, words))
+            yield replace(said, kind=Kind.USER, text=text, files=tuple(_files(message)))
+        else:
+            yield from _reply(replace(said, kind=Kind.REPLY, model=model, is_more=True), message)
 
 
 def _role(message: Record) -> Role | None:
     sender = message.get("sender")
     return _ROLES.get(sender) if isinstance(sender, str) else None
-
-
-def _rows(key: str, message: Record, model: str | None) -> list[ForeignMessage]:
-    time = values.moment(message.get("created_at"))
-    first = ForeignMessage(key, None, _role(message) or Role.USER, "", time, files=tuple(_files(message)))
-    blocks = values.records(message.get("content"))
-    if first.role is Role.USER:
-        words = [_text(message, blocks), *_pasted(message)]
-        text = "\n\n".join(filter(str.strip, words))
-        return [replace(first, content=text)] if text or first.files else []
-    rows = list(_reply(first, blocks)) or [replace(first, content=_text(message, blocks))]
-    thoughts = "\n\n".join(filter(str.strip, (values.text(block.get("thinking")) for block in blocks)))
-    ending = message.get("stop_reason")
-    rows[0] = replace(rows[0], reasoning=thoughts or None)
-    if rows[-1].role is Role.ASSISTANT and isinstance(ending, str):
-        rows[-1] = replace(rows[-1], status=_ENDINGS.get(ending))
-    named = enumerate(replace(row, model=model) for row in rows)
-    is_empty = len(rows) == 1 and not (rows[0].content.strip() or rows[0].files or thoughts)
-    return [] if is_empty else [replace(row, key=f"{key}/{number}" if number else key) for number, row in named]
 
 
 def _text(message: Record, blocks: Sequence[Record]) -> str:
@@ -102,21 +84,33 @@ def _text(message: Record, blocks: Sequence[Record]) -> str:
     return "\n\n".join(pieces) or values.text(message.get("text"))
 
 
-def _reply(first: ForeignMessage, blocks: Sequence[Record]) -> Iterator[ForeignMessage]:
-    """Yield the rows of a reply: text, the calls that have a result, each with it, and more text."""
+def _reply(said: Said, message: Record) -> Iterator[Said]:
+    """Yield the pieces of a reply: text, the calls that have a result, each with it, and thoughts."""
+    blocks = values.records(message.get("content"))
     results = _results(blocks)
     paired = {id(result) for result in results.values()}
-    pieces: list[str] = []
     for number, block in enumerate(blocks):
         if id(block) in results:
-            if pieces:
-                yield replace(first, content="\n\n".join(pieces), files=())
-            pieces = []
-            yield from _call(first, f"{first.key}/{number}", block, results[id(block)])
+            result = results[id(block)]
+            began = values.moment(block.get("start_timestamp")) or said.timestamp
+            ended = Result(_words_of_result(result), values.moment(result.get("stop_timestamp")))
+            yield Said(
+                said.node,
+                Kind.CALL,
+                timestamp=began,
+                model=said.model,
+                call=f"{said.node}/{number}",
+                tool=values.line(block.get("name")),
+                arguments=block.get("input"),
+                result=ended,
+            )
         elif id(block) not in paired:
-            pieces += filter(str.strip, (_in_words(block),))
-    if pieces:
-        yield replace(first, content="\n\n".join(pieces))
+            yield replace(said, text=_in_words(block), thoughts=values.text(block.get("thinking")))
+    if not results and not any(_in_words(block).strip() for block in blocks):
+        yield replace(said, text=values.text(message.get("text")))
+    ending = message.get("stop_reason")
+    status = _ENDINGS.get(ending) if isinstance(ending, str) else None
+    yield replace(said, kind=Kind.END, status=status, files=tuple(_files(message)))
 
 
 def _results(blocks: Sequence[Record]) -> dict[int, Record]:
@@ -133,15 +127,6 @@ def _results(blocks: Sequence[Record]) -> dict[int, Record]:
     return found
 
 
-def _call(first: ForeignMessage, key: str, call: Record, result: Record) -> Iterator[ForeignMessage]:
-    began = values.moment(call.get("start_timestamp")) or first.timestamp
-    ended = values.moment(result.get("stop_timestamp")) or began
-    written = ToolCall(key, values.line(call.get("name")) or "tool", values.json_text(call.get("input"))).as_json
-    use = replace(first, role=Role.TOOL_USE, timestamp=began, tool_calls=written, tool_call_id=key, files=())
-    yield use
-    yield replace(use, role=Role.TOOL_RESULT, content=_words_of_result(result), timestamp=ended, tool_calls=None)
-
-
 def _in_words(block: Record) -> str:
     """Return a block as text; thoughts and marks of the program are none."""
     match block.get("type"):
@@ -150,9 +135,9 @@ def _in_words(block: Record) -> str:
         case "voice_note":
             return values.text(block.get("transcript"))
         case "tool_use":
-            return f"[{values.line(block.get('name')) or 'tool'}]\n{values.json_text(block.get('input'))}"
+            return in_words(values.line(block.get("name")), values.json_text(block.get("input")))
         case "tool_result":
-            return f"[{values.line(block.get('name')) or 'tool'}]\n{_words_of_result(block)}"
+            return in_words(values.line(block.get("name")), _words_of_result(block))
     return ""
 
 

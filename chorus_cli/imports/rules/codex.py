@@ -4,59 +4,54 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import (
-    ForeignConversation,
-    ForeignFile,
-    ForeignMessage,
-    Joined,
-    Node,
-    Result,
-    call_of,
-    in_words,
-    joined,
-    rows_of_call,
-)
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.conversation import ForeignConversation
 
+SOURCE = "codex"
+
+FORK = "A fork of Codex CLI has only the messages after it; those before it are in the session it was forked from."
+
+_BROKEN = "line that cannot be read"
+_CONTEXT = "note of the program"
+_SUMMARY = "summary of a compaction"
+_CONTEXT_TEXT = re.compile(r"\s*(?:<[a-z_]+(?: [a-z_]+)*>|# AGENTS\.md instructions)")
+# A tuple: a value that is sought in it may be a list, which no set takes.
+_LEGACY = ("message", "reasoning", "function_call", "function_call_output")
 _PICTURE_MARK = re.compile(r"</?image\b[^<>]*>\s*")
 _OWN_KINDS = ("user_instructions", "environment_context")
 
 
-class Kind(Enum):
-    """The kind of a line of the conversation."""
+class _Mark(Enum):
+    """A line that is no message."""
 
-    USER = auto()
-    REPLY = auto()
     THOUGHT = auto()
-    CALL = auto()
-    RESULT = auto()
     MODEL = auto()
     ROLLBACK = auto()
     SUMMARY = auto()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class _Line:
     """A line: ``is_event`` if the person saw it, otherwise the model read or wrote it.
 
     ``call`` is the id of a call or of the call that a result belongs to; ``text`` is the model's name, the name of a
     called tool or the text of a result where the line is one. ``turns`` is the number of turns taken back.
     """
 
-    kind: Kind
+    kind: Kind | _Mark
     text: str = ""
     timestamp: datetime | None = None
     is_event: bool = False
@@ -65,59 +60,53 @@ class Said:
     arguments: object = None
     turns: int = 0
 
-    @property
-    def result(self) -> Result:
-        """The result that the line is."""
-        return Result(self.text, self.timestamp)
 
-
-def said_in(kind: str, payload: Record, timestamp: datetime | None) -> Said | None:
+def _line(kind: str, payload: Record, timestamp: datetime | None) -> _Line | None:
     """Return the part of the conversation in a line, ``None`` if there is none."""
     if kind == "turn_context":
-        return Said(Kind.MODEL, values.line(payload.get("model")))
+        return _Line(_Mark.MODEL, values.line(payload.get("model")))
     if kind == "compacted":
-        return Said(Kind.SUMMARY)
+        return _Line(_Mark.SUMMARY)
     return _event(payload, timestamp) if kind == "event_msg" else _item(payload, timestamp)
 
 
-def _event(payload: Record, timestamp: datetime | None) -> Said | None:
+def _event(payload: Record, timestamp: datetime | None) -> _Line | None:
     item = values.record(payload.get("item"))
     match payload.get("type"), item.get("type"):
         case "user_message", _ if payload.get("kind") not in _OWN_KINDS:
             pictures = [{"type": "input_image", "image_url": url} for url in values.items(payload.get("images"))]
-            return Said(
-                Kind.USER, _trimmed(payload.get("message")), timestamp, is_event=True, files=tuple(_files(pictures))
-            )
+            text = _trimmed(payload.get("message"))
+            return _Line(Kind.USER, text, timestamp, is_event=True, files=tuple(_files(pictures)))
         case "agent_message", _:
-            return Said(Kind.REPLY, _trimmed(payload.get("message")), timestamp, is_event=True)
+            return _Line(Kind.REPLY, _trimmed(payload.get("message")), timestamp, is_event=True)
         case "agent_reasoning", _:
-            return Said(Kind.THOUGHT, _trimmed(payload.get("text")), timestamp)
+            return _Line(_Mark.THOUGHT, _trimmed(payload.get("text")))
         case "item_completed", "UserMessage":
-            return Said(Kind.USER, _words(item.get("content")), timestamp, is_event=True)
+            return _Line(Kind.USER, _words(item.get("content")), timestamp, is_event=True)
         case "item_completed", "AgentMessage":
-            return Said(Kind.REPLY, _words(item.get("content")), timestamp, is_event=True)
+            return _Line(Kind.REPLY, _words(item.get("content")), timestamp, is_event=True)
         case "thread_rolled_back", _:
-            return Said(Kind.ROLLBACK, turns=values.whole_number(payload.get("num_turns")))
+            return _Line(_Mark.ROLLBACK, turns=values.whole_number(payload.get("num_turns")))
     return None
 
 
-def _item(payload: Record, timestamp: datetime | None) -> Said | None:
+def _item(payload: Record, timestamp: datetime | None) -> _Line | None:
     kind = payload.get("type")
     if kind == "message":
         role = {"user": Kind.USER, "assistant": Kind.REPLY}.get(str(payload.get("role")))
         content = payload.get("content")
-        return role and Said(role, _words(content), timestamp, files=tuple(_files(values.records(content))))
+        return role and _Line(role, _words(content), timestamp, files=tuple(_files(values.records(content))))
     if kind == "reasoning":
-        return Said(Kind.THOUGHT, _words(payload.get("summary")), timestamp)
+        return _Line(_Mark.THOUGHT, _words(payload.get("summary")))
     if not isinstance(kind, str):
         return None
     call = values.identifier(payload.get("call_id"))
     if kind.endswith("_call_output"):
-        return Said(Kind.RESULT, _output(payload.get("output")), timestamp, call=call)
+        return _Line(Kind.RESULT, _output(payload.get("output")), timestamp, call=call)
     if kind.endswith("_call"):
         named = payload.get("name") or kind.removesuffix("_call")
         given = next((payload[field] for field in ("arguments", "input", "action") if field in payload), None)
-        return Said(Kind.CALL, values.line(named), timestamp, call=call, arguments=given)
+        return _Line(Kind.CALL, values.line(named), timestamp, call=call, arguments=given)
     return None
 
 
@@ -154,18 +143,6 @@ def _output(output: object) -> str:
     return _words(output)
 
 
-SOURCE = "codex"
-
-FORK = "A fork of Codex CLI has only the messages after it; those before it are in the session it was forked from."
-
-_BROKEN = "line that cannot be read"
-_CONTEXT = "note of the program"
-_SUMMARY = "summary of a compaction"
-_CONTEXT_TEXT = re.compile(r"\s*(?:<[a-z_]+(?: [a-z_]+)*>|# AGENTS\.md instructions)")
-# A tuple: a value that is sought in it may be a list, which no set takes.
-_LEGACY = ("message", "reasoning", "function_call", "function_call_output")
-
-
 def is_beginning(first: Sequence[object]) -> bool:
     """Return whether a file with these first values is a session: it begins with facts about it."""
     if not first:
@@ -182,28 +159,25 @@ def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
     """Read a session from its lines; ``name`` is that of the file, for one that does not say its id.
 
     Raises:
-        ImportFormatError: it has no message that can be read, or is that of a subagent.
+        ImportFormatError: it is that of a subagent.
     """
     session = _Session()
     for line in lines:
         session.take(line)
     if "subagent" in values.record(session.facts.get("source")):
         raise ImportFormatError("session of a subagent")
-    branches = _Branches(session.said)
-    tree = branches.joined(session.said)
-    if not tree.messages:
-        raise ImportFormatError("conversation without messages")
-    asked = next((message.content for message in tree.messages if message.role is Role.USER), tree.messages[0].content)
-    return ForeignConversation(
+    branches = _Branches(session.lines)
+    for each in session.lines:
+        branches.take(each)
+    talk = Talk(
         SOURCE,
         values.identifier(session.facts.get("id")) or name,
-        session.title or values.line(asked, 80),
-        tree.messages,
-        tree.live,
-        values.moment(session.facts.get("timestamp")) or tree.messages[0].timestamp,
-        guesses=(FORK,) if "forked_from_ordinal_exclusive" in session.facts else (),
-        skipped=tuple((session.skipped + branches.skipped).items()),
+        session.title or None,
+        values.moment(session.facts.get("timestamp")),
+        branches.tip,
+        (FORK,) if "forked_from_ordinal_exclusive" in session.facts else (),
     )
+    return assembled(talk, (*session.skipped, *branches.skipped, *branches.said.values()))
 
 
 class _Session:
@@ -212,14 +186,14 @@ class _Session:
     def __init__(self) -> None:
         self.facts: Record = {}
         self.title = ""
-        self.said: list[Said] = []
-        self.skipped: Counter[str] = Counter()
+        self.lines: list[_Line] = []
+        self.skipped: list[Skipped] = []
 
     def take(self, value: object) -> None:
         """Take the next line."""
         line = values.record(value)
         if not line:
-            self.skipped[_BROKEN] += 1
+            self.skipped.append(Skipped(_BROKEN))
             return
         kind, payload = line.get("type"), values.record(line.get("payload"))
         if "payload" not in line:
@@ -228,94 +202,89 @@ class _Session:
             self.facts = self.facts or payload
         elif kind in ("response_item", "event_msg", "turn_context", "compacted"):
             self.title = values.line(payload.get("thread_name")) or self.title
-            found = said_in(kind, payload, values.moment(line.get("timestamp")))
-            if found is not None:
-                self.said.append(found)
+            if found := _line(kind, payload, values.moment(line.get("timestamp"))):
+                self.lines.append(found)
 
 
 class _Branches:
-    """The nodes of a session: a message that stands twice is one node, and turns taken back are another branch."""
+    """The pieces of a session: a message that stands twice is one, and turns taken back are another branch."""
 
-    def __init__(self, said: Sequence[Said]) -> None:
-        self.skipped: Counter[str] = Counter()
+    def __init__(self, lines: Sequence[_Line]) -> None:
+        self.skipped: list[Skipped] = []
+        self.said: dict[str, Said] = {}
+        self.tip: str | None = None
         self._keys = values.ContentKeys()
-        self._nodes: dict[str, Node] = {}
-        self._tip: str | None = None
         self._before_prompts: list[str | None] = []
         self._model: str | None = None
         self._thoughts: dict[str, None] = {}
-        self._awaited: dict[Kind, tuple[str, Said]] = {}
-        self._prompts = {each.text for each in said if each.kind is Kind.USER and each.is_event}
-        self._are_replies_shown = any(each.kind is Kind.REPLY and each.is_event for each in said)
-        self._calls = {each.call for each in said if each.kind is Kind.CALL}
-        self._results = {each.call: each.result for each in said if each.kind is Kind.RESULT and each.call}
+        self._awaited: dict[Kind, tuple[str, _Line]] = {}
+        self._prompts = {each.text for each in lines if each.kind is Kind.USER and each.is_event}
+        self._are_replies_shown = any(each.kind is Kind.REPLY and each.is_event for each in lines)
+        self._calls = {each.call for each in lines if each.kind is Kind.CALL}
+        results = (each for each in lines if each.kind is Kind.RESULT and each.call)
+        self._results = {each.call: Result(each.text, each.timestamp) for each in results}
 
-    def joined(self, said: Iterable[Said]) -> Joined:
-        """Return the messages with the branch that the session ended with."""
-        for each in said:
-            self._take(each)
-        return joined(self._nodes.values(), self._tip)
-
-    def _take(self, said: Said) -> None:
-        match said.kind:
-            case Kind.MODEL:
-                self._model = said.text or self._model
-            case Kind.THOUGHT if said.text:
-                self._thoughts[said.text] = None
+    def take(self, line: _Line) -> None:
+        """Take the next line."""
+        match line.kind:
+            case _Mark.MODEL:
+                self._model = line.text or self._model
+            case _Mark.THOUGHT if line.text:
+                self._thoughts[line.text] = None
             case Kind.USER | Kind.REPLY:
-                self._take_message(said)
+                self._take_message(line, line.kind)
             case Kind.CALL:
-                row = self._row(said, Role.ASSISTANT, "", "call", said.call)
-                call = call_of(said.call or row.key, said.text, said.arguments)
-                self._append(row.key, rows_of_call(row, call, self._results.get(said.call)))
-            case Kind.RESULT if said.call not in self._calls:
-                row = self._row(said, Role.ASSISTANT, in_words("", said.text), "result", said.call)
-                self._append(row.key, (row,))
-            case Kind.SUMMARY:
+                result = self._results.get(line.call)
+                self._append(
+                    Said("", Kind.CALL, tool=line.text, arguments=line.arguments, result=result),
+                    line,
+                    "call",
+                    line.call,
+                )
+            case Kind.RESULT if line.call not in self._calls:
+                self._append(Said("", Kind.RESULT, line.text), line, "result", line.call)
+            case _Mark.SUMMARY:
                 self._take_summary()
-            case Kind.ROLLBACK if said.turns:
-                self._tip = self._before_prompts[-said.turns :][0] if self._before_prompts else None
-                del self._before_prompts[-said.turns :]
+            case _Mark.ROLLBACK if line.turns:
+                self.tip = self._before_prompts[-line.turns :][0] if self._before_prompts else None
+                del self._before_prompts[-line.turns :]
 
-    def _take_message(self, said: Said) -> None:
+    def _take_message(self, line: _Line, kind: Kind) -> None:
         """Take a message, or the other writing of the one before it, which may be the one that has its pictures."""
-        if said.kind is Kind.USER and not said.is_event and self._is_context(said.text):
-            self.skipped[_CONTEXT] += 1
+        if kind is Kind.USER and not line.is_event and self._is_context(line.text):
+            self.skipped.append(Skipped(_CONTEXT))
             return
-        key, first = self._awaited.pop(said.kind, ("", None))
-        if first is not None and first.is_event is not said.is_event and first.text == said.text:
-            if said.files and not first.files:
-                node = self._nodes[key]
-                self._nodes[key] = replace(node, messages=(replace(node.messages[0], files=said.files),))
+        key, first = self._awaited.pop(kind, ("", None))
+        if first is not None and first.is_event is not line.is_event and first.text == line.text:
+            if line.files and not first.files:
+                self.said[key] = replace(self.said[key], files=line.files)
             return
-        if not said.text and not said.files:
+        if not line.text and not line.files:
             return
-        role = Role.USER if said.kind is Kind.USER else Role.ASSISTANT
-        row = replace(self._row(said, role, said.text, role, said.text), files=said.files)
-        self._awaited[said.kind] = (row.key, said)
-        if role is Role.USER:
-            self._before_prompts.append(self._tip)
-        self._append(row.key, (row,))
+        if kind is Kind.USER:
+            self._before_prompts.append(self.tip)
+        role = "user" if kind is Kind.USER else "assistant"
+        key = self._append(Said("", kind, line.text, files=line.files), line, role, line.text)
+        self._awaited[kind] = (key, line)
 
     def _take_summary(self) -> None:
         """Leave out the reply that a compaction has just asked for: nobody was shown it."""
-        self.skipped[_SUMMARY] += 1
+        self.skipped.append(Skipped(_SUMMARY))
         key, reply = self._awaited.pop(Kind.REPLY, ("", None))
-        if reply is not None and not reply.is_event and self._are_replies_shown and key == self._tip:
-            self._tip = self._nodes.pop(key).parent
+        if reply is not None and not reply.is_event and self._are_replies_shown and key == self.tip:
+            self.tip = self.said.pop(key).parent
 
     def _is_context(self, text: str) -> bool:
         """Return whether a message with the role of the user was written by the program."""
         return text not in self._prompts if self._prompts else bool(_CONTEXT_TEXT.match(text))
 
-    def _row(self, said: Said, role: Role, content: str, *parts: str) -> ForeignMessage:
-        key = self._keys.of(*parts, str(said.timestamp))
-        row = ForeignMessage(key, None, role, content, said.timestamp)
-        if role is Role.USER:
-            return row
-        reasoning, self._thoughts = "\n\n".join(self._thoughts) or None, {}
-        return replace(row, model=self._model, reasoning=reasoning)
-
-    def _append(self, key: str, rows: tuple[ForeignMessage, ...]) -> None:
-        self._nodes[key] = Node(key, self._tip, rows)
-        self._tip = key
+    def _append(self, said: Said, line: _Line, *parts: str) -> str:
+        """Add a piece after the last one and return its key, which its parts and its time make."""
+        key = self._keys.of(*parts, str(line.timestamp))
+        said = replace(said, node=key, key=key, call=line.call, timestamp=line.timestamp, parent=self.tip)
+        if said.kind is not Kind.USER:
+            said = replace(said, model=self._model, thoughts="\n\n".join(self._thoughts))
+            self._thoughts = {}
+        self.said[key] = said
+        self.tip = key
+        return key

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import (
-    ForeignConversation,
-    ForeignFile,
-    ForeignMessage,
-    Node,
-    Result,
-    call_of,
-    joined,
-    rows_of_call,
-)
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled, nodes_of
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "gemini-cli"
 
@@ -45,27 +36,21 @@ def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
     """Read a session from its lines, or from the one object of older versions; ``name`` is that of the file.
 
     Raises:
-        ImportFormatError: it has no message that can be read, or is that of a subagent.
+        ImportFormatError: it is that of a subagent.
     """
     session = _Session()
     for line in lines:
         session.take(line)
     if session.facts.get("kind") == "subagent":
         raise ImportFormatError("session of a subagent")
-    nodes = list(session.nodes())
-    tree = joined(nodes, session.leaf)
-    if not tree.messages:
-        raise ImportFormatError("conversation without messages")
-    asked = next((message.content for message in tree.messages if message.role is Role.USER), "")
-    return ForeignConversation(
+    talk = Talk(
         SOURCE,
         values.identifier(session.facts.get("sessionId")) or name,
-        values.line(session.facts.get("summary")) or values.line(asked, 80),
-        tree.messages,
-        tree.live,
-        values.moment(session.facts.get("startTime")) or tree.messages[0].timestamp,
-        skipped=tuple(session.skipped.items()),
+        values.line(session.facts.get("summary")) or None,
+        values.moment(session.facts.get("startTime")),
+        session.leaf,
     )
+    return assembled(talk, session.said())
 
 
 class _Session:
@@ -73,7 +58,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}
-        self.skipped: Counter[str] = Counter()
+        self._broken = 0
         self._keys = values.ContentKeys()
         self._records: dict[str, Record] = {}
         self._parents: dict[str, str | None] = {}
@@ -88,7 +73,7 @@ class _Session:
         """Take the next line."""
         line = values.record(value)
         if not line:
-            self.skipped[_BROKEN] += 1
+            self._broken += 1
         elif "$rewindTo" in line:
             key = values.identifier(line["$rewindTo"])
             del self._live[self._live.index(key) if key in self._live else 0 :]
@@ -99,13 +84,13 @@ class _Session:
         else:
             self._learn(line)
 
-    def nodes(self) -> Iterator[Node]:
+    def said(self) -> Iterator[Said | Skipped]:
         """Yield the messages, each after the one that it was written after."""
+        yield from [Skipped(_BROKEN)] * self._broken
         for key, record in self._records.items():
-            rows = tuple(_rows(key, record))
-            self.skipped[_PROGRAM] += record.get("type") in _SAID and not rows
-            yield Node(key, self._parents[key], rows)
-        self.skipped += Counter()
+            skipped = _PROGRAM if record.get("type") in _SAID else ""
+            yield Said(key, parent=self._parents[key], skipped=skipped)
+            yield from _pieces(key, record)
 
     def _learn(self, facts: Record) -> None:
         """Take facts of the session, among them maybe all its messages.
@@ -119,7 +104,7 @@ class _Session:
         keys = values.ContentKeys()
         written = {_key(each, keys): each for each in values.records(facts.get("messages"))}
         written.pop("", None)
-        known = [key for key in self._live if key in written and any(_rows(key, self._records[key]))]
+        known = [key for key in self._live if key in written and _is_said(key, self._records[key])]
         if known:
             del self._live[self._live.index(known[-1]) + 1 :]
         behind = list(written)[list(written).index(known[-1]) + 1 :] if known else written
@@ -142,32 +127,34 @@ def _key(record: Record, keys: values.ContentKeys) -> str:
     return keys.of(*(values.json_text(record.get(name)) for name in ("type", "timestamp", "content")))
 
 
-def _rows(key: str, record: Record) -> Iterator[ForeignMessage]:
-    time = values.moment(record.get("timestamp"))
+def _is_said(key: str, record: Record) -> bool:
+    return any(node.messages for node in nodes_of(_pieces(key, record))[0])
+
+
+def _pieces(key: str, record: Record) -> Iterator[Said]:
     content = _parts(record.get("content"))
+    said = Said(key, Kind.USER, "", values.moment(record.get("timestamp")), key=key)
     if record.get("type") == "user":
         text = _words(_parts(record.get("displayContent")) or content)
         files = tuple(_files(content))
-        if files or (text.strip() and not _NOT_SAID.match(text)):
-            yield ForeignMessage(key, None, Role.USER, text, time, files=files)
+        if files or not _NOT_SAID.match(text):
+            yield replace(said, text=text, files=files)
     elif record.get("type") in _REPLIES:
-        thoughts = "\n\n".join(filter(None, map(_thought, values.records(record.get("thoughts"))))) or None
-        model = values.line(record.get("model")) or None
-        yield from _reply(ForeignMessage(key, None, Role.ASSISTANT, _words(content), time, model), record, thoughts)
-
-
-def _reply(blank: ForeignMessage, record: Record, thoughts: str | None) -> Iterator[ForeignMessage]:
-    calls = values.records(record.get("toolCalls"))
-    if blank.content.strip() or (thoughts and not calls):
-        yield replace(blank, reasoning=thoughts)
-        thoughts = None
-    for number, each in enumerate(calls, 1):
-        identity = values.identifier(each.get("id")) or f"{blank.key}/{number}"
-        time = values.moment(each.get("timestamp"))
-        row = replace(blank, key=f"{blank.key}/{number}", reasoning=thoughts if number == 1 else None)
-        result = each.get("result")
-        answer = None if result is None else Result(words_of_result(_parts(result)), time)
-        yield from rows_of_call(row, call_of(identity, each.get("name"), each.get("args")), answer)
+        said = replace(said, kind=Kind.REPLY, model=values.line(record.get("model")) or None)
+        thoughts = "\n\n".join(filter(None, map(_thought, values.records(record.get("thoughts")))))
+        yield replace(said, text=_words(content), thoughts=thoughts)
+        for number, call in enumerate(values.records(record.get("toolCalls")), 1):
+            result = call.get("result")
+            answer = Result(words_of_result(_parts(result)), values.moment(call.get("timestamp")))
+            yield replace(
+                said,
+                kind=Kind.CALL,
+                key=f"{key}/{number}",
+                call=values.identifier(call.get("id")),
+                tool=values.line(call.get("name")),
+                arguments=call.get("args"),
+                result=None if result is None else answer,
+            )
 
 
 def _parts(content: object) -> Sequence[Record]:

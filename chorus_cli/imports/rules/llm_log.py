@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
+from chorus_cli.imports.rules.assembly import Result, call_of, in_words, rows_of_call
 from chorus_cli.imports.rules.conversation import (
     ForeignConversation,
     ForeignFile,
     ForeignMessage,
     Node,
-    Result,
-    call_of,
-    in_words,
     joined,
     path_to,
-    rows_of_call,
 )
 from chorus_cli.log.rules.messages import Role
 

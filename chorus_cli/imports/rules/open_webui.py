@@ -6,26 +6,18 @@ import html
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import (
-    ForeignConversation,
-    ForeignFile,
-    ForeignMessage,
-    Node,
-    Result,
-    call_of,
-    joined,
-    rows_of_call,
-)
-from chorus_cli.log.rules.messages import Role, Status
+from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled
+from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "open-webui"
 
@@ -40,21 +32,6 @@ _QUOTED = re.compile(r"^> ?", re.MULTILINE)
 _CODE = "code_interpreter"
 
 
-class _Thought(NamedTuple):
-    words: str
-
-
-class _Use(NamedTuple):
-    """A call of a tool; the arguments are an object or its JSON, the result is ``None`` if it has none."""
-
-    name: str
-    arguments: object
-    result: str | None
-
-
-_Piece: TypeAlias = "str | _Thought | _Use"
-
-
 def is_conversation(value: object) -> bool:
     """Return whether a value has the form of a conversation of Open WebUI."""
     chat = _chat(values.record(value))
@@ -63,30 +40,18 @@ def is_conversation(value: object) -> bool:
 
 
 def conversation_of(value: object) -> ForeignConversation:
-    """Read a conversation.
-
-    Raises:
-        ImportFormatError: it has no message that can be read.
-    """
+    """Read a conversation."""
     found = values.record(value)
     chat = _chat(found)
     history = values.record(chat.get("history"))
-    messages = _messages(history, chat)
-    parents = _parents(messages)
-    nodes = [Node(key, parents[key], tuple(_rows(key, message))) for key, message in messages.items()]
-    tree = joined(nodes, values.identifier(history.get("currentId")) or None)
-    if not tree.messages:
-        raise ImportFormatError("conversation without messages")
-    created = values.moment(found.get("created_at")) or values.moment(chat.get("timestamp"))
-    return ForeignConversation(
+    talk = Talk(
         SOURCE,
-        values.identifier(found.get("id")) or values.identifier(chat.get("id")) or tree.messages[0].key,
+        values.identifier(found.get("id")) or values.identifier(chat.get("id")),
         values.line(found.get("title")) or values.line(chat.get("title")),
-        tree.messages,
-        tree.live,
-        created,
-        skipped=tuple(_skipped(messages, nodes)),
+        values.moment(found.get("created_at")) or values.moment(chat.get("timestamp")),
+        values.identifier(history.get("currentId")) or None,
     )
+    return assembled(talk, _said(_messages(history, chat)))
 
 
 def _chat(found: Record) -> Record:
@@ -110,42 +75,28 @@ def _messages(history: Record, chat: Record) -> dict[str, Record]:
     return messages
 
 
-def _parents(messages: Mapping[str, Record]) -> dict[str, str | None]:
-    """Return the parents of the messages; those without one are looked up among the children of all."""
-    by_child = {
+def _said(messages: Mapping[str, Record]) -> Iterator[Said]:
+    """Yield the messages; those that do not name a parent are looked up among the children of all."""
+    parents = {
         values.identifier(child): key
         for key, message in messages.items()
         for child in values.items(message.get("childrenIds"))
     }
-    return {key: values.identifier(message.get("parentId")) or by_child.get(key) for key, message in messages.items()}
-
-
-def _skipped(messages: Mapping[str, Record], nodes: Sequence[Node]) -> Iterator[tuple[str, int]]:
-    left_out = [values.line(messages[node.key].get("role")) for node in nodes if not node.messages]
-    hidden = sum(role == "system" for role in left_out)
-    empty = sum(role in {"user", "assistant"} for role in left_out)
-    counts = {_HIDDEN: hidden, _EMPTY: empty, _BROKEN: len(left_out) - hidden - empty}
-    yield from ((reason, count) for reason, count in counts.items() if count)
-
-
-def _rows(key: str, message: Record) -> Iterator[ForeignMessage]:
-    role = values.line(message.get("role"))
-    if role not in {"user", "assistant"}:
-        return
-    files = tuple(_files(message))
-    text = _content(message.get("content"))
-    first = ForeignMessage(key, None, Role(role), text, values.moment(message.get("timestamp")), files=files)
-    if role == "assistant":
-        is_cut = message.get("done") is False
-        first = replace(
-            first,
-            model=values.line(message.get("model")) or None,
-            status=Status.INTERRUPTED if is_cut else None,
-        )
-        rows = _reply(first, _pieces(text, values.records(message.get("output"))))
-        yield from (replace(row, key=f"{key}/{number}" if number else key) for number, row in enumerate(rows))
-    elif text.strip() or files:
-        yield first
+    for key, message in messages.items():
+        role = values.line(message.get("role"))
+        parent = values.identifier(message.get("parentId")) or parents.get(key)
+        skipped = {"system": _HIDDEN, "user": _EMPTY, "assistant": _EMPTY}.get(role, _BROKEN)
+        said = Said(key, timestamp=values.moment(message.get("timestamp")), parent=parent, skipped=skipped)
+        yield said
+        text, files = _content(message.get("content")), tuple(_files(message))
+        if role == "user":
+            yield replace(said, kind=Kind.USER, text=text, files=files)
+        elif role == "assistant":
+            said = replace(said, model=values.line(message.get("model")) or None)
+            status = Status.INTERRUPTED if message.get("done") is False else None
+            for piece in _pieces(said, text, values.records(message.get("output"))):
+                yield piece if piece.kind is Kind.CALL else replace(piece, status=status)
+            yield replace(said, kind=Kind.END, files=files)
 
 
 def _content(content: object) -> str:
@@ -154,39 +105,31 @@ def _content(content: object) -> str:
     return "\n".join(filter(None, (values.text(part.get("text")) for part in values.records(content))))
 
 
-def _reply(first: ForeignMessage, pieces: Iterable[_Piece]) -> list[ForeignMessage]:
-    """Return the rows of a reply: text, calls each with their result, and more text; the first has the thoughts."""
-    rows: list[ForeignMessage] = []
-    thoughts: list[str] = []
-    for piece in pieces:
-        if isinstance(piece, str):
-            rows += [replace(first, content=piece, files=())] if piece else []
-        elif isinstance(piece, _Thought):
-            thoughts.append(piece.words)
-        else:
-            call = call_of(f"{first.key}/{len(rows)}", piece.name, piece.arguments)
-            result = None if piece.result is None else Result(piece.result)
-            rows += rows_of_call(replace(first, status=None, files=()), call, result)
-    if not rows and (thoughts or first.files):
-        rows = [replace(first, content="")]
-    if rows:
-        rows[-1] = replace(rows[-1], files=first.files)
-        rows[0] = replace(rows[0], reasoning="\n\n".join(filter(None, thoughts)) or None)
-    return rows
-
-
-def _pieces(text: str, output: Sequence[Record]) -> Sequence[_Piece]:
+def _pieces(said: Said, text: str, output: Sequence[Record]) -> Sequence[Said]:
     """Return the pieces of a reply as the list beside its text has them, or the text if that was edited since."""
-    listed, in_text = [*_pieces_of_output(output)], [*_pieces_of_text(text)]
+    listed, in_text = [*_pieces_of_output(said, output)], [*_pieces_of_text(said, text)]
     return listed if listed and _words(in_text) in ("", _words(listed)) else in_text
 
 
-def _words(pieces: Sequence[_Piece]) -> str:
+def _words(pieces: Sequence[Said]) -> str:
     """Return the text of pieces without blanks, which are written in one place and not in the other."""
-    return "".join("".join(piece.split()) for piece in pieces if isinstance(piece, str))
+    return "".join("".join(piece.text.split()) for piece in pieces if piece.kind is Kind.REPLY)
 
 
-def _pieces_of_output(output: Sequence[Record]) -> Iterator[_Piece]:
+def _text(said: Said, text: str) -> Said:
+    return replace(said, kind=Kind.REPLY, text=text.strip())
+
+
+def _thoughts(said: Said, thoughts: str) -> Said:
+    return replace(said, kind=Kind.REPLY, thoughts=thoughts.strip())
+
+
+def _call(said: Said, name: str, arguments: object, result: str | None) -> Said:
+    found = None if result is None else Result(result)
+    return replace(said, kind=Kind.CALL, tool=name, arguments=arguments, result=found)
+
+
+def _pieces_of_output(said: Said, output: Sequence[Record]) -> Iterator[Said]:
     """Yield the pieces that a list has in the form of OpenAI's Responses API."""
     results = {
         values.identifier(item.get("call_id")): _content(item.get("output"))
@@ -196,39 +139,39 @@ def _pieces_of_output(output: Sequence[Record]) -> Iterator[_Piece]:
     for item in output:
         match item.get("type"):
             case "message":
-                yield _content(item.get("content")).strip()
+                yield _text(said, _content(item.get("content")))
             case "reasoning":
-                yield _Thought((_content(item.get("content")) or _content(item.get("summary"))).strip())
+                yield _thoughts(said, _content(item.get("content")) or _content(item.get("summary")))
             case "function_call":
                 result = results.get(values.identifier(item.get("call_id")))
-                yield _Use(values.line(item.get("name")), item.get("arguments"), result)
+                yield _call(said, values.line(item.get("name")), item.get("arguments"), result)
             case "open_webui:code_interpreter":
                 result = values.json_text(item["output"]) if item.get("output") else None
-                yield _Use(_CODE, {"code": values.text(item.get("code"))}, result)
+                yield _call(said, _CODE, {"code": values.text(item.get("code"))}, result)
 
 
-def _pieces_of_text(text: str) -> Iterator[_Piece]:
+def _pieces_of_text(said: Said, text: str) -> Iterator[Said]:
     """Yield the text and, in their places, the details in it."""
     position = 0
     while found := _DETAILS.search(text, position):
         end = text.find(_DETAILS_END, found.end())
         if end < 0:
             break
-        yield text[position : found.start()].strip()
+        yield _text(said, text[position : found.start()])
         body = _SUMMARY.sub("", text[found.end() : end])
         attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[0])}
-        yield _detail(attributes, body)
+        yield _detail(said, attributes, body)
         position = end + len(_DETAILS_END)
-    yield text[position:].strip()
+    yield _text(said, text[position:])
 
 
-def _detail(attributes: Mapping[str, str], body: str) -> _Thought | _Use:
+def _detail(said: Said, attributes: Mapping[str, str], body: str) -> Said:
     if attributes["type"] == "reasoning":
-        return _Thought(_QUOTED.sub("", html.unescape(body)).strip())
+        return _thoughts(said, _QUOTED.sub("", html.unescape(body)))
     if attributes["type"] == _CODE:
-        return _Use(_CODE, {"code": body.strip()}, _unquoted(attributes, "output") or None)
+        return _call(said, _CODE, {"code": body.strip()}, _unquoted(attributes, "output") or None)
     result = _unquoted(attributes, "result") or body.strip() or None
-    return _Use(values.line(attributes.get("name")), _unquoted(attributes, "arguments"), result)
+    return _call(said, values.line(attributes.get("name")), _unquoted(attributes, "arguments"), result)
 
 
 def _unquoted(attributes: Mapping[str, str], name: str) -> str:

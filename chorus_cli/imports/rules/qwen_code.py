@@ -33,11 +33,7 @@ def is_line(value: object) -> bool:
 
 
 def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
-    """Read a session from its lines; ``name`` is that of the file, which is the session's id.
-
-    Raises:
-        ImportFormatError: it has no message that can be read, or is that of a subagent.
-    """
+    """Read a session from its lines; ``name`` is that of the file, which is the session's id."""
     return claude_code.conversation_of(_translated(lines), name, SOURCE)
 
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Node, joined
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "sillytavern"
 
@@ -45,30 +45,21 @@ def is_header(value: object) -> bool:
 def conversation_of(
     header: object, lines: Sequence[object], *, name: str = "", zone: tzinfo | None = None
 ) -> ForeignConversation:
-    """Read a chat; ``name`` is that of its file without the suffix, ``zone`` that of its times.
-
-    Raises:
-        ImportFormatError: it has no message that can be read.
-    """
+    """Read a chat; ``name`` is that of its file without the suffix, ``zone`` that of its times."""
     messages = [line for line in values.records(lines) if "mes" in line or "swipes" in line]
     reader = _Reader(values.record(header), messages, zone)
-    nodes = list(reader.nodes())
-    tree = joined(nodes, reader.leaf)
-    if not tree.messages:
-        raise ImportFormatError("conversation without messages")
+    said = list(reader.said())
     created = values.record(header).get("create_date")
-    broken = len(lines) - len(messages)
-    return ForeignConversation(
+    talk = Talk(
         SOURCE,
         values.ContentKeys().of(reader.character, values.identifier(created), name),
         values.line(name) or reader.character,
-        tree.messages,
-        tree.live,
         moment(created, zone),
-        guesses=(_guess(zone),) if reader.is_zone_guessed else (),
-        skipped=((_BROKEN, broken),) if broken else (),
-        character="" if reader.is_group else reader.character,
+        reader.leaf,
+        (_guess(zone),) if reader.is_zone_guessed else (),
+        "" if reader.is_group else reader.character,
     )
+    return assembled(talk, [*said, *[Skipped(_BROKEN)] * (len(lines) - len(messages))])
 
 
 def moment(value: object, zone: tzinfo | None) -> datetime | None:
@@ -115,17 +106,17 @@ class _Reader:
         self.is_group = len(speakers.keys() - _UNNAMED) > 1
         self._unnamed = {""} if self.is_group else {"", self.character, *speakers}
 
-    def nodes(self) -> Iterator[Node]:
+    def said(self) -> Iterator[Said]:
         """Yield the messages, each before those that follow it; one hidden from the model is a branch of its own."""
         for line in self._lines:
             *others, chosen = self._alternatives(line)
-            chosen = replace(chosen, is_hidden=line.get("is_system") is True)
-            for message in [*others, chosen]:
-                yield Node(message.key, self.leaf, (message,) if message.content.strip() or message.files else ())
-            if line.get("is_system") is not True:
-                self.leaf = chosen.key
+            is_hidden = line.get("is_system") is True
+            for each in (*others, replace(chosen, is_hidden=is_hidden)):
+                yield replace(each, parent=self.leaf)
+            if not is_hidden:
+                self.leaf = chosen.node
 
-    def _alternatives(self, line: Record) -> Iterator[ForeignMessage]:
+    def _alternatives(self, line: Record) -> Iterator[Said]:
         """Yield the other versions of a message, then the chosen one."""
         swipes = values.items(line.get("swipes"))
         facts = values.items(line.get("swipe_info"))
@@ -137,7 +128,7 @@ class _Reader:
                     yield self._message(line, text, values.record(facts[number] if number < len(facts) else None))
         yield self._message(line, line["mes"] if "mes" in line else swipes[chosen or 0] if swipes else "", line)
 
-    def _message(self, line: Record, text: object, facts: Record) -> ForeignMessage:
+    def _message(self, line: Record, text: object, facts: Record) -> Said:
         """Return a version of a message with its own time and model; a version without a time has the message's."""
         is_user = line.get("is_user") is True
         name = values.line(line.get("name"))
@@ -149,16 +140,11 @@ class _Reader:
             content = _CHARACTER_MACRO.sub(lambda _: name or self.character, content)
             content = _USER_MACRO.sub(lambda _: self._user or "you", content)
             content = f"{name}: {content}" if name not in self._unnamed and content else content
-        return ForeignMessage(
-            key,
-            None,
-            Role.USER if is_user else Role.ASSISTANT,
-            content,
-            self._time(written),
-            None if is_user else values.line(extra.get("model")) or None,
-            reasoning=None if is_user else values.text(extra.get("reasoning")) or None,
-            files=tuple(_files(extra)),
-        )
+        said = Said(key, Kind.USER, content, self._time(written), files=tuple(_files(extra)))
+        if is_user:
+            return said
+        model, thoughts = values.line(extra.get("model")) or None, extra.get("reasoning") if content.strip() else ""
+        return replace(said, kind=Kind.REPLY, model=model, thoughts=values.text(thoughts))
 
     def _time(self, written: object) -> datetime | None:
         found = moment(written, self._zone)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.imports.rules.conversation import ForeignMessage, Joined, Node, chain, joined
+from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled
+from chorus_cli.imports.rules.conversation import ForeignMessage, Joined, Node, joined
 from chorus_cli.log.rules.messages import Role
 
 
@@ -55,13 +56,12 @@ def test_a_node_of_several_messages_is_a_chain() -> None:
     tree = joined([Node("a", None, (message("a1"), message("a2"))), node("b", "a"), node("c", "a")], "b")
     assert parents_of(tree) == {"a1": None, "a2": "a1", "b": "a2", "c": "a2"}
     assert tree.live == ("a1", "a2", "b")
-    assert tree.branches == 2
 
 
 def test_messages_without_branches_follow_each_other() -> None:
-    tree = chain([message("a"), message("b"), message("a"), message("c")])
-    assert parents_of(tree) == {"a": None, "b": "a", "c": "b"}
-    assert tree.live == ("a", "b", "c")
+    found = assembled(Talk("fake"), [Said(key, Kind.USER, key) for key in "abc"])
+    assert {each.key: each.parent for each in found.messages} == {"a": None, "b": "a", "c": "b"}
+    assert found.live == ("a", "b", "c")
 
 
 def test_a_conversation_may_be_a_hundred_thousand_messages_long() -> None:

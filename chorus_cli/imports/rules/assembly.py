@@ -1,0 +1,262 @@
+"""Assembles a conversation from the flat pieces that a format's reader yields: texts, thoughts, calls and results."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage, Node, Skipped, joined
+from chorus_cli.log.rules.calls import ToolCall
+from chorus_cli.log.rules.messages import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.imports.rules.conversation import ForeignFile
+    from chorus_cli.log.rules.messages import Status
+
+_LONGEST_TITLE = 80
+_UNNAMED = "tool"
+
+
+class Kind(Enum):
+    """What a piece of a conversation is."""
+
+    USER = auto()
+    REPLY = auto()
+    CALL = auto()
+    RESULT = auto()
+    END = auto()
+
+
+class Result(NamedTuple):
+    """The result of a call: its text and its time."""
+
+    content: str
+    timestamp: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A piece of a conversation, as a reader finds it in a file.
+
+    Neighbours with one ``node`` become its rows. They follow those of ``parent``: of the node before it in the file if
+    that is empty, of none if it is ``None``. A piece without a ``kind`` begins a node. If a node has no rows, it is
+    counted with the reason ``skipped`` of its first piece. Rows are numbered unless a piece has a
+    ``key``. A piece that ``is_more`` goes on with the text before it; ``thoughts`` belong to the first row, the
+    status and the files of the ``END`` to the last one.
+
+    The ``CALL`` of a ``tool`` has its ``result``, or as ``call`` an id that its result has too, whose row stands behind
+    that of the call, unless the result ``is_apart`` and has a node of its own. A result without a call, and a call
+    without a result, become text of the reply.
+    """
+
+    node: str
+    kind: Kind | None = None
+    text: str = ""
+    timestamp: datetime | None = None
+    model: str | None = None
+    parent: str | None = ""
+    key: str = ""
+    status: Status | None = None
+    files: tuple[ForeignFile, ...] = ()
+    call: str = ""
+    tool: str = ""
+    arguments: object = None
+    thoughts: str = ""
+    result: Result | None = None
+    is_apart: bool = False
+    is_more: bool = False
+    is_hidden: bool = False
+    skipped: str = ""
+
+
+class Talk(NamedTuple):
+    """The facts of a conversation; its first words are its ``title`` if that is ``None``.
+
+    ``leaf`` is the node that it ended with, ``None`` if that is not known.
+    """
+
+    source: str
+    key: str = ""
+    title: str | None = None
+    created_at: datetime | None = None
+    leaf: str | None = None
+    guesses: tuple[str, ...] = ()
+    character: str = ""
+
+
+def assembled(talk: Talk, said: Iterable[Said | Skipped]) -> ForeignConversation:
+    """Return the conversation that pieces make.
+
+    Raises:
+        ImportFormatError: they make no message.
+    """
+    nodes, skipped = nodes_of(said)
+    messages, live = joined(nodes, talk.leaf)
+    if not messages:
+        raise ImportFormatError("conversation without messages")
+    first = next((message for message in messages if message.role is Role.USER), messages[0])
+    return ForeignConversation(
+        talk.source,
+        talk.key or messages[0].key,
+        values.line(first.content, _LONGEST_TITLE) if talk.title is None else talk.title,
+        messages,
+        live,
+        talk.created_at,
+        talk.guesses,
+        tuple(skipped.items()),
+        character=talk.character,
+    )
+
+
+def nodes_of(pieces: Iterable[Said | Skipped]) -> tuple[list[Node], Counter[str]]:
+    """Return the nodes that pieces make, and the number of things left out by reason."""
+    skipped: Counter[str] = Counter()
+    groups: list[list[Said]] = []
+    for each in pieces:
+        if isinstance(each, Skipped):
+            skipped[each.reason] += 1
+        elif each.kind is None or not groups or groups[-1][0].node != each.node:
+            groups.append([each])
+        else:
+            groups[-1].append(each)
+    said = [each for group in groups for each in group]
+    results = {each.call: each for each in said if each.kind is Kind.RESULT and each.call}
+    calls = {each.call for each in said if each.kind is Kind.CALL}
+    nodes: list[Node] = []
+    for group in groups:
+        rows, first = _rows(group, results, calls), group[0]
+        skipped[first.skipped] += bool(first.skipped and not rows)
+        before = nodes[-1].key if nodes else None
+        nodes.append(Node(first.node, before if first.parent == "" else first.parent, rows))
+    return nodes, +skipped
+
+
+def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[str]) -> tuple[ForeignMessage, ...]:
+    """Return the rows of a node."""
+    node, is_keyed = pieces[0].node, any(piece.key for piece in pieces)
+    rows: list[ForeignMessage] = []
+    blank: ForeignMessage | None = None
+    for piece in pieces:
+        last = rows[-1] if rows and rows[-1] is not blank else None
+        row = _row(piece, (piece.key or node) if is_keyed else f"{node}/{len(rows) if last else 0}")
+        if not rows and (piece.thoughts.strip() or (piece.files and piece.kind is Kind.END)):
+            rows = [blank := replace(row, content="")]
+        if piece.kind is Kind.END and rows:
+            rows[-1] = _ended(rows[-1], piece)
+        elif piece.is_more and last and last.role is Role.ASSISTANT:
+            if row.content.strip():
+                rows[-1] = replace(last, key=row.key, content=f"{last.content}\n\n{row.content}")
+        elif made := _rows_of(piece, row, results, calls):
+            # What was only thought is a row of its own, unless the reply goes on.
+            rows = [*made] if rows and last is None and made[0].role is not Role.USER else [*rows, *made]
+    if rows:
+        reasoning = "\n\n".join(piece.thoughts for piece in pieces if piece.thoughts.strip())
+        rows[0] = replace(rows[0], reasoning=reasoning or None)
+    if is_keyed:
+        return tuple(rows)
+    return tuple(replace(row, key=f"{node}/{number}" if number else node) for number, row in enumerate(rows))
+
+
+def _row(piece: Said, key: str) -> ForeignMessage:
+    role = Role.USER if piece.kind is Kind.USER else Role.ASSISTANT
+    return ForeignMessage(
+        key,
+        None,
+        role,
+        piece.text,
+        piece.timestamp,
+        piece.model,
+        piece.status,
+        files=piece.files,
+        is_hidden=piece.is_hidden,
+    )
+
+
+def _rows_of(
+    piece: Said, row: ForeignMessage, results: Mapping[str, Said], calls: Container[str]
+) -> Sequence[ForeignMessage]:
+    """Return the rows of a message, a call or a result; ``row`` is the first one if it is text."""
+    call = piece.call or row.key
+    match piece.kind:
+        case Kind.USER | Kind.REPLY if row.content.strip() or row.files:
+            return [row]
+        case Kind.CALL:
+            found = results.get(piece.call)
+            result = piece.result or (Result(found.text, found.timestamp) if found else None)
+            made = ToolCall(call, values.line(piece.tool) or _UNNAMED, _as_object(piece.arguments))
+            if result is None:
+                # The text has a key of its own, because a later export may have the result.
+                return [replace(row, key=f"{row.key}/alone", content=in_words(made.name, made.arguments))]
+            use = replace(row, role=Role.TOOL_USE, content="", tool_calls=made.as_json, tool_call_id=call)
+            return [use] if found and found.is_apart else [use, _answer(row, f"{row.key}/result", call, result)]
+        case Kind.RESULT if piece.call in calls and piece.is_apart:
+            return [_answer(row, row.key, call, Result(row.content))]
+        case Kind.RESULT if piece.call not in calls:
+            return [replace(row, content=in_words(piece.tool, row.content))]
+    return []
+
+
+def _answer(row: ForeignMessage, key: str, call: str, result: Result) -> ForeignMessage:
+    time = result.timestamp or row.timestamp
+    return replace(
+        row, key=key, role=Role.TOOL_RESULT, content=result.content, timestamp=time, tool_call_id=call, model=None
+    )
+
+
+def _ended(row: ForeignMessage, end: Said) -> ForeignMessage:
+    status = end.status if row.role is Role.ASSISTANT and end.status else row.status
+    return replace(row, status=status, files=end.files or row.files)
+
+
+def in_words(name: str, content: str) -> str:
+    """Return a call without a result, or a result without a call, as text."""
+    return f"[{name or _UNNAMED}]\n{content}"
+
+
+def _as_object(arguments: object) -> str:
+    """Return arguments as a JSON object: text or any other value becomes its one field ``input``."""
+    read = _parsed(arguments) if isinstance(arguments, str) else arguments
+    if isinstance(read, dict):
+        return values.json_text(read)
+    return values.json_text({} if arguments in (None, "") else {"input": arguments})
+
+
+def _parsed(arguments: str) -> object:
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+
+
+def rows_of_call(row: ForeignMessage, call: ToolCall, result: Result | None) -> tuple[ForeignMessage, ...]:
+    """Return a call and its result as two rows made after ``row``; a call without a result is text of the reply.
+
+    That text has a key of its own, because a later export may have the result.
+    """
+    if result is None:
+        return (replace(row, key=f"{row.key}/alone", role=Role.ASSISTANT, content=in_words(call.name, call.arguments)),)
+    use = replace(row, role=Role.TOOL_USE, content="", tool_calls=call.as_json, tool_call_id=call.id)
+    answer = replace(
+        row,
+        key=f"{row.key}/result",
+        role=Role.TOOL_RESULT,
+        content=result.content,
+        timestamp=result.timestamp or row.timestamp,
+        tool_call_id=call.id,
+        model=None,
+        reasoning=None,
+    )
+    return (use, answer)
+
+
+def call_of(key: str, name: object, arguments: object) -> ToolCall:
+    """Return a call whose arguments are a JSON object: text or any other value becomes its one field ``input``."""
+    return ToolCall(key, values.line(name) or _UNNAMED, _as_object(arguments))
