@@ -27,7 +27,6 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_supported
 
-from chorus_cli.attachments.files.document_files import is_file
 from chorus_cli.attachments.rules.mentions import dropped_path, escaped, mention_of
 from chorus_cli.terminal.prompt.history import Browsing
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
@@ -146,7 +145,7 @@ class Line:
         """Return a pasted text with line feeds only; the path of a file can be attached by the next key."""
         text = pressed.replace("\r\n", "\n").replace("\r", "\n")
         path = dropped_path(text)
-        self.dropped = (text, path) if path is not None and is_file(path) else None
+        self.dropped = (text, path) if path is not None and _is_file(path) else None
         return text
 
     def offers_to_attach(self, before_cursor: str) -> bool:
@@ -159,6 +158,12 @@ class Line:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _is_file(path: str) -> bool:
+    from chorus_cli.attachments.files.document_files import is_file  # noqa: PLC0415 - no key before the first needs it
+
+    return is_file(path)
 
 
 def key_bindings(line: Line) -> KeyBindings:
