@@ -120,6 +120,8 @@ def _chat(home: Home, address: str, columns: int, lines: int) -> Iterator[tuple[
     looks = {"COLORTERM": "truecolor"}
     with closing(Terminal({**home.environment, **server, **looks}, screen)) as terminal:
         terminal.await_line(PROMPT)
+        # The notices and the last exchange come after the first prompt.
+        terminal.watch(1)
         yield terminal, screen
 
 
