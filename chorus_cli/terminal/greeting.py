@@ -39,7 +39,7 @@ class Greeting:
         self._toolbar = toolbar
         self._typed_early = typed_early
         self._pending: asyncio.Future[None] | None = None
-        self._is_to_come = False
+        self._is_to_come = self._is_hurried = False
         self._late: list[str] = []
 
     async def begin(self, target: Target, notices: Sequence[str], drawn: Callable[[], None]) -> None:
@@ -51,6 +51,12 @@ class Greeting:
             self._toolbar.names_model = True
             self._greet(target)
         self._is_to_come = True
+
+        if self._typed_early:
+            # Below a line that is sent at once, the last exchange would look like its answer.
+            await self._go_on(notices, is_settled=is_settled)
+            self._prompt.when_drawn(drawn)
+            return
 
         def go_on() -> None:
             self._pending = asyncio.ensure_future(self._go_on(notices, is_settled=is_settled))
@@ -66,7 +72,11 @@ class Greeting:
             self._screen.notice(notice)
 
     async def finish(self) -> bool:
-        """Wait for the greeting, if it is still to come; return whether the caller was cancelled meanwhile."""
+        """Wait for the greeting, if it is still to come; return whether the caller was cancelled meanwhile.
+
+        The last exchange is left out then: below the line that was sent, it would look like its answer.
+        """
+        self._is_hurried = True
         pending, self._pending = self._pending, None
         if pending is None:
             return False
@@ -89,6 +99,7 @@ class Greeting:
                 self._toolbar.show(self._current.target())
             found, exchange = await self._current.notices(), await self._current.last_exchange()
             told = (*found, *notices, *self._late)
+            exchange = None if self._is_hurried else exchange
             if told or exchange:
                 self._prompt.above(lambda: self._tell_all(told, exchange))
         self._is_to_come = False

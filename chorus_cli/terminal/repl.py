@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
 _RETURNED = "The text you had typed when the chat ended is at the prompt again."
-_PUT_OFF = "The text you had typed when the chat ended comes back to the prompt after the next line that you send."
+_PUT_OFF = "The text you had typed when the chat ended comes back once the prompt is empty."
 
 
 class Repl:

@@ -60,6 +60,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context undo
         /context undo 3
     """
+    await services.current.note_edit(services.current.slug)
     undone = await services.log.journal.undo(services.current.target(), number)
     return Text(f"Undone: {await named(services, undone)}{await follow_fork(services, undone)}")
 
@@ -94,6 +95,7 @@ async def operations(services: Services) -> Text | Table:
     Examples:
         /context ops
     """
+    await services.current.note_edit(services.current.slug)
     entries = await services.log.journal.entries(services.current.target())
     if not entries:
         return Text("There are no operations on this context yet.")

@@ -262,13 +262,16 @@ class Current:
         return self._detected
 
     async def _arrive(self, slug: str) -> None:
-        """Enter a persona, and let its journal note what its file says, which on a full disk waits."""
+        await self.note_edit(slug)
+        await self._enter(slug)
+
+    async def note_edit(self, slug: str) -> None:
+        """Let the journal note what the file of a persona says about the window, which on a full disk waits."""
         path, now = self._personas.settings_path(slug), self._clock.now()
         known = await self._store.read(meta_rows.value, meta_rows.window_key(slug))
         if known != json.dumps(self._personas.own_value(slug, "context_hours")):
             with suppress(DatabaseFullError):
                 await self._store.write(for_this_run, _note_edit, path, slug, now)
-        await self._enter(slug)
 
     async def _enter(self, slug: str) -> None:
         thread = await self._store.read(thread_rows.last_used, slug)

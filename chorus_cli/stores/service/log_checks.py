@@ -133,7 +133,7 @@ def _damaged_rows(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
         is_mendable = bool(unreadable) or "threads" in missing or backup is not None
         told += ["A salvage keeps all texts."] if is_mendable else []
         if missing - {"threads"}:
-            source = f"{backup} has" if backup else "No backup that can be used has"
+            source = f"{backup} has" if backup else "No backup has"
             told.append(f"{source} rows that are gone.")
         state = State.WRONG if is_mendable or lost else State.NOTE
         yield Finding("rows", state, " ".join(told), Repair.SALVAGE if is_mendable else None)

@@ -253,3 +253,11 @@ async def test_a_past_window_that_the_setting_does_not_take_counts_as_the_defaul
     talked.configure('{"context_hours": 100000000000}')
     await talked.told("/context 24h")
     assert "with a window of 8h" in await talked.told("/context at 1m")
+
+
+async def test_an_edit_by_hand_in_an_open_chat_is_listed_and_undone(world: World) -> None:
+    await world.told("/context 24h")
+    world.configure('{"context_hours": 3}')
+    assert "24h → 3h" in await world.told("/context ops")
+    assert "24" in await world.told("/context undo")
+    assert '"context_hours": 24' in world.settings_text()

@@ -37,15 +37,15 @@ def of_rows(world: World) -> list[Finding]:
 @pytest.mark.parametrize(
     ("statements", "has_backup", "told"),
     [
-        (QUESTION, False, "No backup that can be used has rows that are gone."),
-        (OPERATION, True, "No backup that can be used has rows that are gone."),
+        (QUESTION, False, "No backup has rows that are gone."),
+        (OPERATION, True, "No backup has rows that are gone."),
         (QUESTION, True, "A salvage keeps all texts. BACKUP has rows that are gone."),
         (THREAD, False, "A salvage keeps all texts."),
         (UNREADABLE, False, "A salvage keeps all texts."),
         (
             [*UNREADABLE, *QUESTION],
             False,
-            "A salvage keeps all texts. No backup that can be used has rows that are gone.",
+            "A salvage keeps all texts. No backup has rows that are gone.",
         ),
     ],
 )

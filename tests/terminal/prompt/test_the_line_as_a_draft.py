@@ -19,7 +19,7 @@ DRAFT = "I am a draft"
 HELD_SECONDS = 3.0
 GREETING = "chorus/eliza answers"
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
-PUT_OFF = "The text you had typed when the chat ended comes back to the prompt after the next"
+PUT_OFF = "The text you had typed when the chat ended comes back once the prompt is empty"
 """The sentence goes on in another row."""
 
 _WAITING = 'while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"'
