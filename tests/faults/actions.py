@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.storage.migrations import STEPS
 from tests.calling_provider import call_chunk, piece
+from tests.faults.verdict import UNCONFIRMED
 from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.driver import Home
 from tests.terminal.editors import editor, replacing
@@ -132,9 +133,12 @@ def _session_is_in_a_file(place: Place, _: Ending) -> bool:
     return [json.loads(file.read_bytes())["message_count"] for file in files] == [2]
 
 
-def _tool_failed(place: Place, _: Ending) -> bool:
-    (told,) = place.sql("SELECT content FROM messages WHERE role = 'tool_result'")
-    return "could not do that" in told
+def _succeeded(_: Place, ending: Ending) -> bool:
+    return ending.code == 0
+
+
+def _tool_told(words: str) -> Sign:
+    return lambda place, _: words in place.sql("SELECT content FROM messages WHERE role = 'tool_result'")[0]
 
 
 def _is_purged(place: Place, _: Ending) -> bool:
@@ -191,7 +195,8 @@ ACTIONS = (
     Action("a restored session", ("ask", "/context restore first"), _operation("restore"), (_TOLD, _SAVED)),
     Action("a flash save", ("ask", "/memory flash --force"), _operation("flash"), (_TOLD, _REMEMBERED)),
     Action("a memory item", _REMEMBERED, _operation("memory")),
-    Action("a migration", ("log",), _is_migrated, ()),
+    # What fails after the migration concerns the reading; the log stays migrated.
+    Action("a migration", ("log",), _all(_is_migrated, _succeeded), (), is_begun=_is_migrated),
     Action("a backup", ("backup", "ASIDE/backup.zip"), _backup_is_whole),
     Action(
         "a restored backup",
@@ -230,8 +235,11 @@ ACTIONS = (
         _all(
             _replied("complete"),
             _counts("SELECT count(*) FROM messages WHERE role = 'tool_result'"),
-            # The model is told if the memory item cannot be stored, and goes on.
-            lambda place, ending: _operation("memory")(place, ending) != _tool_failed(place, ending),
+            # The model is told if the memory item cannot be stored, or is not confirmed, and goes on.
+            lambda place, ending: (
+                _tool_told(UNCONFIRMED)(place, ending)
+                or _operation("memory")(place, ending) != _tool_told("could not do that")(place, ending)
+            ),
         ),
         is_begun=_asked("Remember the milk"),
         variables=_CALLED,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.faults.faulty_program import Ending, FaultyProgram
 
 _BUG, _FAILED = 3, 1
+_MOST_OF_ONE_FAULT = 2
 _LASTING = (".lock", ".archived")
 _KEPT_FILE = re.compile(r"(?<!cannot be )(?:kept|is) in (/\S+?)[.;]?(?:\s|$)")
 _UNCHANGED = re.compile(
@@ -31,8 +32,8 @@ _UNCHANGED = re.compile(
     r"|is unchanged|was not stored|could not do that|cannot be (?:changed|written)|There is no room left"
 )
 _GOES_ON = ("The next start goes on with it", "The next start notes it", "The next start of Chorus carries it on")
-_UNCONFIRMED = "The disk does not confirm a change of"
-_IS_DONE = (_UNCONFIRMED, "Imported 2 new messages")
+UNCONFIRMED = "The disk does not confirm a change of"
+_IS_DONE = (UNCONFIRMED, "Imported 2 new messages")
 
 
 def violations(action: Action, before: HomeState, ending: Ending, place: Place, program: FaultyProgram) -> list[str]:
@@ -47,13 +48,15 @@ def violations(action: Action, before: HomeState, ending: Ending, place: Place, 
         found += _untrue(action, before, ending, place, after)
         found += _at_the_next_start(place, program)
     is_done = _is_done(action, place, ending)
-    found += [f"left behind: {each}" for each in unfinished] if ending.code == 0 else []
+    # While a fault lasts, nothing can be deleted: the next purge does it.
+    is_over = ending.code == 0 and ending.struck <= _MOST_OF_ONE_FAULT
+    found += [f"left behind: {each}" for each in unfinished] if is_over else []
     if lost := before.lost_in(after):
         found += [] if action.replaces and is_done else [f"lost: {lost}"]
     if ending.code == 0 and not is_done:
         found.append("acknowledged, but not done")
     # A file whose row may be stored stays; the sentence says that the change is open.
-    is_open = action.is_begun(place, ending) or _UNCONFIRMED in ending.errors
+    is_open = action.is_begun(place, ending) or UNCONFIRMED in ending.errors
     if not is_done and after != before and not is_open:
         found.append("neither done nor as before")
     return found

@@ -10,11 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.errors import BackupError, HomeError
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.files import PREFIX, RANDOM, make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from chorus_cli.storage.file_lock import FileLock
 
 _SUFFIX = ".locked"
 _LOCK = ".lock"
@@ -27,11 +30,15 @@ TEMPORARY = rf"\.chorus-{RANDOM}(\{_SUFFIX})?"
 
 @contextmanager
 def working_folder(parent: Path | None) -> Iterator[Path]:
-    """Make a folder in ``parent``, or in the system's temporary folder, lock it, and delete it in the end."""
+    """Make a folder in ``parent``, or in the system's temporary folder, lock it, and delete it in the end.
+
+    Raises:
+        BackupError: it cannot be locked.
+    """
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     try:
         # Nobody else knows the folder yet: the lock is free.
-        with file_lock.hold(folder / _LOCK):
+        with _held(folder / _LOCK):
             # Only a folder that is locked has a name by which others find it free once its process has ended.
             folder = folder.rename(folder.with_name(f"{folder.name}{_SUFFIX}"))
             yield folder
@@ -41,6 +48,13 @@ def working_folder(parent: Path | None) -> Iterator[Path]:
         # As soon as it is free, another process may delete it too.
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
+
+
+def _held(path: Path) -> FileLock:
+    try:
+        return file_lock.hold(path)
+    except HomeError as error:
+        raise BackupError(str(error)) from error
 
 
 def folder_for_copy(backups: Path, target: Path) -> Path:
