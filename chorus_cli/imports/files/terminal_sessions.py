@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -28,7 +29,7 @@ _HEAD_BYTES = 512
 
 
 class _Form(NamedTuple):
-    """The form of a program whose lines name their parents: a line, the names in a very long one, and the reader."""
+    """The form of a program whose lines tell it: the test of a line, the names in a very long one, and the reader."""
 
     is_line: Callable[[object], bool]
     names: tuple[bytes, ...]
@@ -52,7 +53,7 @@ class _Session(Source):
             yield Skipped(str(error))
 
 
-def _linked(form: _Form, opening: Opening) -> Source | None:
+def _by_line(form: _Form, opening: Opening) -> Source | None:
     beginning = opening.beginning
     if not (any(map(form.is_line, first_values(beginning))) or _is_one_line(beginning, form.names)):
         return None
@@ -76,8 +77,12 @@ def _gemini_cli(opening: Opening) -> Source | None:
 
 
 def _is_one_line(beginning: bytes, names: tuple[bytes, ...]) -> bool:
-    """Return whether the first line is too long for a look at the beginning, and has these names in it."""
-    return beginning.startswith(b"{") and b"\n" not in beginning and all(name in beginning for name in names)
+    """Return whether a file begins with one line, very long or the only one, that has these names in it."""
+    return (
+        beginning.removeprefix(BOM_UTF8).startswith(b"{")
+        and b"\n" not in beginning
+        and all(name in beginning for name in names)
+    )
 
 
 QWEN_CODE = Format(
@@ -85,7 +90,7 @@ QWEN_CODE = Format(
     "sessions of Qwen Code",
     "~/.qwen/projects, a project in it or a session",
     partial(
-        _linked, _Form(qwen_code.is_line, (b'"parentUuid"', b'"sessionId"', b'"parts"'), qwen_code.conversation_of)
+        _by_line, _Form(qwen_code.is_line, (b'"parentUuid"', b'"sessionId"', b'"parts"'), qwen_code.conversation_of)
     ),
 )
 CLAUDE_CODE = Format(
@@ -93,7 +98,7 @@ CLAUDE_CODE = Format(
     "sessions of Claude Code",
     "~/.claude/projects, a project in it or a session",
     partial(
-        _linked,
+        _by_line,
         _Form(claude_code.is_line, (b'"parentUuid"', b'"sessionId"', b'"isSidechain"'), claude_code.conversation_of),
     ),
 )

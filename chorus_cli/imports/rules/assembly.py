@@ -44,8 +44,9 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A piece of a conversation, as a reader finds it in a file.
+    """A piece of a conversation, as a reader finds it in a file; ``Said(key, Kind.USER, text)`` is a whole message.
 
+    A format without ids takes its keys from ``values.ContentKeys``, and one without times leaves ``timestamp`` out.
     Neighbours with one ``node`` become its rows. They follow those of ``parent``: of the node before it in the file if
     that is empty, of none if it is ``None``. A piece without a ``kind`` begins a node. If a node has no rows, it is
     counted with the reason ``skipped`` of its first piece. Rows are numbered unless a piece has a
@@ -80,6 +81,7 @@ class Said:
 class Talk(NamedTuple):
     """The facts of a conversation; its first words are its ``title`` if that is ``None``.
 
+    ``key`` stays when the file grows, and differs between files; if it is empty, the first message's key is taken.
     ``leaf`` is the node that it ended with, ``None`` if that is not known.
     """
 

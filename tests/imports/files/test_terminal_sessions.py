@@ -160,3 +160,9 @@ def test_other_files_are_of_no_known_format(tmp_path: Path) -> None:
         path.write_text(content, encoding="utf-8")
         with pytest.raises(ImportFormatError, match="no known format"):
             found_in(path)
+
+
+def test_a_session_of_one_line_with_a_byte_order_mark_and_without_a_line_end_is_known(tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_bytes(f"\ufeff{json.dumps(CLAUDE[0])}".encode())
+    ((found,), none) = found_in(tmp_path / "one.jsonl")
+    assert (said(found), none) == ([TALK[0]], [])
