@@ -72,7 +72,7 @@ class Striking:
             ending, place = self._run(fault, number)
             if not ending.struck:
                 break
-            told = violations(self.action, before, ending, place, self._program)
+            told = violations(self.action, before, ending, place, self._program, lasts=fault.lasts)
             found += [f"{self.action.name}, {fault.name} at {number}: {each} {ending}" for each in told]
         return found
 

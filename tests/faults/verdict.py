@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tests.faults.faulty_program import Ending, FaultyProgram
 
 _BUG, _FAILED = 3, 1
-_MOST_OF_ONE_FAULT = 2
 _LASTING = (".lock", ".archived")
 _KEPT_FILE = re.compile(r"(?<!cannot be )(?:kept|is) in (/\S+?)[.;]?(?:\s|$)")
 _UNCHANGED = re.compile(
@@ -36,8 +35,13 @@ UNCONFIRMED = "The disk does not confirm a change of"
 _IS_DONE = (UNCONFIRMED, "Imported 2 new messages")
 
 
-def violations(action: Action, before: HomeState, ending: Ending, place: Place, program: FaultyProgram) -> list[str]:
-    """Return a sentence for everything that is wrong, at the end of a command and after the next start."""
+def violations(
+    action: Action, before: HomeState, ending: Ending, place: Place, program: FaultyProgram, *, lasts: bool = False
+) -> list[str]:
+    """Return a sentence for everything that is wrong, at the end of a command and after the next start.
+
+    ``lasts`` says that the fault struck all later calls too.
+    """
     found = [*_at_the_end(ending)]
     unfinished = leftovers.temporary_files(paths({}, str(place.home.path)), datetime.now(UTC))
     if ending.is_killed or any(told in ending.errors for told in _GOES_ON):
@@ -49,7 +53,7 @@ def violations(action: Action, before: HomeState, ending: Ending, place: Place, 
         found += _at_the_next_start(place, program)
     is_done = _is_done(action, place, ending)
     # While a fault lasts, nothing can be deleted: the next purge does it.
-    is_over = ending.code == 0 and ending.struck <= _MOST_OF_ONE_FAULT
+    is_over = ending.code == 0 and not lasts
     found += [f"left behind: {each}" for each in unfinished] if is_over else []
     if lost := before.lost_in(after):
         found += [] if action.replaces and is_done else [f"lost: {lost}"]
