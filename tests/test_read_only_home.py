@@ -168,7 +168,7 @@ def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: 
         terminal.await_line(f"{PROMPT} remember me")
         terminal.press("ctrl-c")
         terminal.await_line(PROMPT)
-        terminal.ask("/search day", SAID[1])
+        terminal.ask("/search day", "good «day»")
         terminal.say("/persona Frodo")
         terminal.await_text("Talking to Frodo")
         terminal.ask("/persona Chorus", "Talking to Chorus")

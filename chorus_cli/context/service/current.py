@@ -125,6 +125,7 @@ class Current:
         self._naming = naming
         self._open_threads = open_threads
         self._known_as_shared: tuple[str, int] | None = None
+        self._noted_files: dict[str, tuple[int, int]] = {}
         self._given_warnings: tuple[str, ...] = ()
         self._asking_ollama: asyncio.Future[str | None] | None = None
         self._detected: ModelChoice | None = None
@@ -267,11 +268,17 @@ class Current:
 
     async def note_edit(self, slug: str) -> None:
         """Let the journal note what the file of a persona says about the window, which on a full disk waits."""
-        path, now = self._personas.settings_path(slug), self._clock.now()
-        known = await self._store.read(meta_rows.value, meta_rows.window_key(slug))
-        if known != json.dumps(self._personas.own_value(slug, "context_hours")):
+        path = self._personas.settings_path(slug)
+        state = (0, 0)
+        with suppress(OSError):
+            state = path.stat().st_mtime_ns, path.stat().st_ino
+        if self._noted_files.get(slug) == state:
+            return
+        present = json.dumps(self._personas.own_value(slug, "context_hours"))
+        if await self._store.read(meta_rows.value, meta_rows.window_key(slug)) != present:
             with suppress(DatabaseFullError):
-                await self._store.write(for_this_run, _note_edit, path, slug, now)
+                await self._store.write(for_this_run, _note_edit, path, slug, self._clock.now())
+        self._noted_files[slug] = state
 
     async def _enter(self, slug: str) -> None:
         thread = await self._store.read(thread_rows.last_used, slug)

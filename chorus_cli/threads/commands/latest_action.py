@@ -45,7 +45,6 @@ async def undo(services: Services) -> Reply:
     if unsent := await services.replies.take_back(target.thread_id):
         services.attachments.give_back(attached)
         return Refill(f"Not sent: {shortened(unsent)}", typed_line(unsent))
-    await services.current.note_edit(target.persona.slug)
     try:
         newest = await services.log.journal.newest(target)
     except JournalError as error:
