@@ -49,6 +49,8 @@ _FORM = "litellm"
 _CLAUDE, _BLOCKS = "claude", "thinking_blocks"
 _ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
+# litellm's error for a stream that ended cleanly, but without a finish reason.
+_NO_FINISH_REASON = "Stream ended before a finish_reason was received"
 
 
 class _Chunk(Protocol):
@@ -278,10 +280,15 @@ def _is_gemini(model: str) -> bool:
 
 
 async def _next_chunk(stream: _Stream) -> _Chunk | None:
+    """Return the next chunk, ``None`` after the last; whether that had a finish reason is judged at the end."""
     try:
         return await stream.__anext__()
     except StopAsyncIteration:
         return None
+    except Exception as error:
+        if _NO_FINISH_REASON in str(error):
+            return None
+        raise
 
 
 def _forget_texts(stream: _Stream) -> None:

@@ -134,7 +134,7 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
     """Return the maximum length of the reply, in tokens; ``None`` if the provider need not be told.
 
     By default litellm asks Claude for its longest possible reply, and a request that leaves no room for that would be
-    refused. Of a Claude that its map does not list it asks for a short one.
+    refused. Of a Claude that its map does not list it asks for a length that the model may lack.
     """
     longest = model_map.output_tokens(request.model)
     if request.max_output_tokens is not None or request.context_tokens is None or request.prompt_tokens is None:

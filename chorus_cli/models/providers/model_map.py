@@ -9,6 +9,7 @@ import importlib.util
 import json
 import re
 import threading
+from functools import partial
 from itertools import filterfalse
 from pathlib import Path
 from sys import intern
@@ -67,7 +68,8 @@ _Fact = TypeVar("_Fact")
 class _Entry(NamedTuple):
     """One entry of litellm's map; ``input_cost`` is USD per token.
 
-    ``converses`` is false for models of speech, music or research, which the map lists as chat models.
+    ``converses`` is false for models of speech, music or research, which the map lists as chat models. ``alias_of`` is
+    the name of the entry whose facts these are, if the map has another name for it.
     """
 
     provider: str
@@ -84,6 +86,7 @@ class _Entry(NamedTuple):
     sees_pictures: bool
     reads_pdfs: bool
     thinks: bool
+    alias_of: str
 
 
 class _Knowledge(NamedTuple):
@@ -119,6 +122,12 @@ class ModelMap:
             entries = ((name, self._entry(name)) for name in names)
             self._relatives[model] = next((name for name, entry in entries if entry and _is_telling(entry)), None)
         return self._relatives[model]
+
+    def meant(self, model: str) -> str:
+        """Return the model for which an alias such as ``anthropic/claude-sonnet-latest`` stands; any other as it is."""
+        alias_of = next((entry.alias_of for entry in self._entries_for(model)), "")
+        prefix, slash, _ = model.partition("/")
+        return f"{prefix}/{alias_of}" if slash and alias_of and "/" not in alias_of else alias_of or model
 
     def limit_tokens(self, model: str) -> int | None:
         """Return the context limit of ``model``, or of its relative, in input tokens; ``None`` if none is known."""
@@ -210,7 +219,7 @@ class ModelMap:
 
     def _entry(self, name: str) -> _Entry | None:
         if name not in self._looked_up and (text := self._laid_out()):
-            self._looked_up[name] = _entry_in(text, name)
+            self._looked_up[name] = _entry_of(name, partial(_value_in, text))
         return self._looked_up[name] if name in self._looked_up else self._read().entries.get(name)
 
     def _names_of_family(self, beginning: str) -> Iterable[str]:
@@ -272,8 +281,8 @@ def _text_in(folder: Path | None) -> bytes:
         return b""
 
 
-def _entry_in(text: bytes, name: str) -> _Entry | None:
-    """Return one entry of a map that is laid out line by line; of two with the same name the last counts."""
+def _value_in(text: bytes, name: str) -> object:
+    """Return an entry's JSON in a map that is laid out line by line; of two with the same name the last counts."""
     key = f"{json.dumps(name)}: {{".encode()
     start = text.rfind(key)
     while start >= 0 and not _begins_entry(text, start):
@@ -282,7 +291,7 @@ def _entry_in(text: bytes, name: str) -> _Entry | None:
         return None
     begin = start + len(key) - 1
     try:
-        return _entry_of(json.loads(text[begin : text.index(b"\n    }", begin) + len(b"\n    }")]))
+        return json.loads(text[begin : text.index(b"\n    }", begin) + len(b"\n    }")])
     except ValueError:
         return None
 
@@ -310,12 +319,17 @@ def _knowledge_in(folder: Path | None) -> _Knowledge:
     except ValueError:
         # The limit can be set by hand, and the first request reports the problem with litellm.
         document = {}
-    found = ((name, _entry_of(value)) for name, value in (document.items() if isinstance(document, dict) else ()))
+    listed = document if isinstance(document, dict) else {}
+    found = ((name, _entry_of(name, listed.get)) for name in listed)
     return _Knowledge({name: entry for name, entry in found if entry is not None}, _providers_in(folder))
 
 
-def _entry_of(value: object) -> _Entry | None:
-    """Read one entry; ``None`` if nothing in it is needed here."""
+def _entry_of(name: str, value_of: Callable[[str], object]) -> _Entry | None:
+    """Read one entry, or the one that it is an alias of; ``None`` if nothing in it is needed here."""
+    value, alias_of = value_of(name), ""
+    if isinstance(value, dict) and isinstance(value.get("alias_of"), str):
+        alias_of = value["alias_of"]
+        value = value_of(alias_of)
     if not isinstance(value, dict):
         return None
     chats = value.get("mode") in _CHAT_MODES
@@ -342,6 +356,7 @@ def _entry_of(value: object) -> _Entry | None:
         sees_pictures=supports("vision"),
         reads_pdfs=supports("pdf_input"),
         thinks=supports("reasoning"),
+        alias_of=alias_of,
     )
 
 

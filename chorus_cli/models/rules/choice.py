@@ -38,7 +38,7 @@ class Provider(NamedTuple):
 PROVIDERS: tuple[Provider, ...] = (
     Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", ("ANTHROPIC_AUTH_TOKEN",)),
     Provider("OpenAI", "OPENAI_API_KEY", "openai/gpt-5.4-mini"),
-    Provider("Google", "GEMINI_API_KEY", "gemini/gemini-2.5-flash", ("GOOGLE_API_KEY",)),
+    Provider("Google", "GEMINI_API_KEY", "gemini/gemini-3.8-flash", ("GOOGLE_API_KEY",)),
     Provider("Mistral", "MISTRAL_API_KEY", "mistral/mistral-large-latest"),
     Provider("DeepSeek", "DEEPSEEK_API_KEY", "deepseek/deepseek-v4-flash"),
     Provider("xAI", "XAI_API_KEY", "xai/grok-4.3"),

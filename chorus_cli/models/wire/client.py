@@ -69,7 +69,7 @@ class WireClient:
             providers.ProtocolName.ANTHROPIC: AnthropicMessages(model_map, load),
             providers.ProtocolName.GEMINI: GeminiContents(model_map, load),
         }
-        self._thinks = model_map.thinks
+        self._model_map = model_map
         self._connection = connection or Connection()
         self._first_token_seconds = first_token_seconds
         self._gap_seconds = gap_seconds
@@ -200,7 +200,7 @@ class WireClient:
 
     def _endpoint(self, model: str) -> Endpoint | None:
         """Return where a model is asked, by the older protocol if the server has turned out to know no other."""
-        endpoint = providers.endpoint(model, self._environment, self._thinks)
+        endpoint = providers.endpoint(self._model_map.meant(model), self._environment, self._model_map.thinks)
         if endpoint is not None and endpoint.address in self._without_responses:
             return endpoint._replace(protocol=providers.PROVIDERS[endpoint.provider].protocol)
         return endpoint

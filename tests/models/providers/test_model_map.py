@@ -42,6 +42,8 @@ MODELS = {
         "mode": "chat",
         "supports_prompt_caching": True,
     },
+    "x-latest": {"alias_of": "claude-x"},
+    "x-round": {"alias_of": "x-latest"},
     "gemini/gem-x": {"litellm_provider": "gemini", "max_input_tokens": 1_000_000, "mode": "chat"},
     "gem-x": {"litellm_provider": "vertex_ai-language-models", "max_input_tokens": 900_000, "mode": "chat"},
     "deep-x": {"litellm_provider": "deepseek", "max_input_tokens": 64_000, "mode": "chat", **TAKES},
@@ -96,6 +98,9 @@ def folder(tmp_path: Path) -> Path:
         ("gpt-x", 100_000),
         ("openai/gpt-x", 100_000),
         ("anthropic/claude-x", 200_000),
+        ("x-latest", 200_000),
+        ("anthropic/x-latest", 200_000),
+        ("x-round", None),
         ("gemini/gem-x", 1_000_000),
         ("vertex_ai/gem-x", 900_000),
         ("openai/old", 4096),
@@ -182,6 +187,7 @@ def test_the_names_are_what_can_chat_as_litellm_wants_it_typed(folder: Path) -> 
         "gpt-x-pro",
         "openai/gpt-x-pro",
         "claude-x",
+        "x-latest",
         "gemini/gem-x",
         "gem-x",
         "deepseek/deep-x",
@@ -192,6 +198,20 @@ def test_the_names_are_what_can_chat_as_litellm_wants_it_typed(folder: Path) -> 
         "unsaid",
         "openai/unsaid",
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"),
+    [
+        ("x-latest", "claude-x"),
+        ("anthropic/x-latest", "anthropic/claude-x"),
+        ("openai/x-latest", "openai/x-latest"),
+        ("claude-x", "claude-x"),
+        ("anthropic/new", "anthropic/new"),
+    ],
+)
+def test_another_name_in_the_map_stands_for_a_model(folder: Path, model: str, meant: str) -> None:
+    assert ModelMap(folder).meant(model) == meant
 
 
 def test_the_providers_are_those_with_code_and_those_with_an_address(folder: Path) -> None:
