@@ -177,7 +177,6 @@ def chat_message(marked: MarkedMessage, load: Load = not_stored) -> dict[str, ob
 
 
 def _content(marked: MarkedMessage, load: Load) -> object:
-    """Return the content of a message: a text, or a list if it has a marker or parts."""
     content = content_of(marked.message, load)
     text = join_surrogates(content.text)
     if not content.parts and not marked.is_marked:

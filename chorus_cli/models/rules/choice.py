@@ -148,6 +148,5 @@ def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
 
 
 def _key_in(environment: Mapping[str, str]) -> tuple[Provider, str] | None:
-    """Return the first provider whose key is set, and the variable that holds it."""
     keys = ((provider, provider.key_set_in(environment)) for provider in PROVIDERS)
     return next(((provider, variable) for provider, variable in keys if variable), None)

@@ -243,6 +243,7 @@ def test_the_files_are_read_once_however_many_ask_at_once(folder: Path) -> None:
     model_map = ModelMap(folder)
     with ThreadPoolExecutor(4) as threads:
         assert set(threads.map(model_map.limit_tokens, ["gpt-x"] * 20)) == {100_000}
+    assert "veniceai" in model_map.providers()
     for path in folder.rglob("*.json"):
         path.unlink()
     assert model_map.limit_tokens("claude-x") == 200_000
@@ -269,11 +270,11 @@ def test_a_fact_looked_up_in_the_text_of_a_map_is_that_of_the_whole_map(folder: 
 def test_a_fact_looked_up_in_the_shipped_map_is_that_of_the_whole_map() -> None:
     looked_up, whole = ModelMap(), ModelMap()
     names = sorted(whole.names())
-    assert looked_up._knowledge is None
+    assert looked_up._names is None
     claudes = [name for name in names if name.startswith("anthropic/")]
     for name in [*names[::25], *claudes, "anthropic/claude-haiku-99", "openai/gpt-99-sol", "vertex_ai/gemini-99-pro"]:
         assert facts(looked_up, name) == facts(whole, name), name
-    assert looked_up._knowledge is None
+    assert looked_up._names is None
 
 
 FABLE = {

@@ -33,7 +33,7 @@ from tests.models.wire.conversations import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from chorus_cli.models.wire.writing import Post, WireProtocol
+    from chorus_cli.models.wire.protocol import Post, WireProtocol
     from tests.models.providers.fault_server import Asked
 
 pytestmark = BY_LITELLM
