@@ -229,11 +229,7 @@ def tool_arguments(request: ModelRequest) -> dict[str, object]:
     if not request.tools or (not request.may_call and is_ollama(request.model)):
         # Ollama knows no way to forbid a call but to declare nothing.
         return {}
-    offered: dict[str, object] = {
-        "tools": [tool.declaration for tool in request.tools],
-        # Else litellm imports its own handler of MCP tools, which wants a package that it does not require.
-        "_skip_mcp_handler": True,
-    }
+    offered: dict[str, object] = {"tools": [tool.declaration for tool in request.tools]}
     return offered if request.may_call else offered | {"tool_choice": "none"}
 
 
