@@ -17,7 +17,7 @@ import pytest
 from chorus_cli.models.providers.providers import endpoint
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents
-from chorus_cli.models.wire.writing import WireProtocol
+from chorus_cli.models.wire.protocol import WireProtocol
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.loopback_server import Asked

@@ -89,7 +89,6 @@ def cost_report(report: CostReport) -> Report:
 
 
 def _of_summaries(line: CostLine) -> str:
-    """Say how much of a report is summaries; empty if there are none."""
     if not line.summaries:
         return ""
     asked, tokens = counted(line.summaries, "request"), line.tokens

@@ -14,8 +14,8 @@ from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents
+from chorus_cli.models.wire.protocol import Post, WireProtocol
 from chorus_cli.models.wire.responses import OpenAIResponses
-from chorus_cli.models.wire.writing import Post, WireProtocol
 from tests.models.providers.ways import MODEL_MAP
 from tests.strict.by_services import Stage
 from tests.strict.claude import StrictClaude

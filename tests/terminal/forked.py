@@ -30,7 +30,7 @@ from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.memory.rules.capture import captured
 from chorus_cli.models.eliza import responder
 from chorus_cli.models.providers.token_counter import VocabularyCounter
-from chorus_cli.models.wire.connection import _FIRST_REQUEST_MODULES
+from chorus_cli.models.wire.client import _FIRST_REQUEST_MODULES
 from tests.amount import is_thorough
 
 PROGRAM = (sys.executable, "-m", "chorus_cli")

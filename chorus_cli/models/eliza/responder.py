@@ -17,12 +17,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from chorus_cli.models.eliza.doctor import DOCTOR
-from chorus_cli.models.eliza.script import ANY, PRONOUNS, Keyword, Link, NewKey, Pre, read_script
+from chorus_cli.models.eliza.script import ANY, PRONOUNS, Keyword, read_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from chorus_cli.models.eliza.script import Element, Reassembly, Rule
+    from chorus_cli.models.eliza.script import Element, Rule
 
 SELF = """
 # The program.
@@ -230,21 +230,13 @@ class _Conversation:
             parts = decomposed(rule.decomposition, words)
             if parts is None:
                 continue
-            match self._next_reassembly(rule):
-                case NewKey():
-                    return None
-                case Link(keyword):
-                    return self._answer_by(keyword, words)
-                case Pre(template, keyword):
-                    return self._answer_by(keyword, template.format("", *map(" ".join, parts)).split())
-                case str(template):
-                    return _sentence(template, parts)
+            template, keyword = rule.reassemblies[self._uses[rule] % len(rule.reassemblies)]
+            self._uses[rule] += 1
+            if keyword:
+                told = template.format("", *map(" ".join, parts)).split() if template else words
+                return self._answer_by(keyword, told)
+            return _sentence(template, parts) if template else None
         return None
-
-    def _next_reassembly(self, rule: Rule) -> Reassembly:
-        turn = self._uses[rule]
-        self._uses[rule] += 1
-        return rule.reassemblies[turn % len(rule.reassemblies)]
 
 
 def clauses(text: str, script: Mapping[str, Keyword]) -> Iterator[Clause]:

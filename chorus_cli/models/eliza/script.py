@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,27 +25,14 @@ Element = int | frozenset[str]
 """A number of words (``ANY`` for as many as it takes), or one word out of these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Answer the same text by another keyword's rules."""
+class Reassembly(NamedTuple):
+    """An answer, or the ``keyword`` whose rules answer: for ``template`` if there is one, else for the same text.
 
-    keyword: str
+    Without either the next keyword answers.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """Give this keyword up and try the next on the stack."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pre:
-    """Put ``template`` in the place of the text, then answer by another keyword's rules."""
-
-    template: str
-    keyword: str
-
-
-Reassembly = str | Link | NewKey | Pre
+    template: str = ""
+    keyword: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +103,11 @@ def _element(word: str, tags: Tags) -> Element:
 
 def _reassembly(content: str) -> Reassembly:
     if content == "NEWKEY":
-        return NewKey()
+        return Reassembly()
     if content.startswith("="):
-        return Link(content[1:])
+        return Reassembly(keyword=content[1:])
     pre = _PRE.fullmatch(content)
-    return Pre(pre["template"], pre["keyword"]) if pre else content
+    return Reassembly(pre["template"], pre["keyword"]) if pre else Reassembly(content)
 
 
 PRONOUNS = """

@@ -77,7 +77,6 @@ async def _error(pieces: AsyncIterator[bytes]) -> bytes:
 
 
 async def _with_bounded_lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the pieces of a reply."""
     length = 0
     async for piece in pieces:
         end = piece.rfind(b"\n")

@@ -28,7 +28,7 @@ from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
 from chorus_cli.models.providers.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
 from chorus_cli.models.wire.chat_completions import AssistantForm, call_pieces, chat_usage, with_thoughts
-from chorus_cli.models.wire.received import ReplyReader, object_at, objects_at, text_at
+from chorus_cli.models.wire.protocol import ReplyReader, object_at, objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import Echo, ModelRequest, PromptMessage
-    from chorus_cli.models.wire.received import JsonObject, Usage
+    from chorus_cli.models.wire.protocol import JsonObject, Usage
 
 _Answer = TypeVar("_Answer")
 
@@ -49,6 +49,8 @@ _FORM = "litellm"
 _CLAUDE, _BLOCKS = "claude", "thinking_blocks"
 _ANTHROPIC, _DROPPED, _OPENAI = "anthropic", "mistral", "openai"
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
+# litellm's error for a stream that ended cleanly, but without a finish reason.
+_NO_FINISH_REASON = "Stream ended before a finish_reason was received"
 
 
 class _Chunk(Protocol):
@@ -213,7 +215,6 @@ class LiteLLMClient:
     async def _in_time(
         self, awaitable: Awaitable[_Answer], request: ModelRequest, patience: Patience, *, begun: bool
     ) -> _Answer:
-        """Await one answer of litellm with ``patience``, and turn its errors into ``ModelError``."""
         try:
             return await patience.wait_for(awaitable)
         except ModelError:
@@ -256,7 +257,6 @@ class _Reply(ReplyReader):
             yield from self._text(text_at(delta, "content"))
 
     def end_of(self, stream: _Stream) -> Iterator[ModelEvent]:
-        """Yield the remaining text, and the end as the provider reported it."""
         received = stream.received_finish_reason
         if self._is_gemini:
             # A cleanly cut reply may pass as complete, but never a complete one as cut.
@@ -278,10 +278,15 @@ def _is_gemini(model: str) -> bool:
 
 
 async def _next_chunk(stream: _Stream) -> _Chunk | None:
+    """Return the next chunk, ``None`` after the last; whether that had a finish reason is judged at the end."""
     try:
         return await stream.__anext__()
     except StopAsyncIteration:
         return None
+    except Exception as error:
+        if _NO_FINISH_REASON in str(error):
+            return None
+        raise
 
 
 def _forget_texts(stream: _Stream) -> None:
@@ -294,7 +299,6 @@ def _forget_texts(stream: _Stream) -> None:
 
 
 async def _close(stream: _Stream) -> None:
-    """Close the connection; errors no longer matter."""
     with suppress(Exception):
         async with asyncio.timeout(_CLOSING_SECONDS):
             await stream.aclose()
@@ -328,7 +332,6 @@ def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> d
 
 
 def _with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: EchoRule) -> dict[str, object]:
-    """Return a message in litellm's form with its thoughts."""
     if rule.providers:
         return with_thoughts(message, shaped, AssistantForm(rule))
     if rule is NO_RULE:

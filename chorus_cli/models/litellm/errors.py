@@ -104,7 +104,6 @@ def _is_within_reply(errors: Sequence[BaseException]) -> bool:
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield ``error`` and its causes, nearest first."""
     waiting, seen = [error], set[int]()
     while waiting and len(seen) < _MOST_CAUSES:
         current = waiting.pop(0)
@@ -151,7 +150,6 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _asked_host(errors: Sequence[BaseException]) -> str:
-    """Return the host that litellm could not connect to; empty if it does not say."""
     asked = next(filter(None, (_ASKED_HOST.search(cut_text(str(error))) for error in errors)), None)
     return asked[1] if asked else ""
 
@@ -162,7 +160,6 @@ def _unreadable(errors: Sequence[BaseException]) -> str:
 
 
 def _words(errors: Sequence[BaseException]) -> str:
-    """Return the cause of a lost connection, or litellm's words without its wrapping."""
     if unreadable := _unreadable(errors):
         return unreadable
     for name, words in _PLAIN_WORDS.items():

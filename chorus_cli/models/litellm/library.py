@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib.util
+import importlib
 import logging
 import os
-import sys
 import threading
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cache
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from chorus_cli.models.providers.model_map import installation_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
+    from types import ModuleType
 
 _OFFLINE = {
     # Without these litellm fetches its price map and its header list when it is imported.
@@ -39,24 +38,10 @@ _FIRST_REQUEST_MODULES = (
     "litellm.proxy._types",
 )
 
-# litellm's own handler of MCP tools, on its way to OpenAI's Responses API; it imports packages that litellm does not
-# require, also for a request without such tools.
-_MCP_HANDLER = "litellm.responses.mcp.litellm_proxy_mcp_handler"
-
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _TRANSPORTS = "litellm.llms.custom_httpx.aiohttp_transport"
 
 _importing = threading.Lock()
-
-
-class _NoMcpHandler:
-    """Stands for litellm's handler of MCP tools where it cannot be imported: the chat has none for it."""
-
-    @staticmethod
-    def should_use_litellm_mcp_gateway(tools: object = None) -> bool:
-        """Return that no tools are to be handled."""
-        del tools
-        return False
 
 
 def prepare_environment(environment: MutableMapping[str, str] = os.environ) -> None:
@@ -113,10 +98,6 @@ def _imported() -> ModuleType:
     litellm.drop_params = True
     _leave_standard_output()
     _bound_answers()
-    if importlib.util.find_spec("mcp") is None:
-        handler = ModuleType(_MCP_HANDLER)
-        vars(handler)["LiteLLM_Proxy_MCP_Handler"] = _NoMcpHandler
-        sys.modules.setdefault(_MCP_HANDLER, handler)
     library: ModuleType = litellm
     return library
 

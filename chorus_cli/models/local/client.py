@@ -17,8 +17,7 @@ from chorus_cli.machine.environment import without_secrets
 from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.providers import Endpoint
 from chorus_cli.models.rules.request import Echo, Span
-from chorus_cli.models.wire.client import WireClient
-from chorus_cli.models.wire.connection import Connection
+from chorus_cli.models.wire.client import Connection, WireClient
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process

@@ -49,7 +49,6 @@ def header(path: Path) -> Header:
 
 
 def _text(data: mmap.mmap, key: str) -> str:
-    """Return the text stored under ``key``; empty if there is none."""
     place = _place(data, key, _TEXT_TYPE)
     if place is None or place + _LENGTH.size > len(data):
         return ""

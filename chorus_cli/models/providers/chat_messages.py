@@ -134,7 +134,7 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
     """Return the maximum length of the reply, in tokens; ``None`` if the provider need not be told.
 
     By default litellm asks Claude for its longest possible reply, and a request that leaves no room for that would be
-    refused. Of a Claude that its map does not list it asks for a short one.
+    refused. Of a Claude that its map does not list it asks for a length that the model may lack.
     """
     longest = model_map.output_tokens(request.model)
     if request.max_output_tokens is not None or request.context_tokens is None or request.prompt_tokens is None:
@@ -177,7 +177,6 @@ def chat_message(marked: MarkedMessage, load: Load = not_stored) -> dict[str, ob
 
 
 def _content(marked: MarkedMessage, load: Load) -> object:
-    """Return the content of a message: a text, or a list if it has a marker or parts."""
     content = content_of(marked.message, load)
     text = join_surrogates(content.text)
     if not content.parts and not marked.is_marked:
@@ -230,11 +229,7 @@ def tool_arguments(request: ModelRequest) -> dict[str, object]:
     if not request.tools or (not request.may_call and is_ollama(request.model)):
         # Ollama knows no way to forbid a call but to declare nothing.
         return {}
-    offered: dict[str, object] = {
-        "tools": [tool.declaration for tool in request.tools],
-        # Else litellm imports its own handler of MCP tools, which wants a package that it does not require.
-        "_skip_mcp_handler": True,
-    }
+    offered: dict[str, object] = {"tools": [tool.declaration for tool in request.tools]}
     return offered if request.may_call else offered | {"tool_choice": "none"}
 
 

@@ -76,12 +76,10 @@ _VLLM = "docs.vllm.ai/en/latest/features/reasoning_outputs"
 
 
 def _in(field: str, title: str, provider: str, echo: Echo, source: str) -> EchoRule:
-    """Return the rule for a provider whose thoughts go back in a field of chat completions."""
     return EchoRule(title, (provider,), "", echo, f"`{field}`", source, field)
 
 
 def _elsewhere(title: str, names: str, echo: Echo, source: str) -> EchoRule:
-    """Return the rule for a maker's models at the gateways."""
     return EchoRule(title, GATEWAYS, names, echo, _AS_IT_CAME, source)
 
 

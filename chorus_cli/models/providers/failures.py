@@ -102,7 +102,6 @@ def message_in(body: object) -> str:
 
 
 def _status_in(body: object) -> int | None:
-    """Return the HTTP status that an error event stands for; ``None`` if it does not say."""
     error = _error(body)
     if not isinstance(error, dict):
         return None
@@ -153,14 +152,12 @@ class _Room:
 
 
 def _error(body: object) -> object:
-    """Return the part of a body that describes the error; Gemini puts it into a list."""
     if isinstance(body, list):
         body = body[0] if body else None
     return body.get("error") or body if isinstance(body, dict) else None
 
 
 def _complaints(entries: object) -> str:
-    """Return the messages of a validation, as FastAPI lists them."""
     return "; ".join(str(entry["msg"]) for entry in _dicts(entries) if "msg" in entry)
 
 
@@ -400,12 +397,10 @@ def _retry_after_seconds(failure: Failure) -> float | None:
 
 
 def _words(failure: Failure) -> str:
-    """Return the provider's message, or else the cause; empty if neither is known."""
     return message_in(failure.words if failure.body is None else failure.body)
 
 
 def _with_words(sentence: str, words: str, length: int) -> str:
-    """Put ``words`` in parentheses at the end of ``sentence``, all on one line of at most ``length`` characters."""
     sentence = shortened(sentence, length - len("."))
     room = min(_LONGEST_WORDS, length - len(sentence) - len(" ()."))
     words = shortened(words.strip().rstrip("."), room) if room > 0 else ""

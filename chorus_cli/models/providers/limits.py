@@ -52,7 +52,6 @@ def server_limit(
 
 
 def _is_openai(address: str) -> bool:
-    """Return whether ``address`` is OpenAI's own, which reports no sizes."""
     try:
         host = urlsplit(address).hostname or ""
     except ValueError:
@@ -78,7 +77,6 @@ def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
 
 
 def _chosen(parameters: object) -> int | None:
-    """Return the ``num_ctx`` among the lines of a Modelfile's parameters."""
     if not isinstance(parameters, str):
         return None
     line = _NUM_CTX.search(parameters)
@@ -86,7 +84,6 @@ def _chosen(parameters: object) -> int | None:
 
 
 def _could_hold(information: object) -> int | None:
-    """Return the context length a model was trained for; its key contains the architecture."""
     if not isinstance(information, dict):
         return None
     return _tokens(information.get(f"{information.get('general.architecture')}.context_length"))
@@ -104,7 +101,6 @@ def _listed(address: str, name: str, key: str, deadline: float) -> Limit | None:
 
 
 def _figures(entry: Mapping[str, object]) -> Iterator[Limit]:
-    """Yield the limits in an entry, in the forms of vLLM and llama.cpp, best first."""
     meta = entry.get("meta")
     llama = meta if isinstance(meta, dict) else {}
     said = {

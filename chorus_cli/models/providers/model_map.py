@@ -9,16 +9,17 @@ import importlib.util
 import json
 import re
 import threading
+from collections.abc import Mapping
+from functools import partial
 from itertools import filterfalse
 from pathlib import Path
-from sys import intern
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.costs import Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
 
 def package_folder(name: str) -> Path | None:
@@ -56,55 +57,30 @@ _FOR_ONE_WORK = re.compile(r"computer-use|robotics|-tts$")
 _FOUND_BY_BARE_NAME = frozenset(
     {"openai", "anthropic", "bedrock", "bedrock_converse", "vertex_ai-language-models", "cohere_chat", "ai21"}
 )
-_LAID_OUT = b'{\n    "'
-"""The beginning of a map with lines of their own for each entry, indented by at most four blanks, as litellm's."""
-_INDENT = 4
+# litellm's map has lines of their own for each entry, indented by at most four blanks.
+_LAID_OUT, _END, _INDENT = b'{\n    "', b"\n    }", 4
+_ALIAS_OF = "alias_of"
 
 
+_Entry = Mapping[str, object]
+"""An entry of litellm's map, as its JSON has it."""
 _Fact = TypeVar("_Fact")
-
-
-class _Entry(NamedTuple):
-    """One entry of litellm's map; ``input_cost`` is USD per token.
-
-    ``converses`` is false for models of speech, music or research, which the map lists as chat models.
-    """
-
-    provider: str
-    chats: bool
-    converses: bool
-    calls_functions: bool
-    caches_prompts: bool
-    limit_tokens: int | None
-    output_tokens: int | None
-    input_cost: float | None
-    prices: Prices | None
-    takes_temperature: bool
-    takes_system_messages: bool
-    sees_pictures: bool
-    reads_pdfs: bool
-    thinks: bool
-
-
-class _Knowledge(NamedTuple):
-    entries: dict[str, _Entry]
-    providers: frozenset[str]
 
 
 class ModelMap:
     """litellm's map of models, read from its files when first needed; unreadable files count as empty.
 
-    Facts of single models are looked up in the text of the map, which is 30 times as fast as to read all of it.
+    Single entries are looked up in the text of the map, which is 30 times as fast as to read all of it.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         """Read below ``folder``, or where litellm is installed."""
         self._folder = folder
-        self._knowledge: _Knowledge | None = None
         self._text: bytes | None = None
-        self._looked_up: dict[str, _Entry | None] = {}
+        self._names: _Names | None = None
+        self._looked_up: dict[str, _Entry] = {}
         self._relatives: dict[str, str | None] = {}
-        self._reading = threading.Lock()
+        self._reading = threading.RLock()
 
     def relative(self, model: str) -> str | None:
         """Return the listed model whose facts are taken for those of ``model``, for which the map has no limit.
@@ -112,72 +88,80 @@ class ModelMap:
         It is the nearest of its family; ``None`` if there is none, or the map lists ``model`` with a limit. Prices are
         never taken.
         """
-        if any(entry.limit_tokens for entry in self._entries_for(model)):
+        if any(map(_limit, self._entries_for(model))):
             return None
         if model not in self._relatives:
-            names = relatives(model, self._names_of_family(family(model)))
-            entries = ((name, self._entry(name)) for name in names)
-            self._relatives[model] = next((name for name, entry in entries if entry and _is_telling(entry)), None)
+            names = relatives(model, _names_in(self._read_text(), family(model)))
+            self._relatives[model] = next((name for name in names if _is_telling(self._entry(name))), None)
         return self._relatives[model]
+
+    def meant(self, model: str) -> str:
+        """Return the model for which an alias such as ``anthropic/claude-sonnet-latest`` stands; any other as it is."""
+        alias_of = next((str(entry.get(_ALIAS_OF, "")) for entry in self._entries_for(model)), "")
+        prefix, slash, _ = model.partition("/")
+        return f"{prefix}/{alias_of}" if slash and alias_of and "/" not in alias_of else alias_of or model
 
     def limit_tokens(self, model: str) -> int | None:
         """Return the context limit of ``model``, or of its relative, in input tokens; ``None`` if none is known."""
-        return _first((*self._entries_for(model), *self._entries_of_relative(model)), lambda entry: entry.limit_tokens)
+        return _first((*self._entries_for(model), *self._entries_of_relative(model)), _limit)
+
+    def output_tokens(self, model: str) -> int | None:
+        """Return the longest reply of ``model``, or of its relative, in tokens; ``None`` if none is known."""
+        return _first(
+            (*self._entries_for(model), *self._entries_of_relative(model)),
+            lambda entry: _tokens(entry.get("max_output_tokens")),
+        )
 
     def input_cost(self, model: str) -> float | None:
         """Return the price of one input token, in USD, or ``None`` if the map has none.
 
         It is the standard price, without a discount for caching or a surcharge for very long requests.
         """
-        return _first(self._entries_for(model), lambda entry: entry.input_cost)
+        return _first(self._entries_for(model), lambda entry: _price(entry, "input_cost_per_token"))
 
     def prices(self, model: str) -> Prices | None:
         """Return the prices of ``model``, or ``None`` if the map has none; they are standard prices, as above."""
-        return _first(self._entries_for(model), lambda entry: entry.prices)
-
-    def output_tokens(self, model: str) -> int | None:
-        """Return the longest reply of ``model``, or of its relative, in tokens; ``None`` if none is known."""
-        return _first((*self._entries_for(model), *self._entries_of_relative(model)), lambda entry: entry.output_tokens)
+        return _first(self._entries_for(model), _prices)
 
     def caches_prompts(self, model: str) -> bool:
         """Return whether ``model``, or its relative, supports prompt caching, according to the map."""
-        return any(entry.caches_prompts for entry in self._described(model))
+        return any(_supports(entry, "prompt_caching") for entry in self._described(model))
 
     def takes_temperature(self, model: str) -> bool:
         """Return whether ``model`` takes a temperature, unless the map denies that of it or its relative."""
-        return all(entry.takes_temperature for entry in self._described(model))
+        return all(entry.get("supports_sampling_params") is not False for entry in self._described(model))
 
     def calls_functions(self, model: str) -> bool | None:
         """Return whether ``model`` supports function calling; ``None`` if neither it nor a relative is listed."""
-        return self._is_said(model, lambda entry: entry.calls_functions)
+        return self._is_said(model, "function_calling")
 
     def takes_system_messages(self, model: str) -> bool | None:
         """Return whether ``model`` takes a system message; ``None`` as above."""
-        return self._is_said(model, lambda entry: entry.takes_system_messages)
+        return self._is_said(model, "system_messages")
 
     def sees_pictures(self, model: str) -> bool | None:
         """Return whether ``model`` takes pictures; ``None`` as above."""
-        return self._is_said(model, lambda entry: entry.sees_pictures)
+        return self._is_said(model, "vision")
 
     def reads_pdfs(self, model: str) -> bool | None:
         """Return whether ``model`` takes PDF files; ``None`` as above."""
-        return self._is_said(model, lambda entry: entry.reads_pdfs)
+        return self._is_said(model, "pdf_input")
 
     def thinks(self, model: str) -> bool | None:
         """Return whether ``model`` can reason before it answers; ``None`` as above."""
-        return self._is_said(model, lambda entry: entry.thinks)
+        return self._is_said(model, "reasoning")
 
     def names(self) -> frozenset[str]:
         """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
-        return self._names_of(lambda entry: entry.chats)
+        return self._read_names().chatting
 
     def conversation_names(self) -> frozenset[str]:
-        """Return the names of the models made for general conversation."""
-        return frozenset(filterfalse(_FOR_ONE_WORK.search, self._names_of(lambda entry: entry.converses)))
+        """Return the names of the models made for general conversation, not for speech, music or research."""
+        return self._read_names().conversing
 
     def providers(self) -> frozenset[str]:
         """Return the prefixes that litellm accepts as providers; none if its list cannot be read."""
-        return self._read().providers
+        return self._read_names().providers
 
     def _entries_for(self, model: str) -> Iterator[_Entry]:
         """Yield the map's entry for ``model``, and then that for its name without the provider.
@@ -187,104 +171,122 @@ class ModelMap:
         """
         # The name of a protocol is no part of a model's.
         model = model.replace("openai/responses/", "openai/", 1)
-        entry = self._entry(model)
-        if entry is not None:
+        if entry := self._entry(model):
             yield entry
         prefix, _, name = model.partition("/")
-        entry = self._entry(name) if name else None
-        if entry is not None and (entry.provider == prefix or entry.provider.startswith((f"{prefix}-", f"{prefix}_"))):
+        entry = self._entry(name) if name else {}
+        provider = _provider(entry)
+        if entry and (provider == prefix or provider.startswith((f"{prefix}-", f"{prefix}_"))):
             yield entry
 
     def _entries_of_relative(self, model: str) -> tuple[_Entry, ...]:
         relative = self.relative(model)
-        entry = self._entry(relative) if relative else None
-        return () if entry is None else (entry,)
+        return (self._entry(relative),) if relative else ()
 
     def _described(self, model: str) -> tuple[_Entry, ...]:
-        """Return the entries for ``model``, else that of its relative."""
         return tuple(self._entries_for(model)) or self._entries_of_relative(model)
 
-    def _is_said(self, model: str, fact: Callable[[_Entry], bool]) -> bool | None:
-        said = [fact(entry) for entry in self._described(model) if entry.chats]
+    def _is_said(self, model: str, ability: str) -> bool | None:
+        said = [_supports(entry, ability) for entry in self._described(model) if _chats(entry)]
         return any(said) if said else None
 
-    def _entry(self, name: str) -> _Entry | None:
-        if name not in self._looked_up and (text := self._laid_out()):
-            self._looked_up[name] = _entry_in(text, name)
-        return self._looked_up[name] if name in self._looked_up else self._read().entries.get(name)
+    def _entry(self, name: str) -> _Entry:
+        """Return one entry, or the one that it is an alias of; empty if there is none."""
+        if name not in self._looked_up:
+            self._looked_up[name] = _meant_entry(name, partial(_entry_in, self._read_text()))
+        return self._looked_up[name]
 
-    def _names_of_family(self, beginning: str) -> Iterable[str]:
-        """Return at least the names of a family that begin as the pattern ``beginning``; none if that is empty."""
-        if not beginning:
-            return ()
-        text = self._laid_out()
-        return _names_in(text, beginning) if text else self._read().entries
-
-    def _laid_out(self) -> bytes:
-        """Return the text of a map that single entries are found in; empty if all of it was read, or is to be."""
+    def _read_text(self) -> bytes:
         with self._reading:
-            if self._knowledge is not None:
-                return b""
-            self._text = _text_in(self._folder) if self._text is None else self._text
-            return self._text if self._text.startswith(_LAID_OUT) else b""
+            if self._text is None:
+                text = _read(self._folder, _MODELS)
+                self._text = text if text.startswith(_LAID_OUT) else json.dumps(_object(text), indent=_INDENT).encode()
+            return self._text
 
-    def _names_of(self, is_meant: Callable[[_Entry], bool]) -> frozenset[str]:
-        entries, providers = self._read()
-        typed = (_typed(name, entry, providers) for name, entry in entries.items() if is_meant(entry))
-        return frozenset(name for names in typed for name in names)
-
-    def _read(self) -> _Knowledge:
+    def _read_names(self) -> _Names:
         with self._reading:
-            if self._knowledge is None:
-                self._knowledge = _knowledge_in(self._folder)
-                self._text = None
-            return self._knowledge
+            if self._names is None:
+                self._names = _names_of(_object(self._read_text()), _providers_in(self._folder))
+            return self._names
+
+
+class _Names(NamedTuple):
+    chatting: frozenset[str]
+    conversing: frozenset[str]
+    providers: frozenset[str]
+
+
+def _names_of(document: Mapping[str, object], providers: frozenset[str]) -> _Names:
+    entries = ((name, _meant_entry(name, lambda name: _record(document.get(name)))) for name in document)
+    chatting = [(name, entry) for name, entry in entries if _chats(entry)]
+    conversing = [each for each in chatting if each[1].get("mode") == "chat" and _supports(each[1], "function_calling")]
+    typed = [
+        frozenset(form for name, entry in listed for form in _typed(name, entry, providers))
+        for listed in (chatting, conversing)
+    ]
+    return _Names(typed[0], frozenset(filterfalse(_FOR_ONE_WORK.search, typed[1])), providers)
 
 
 def _first(entries: Iterable[_Entry], fact: Callable[[_Entry], _Fact | None]) -> _Fact | None:
-    """Return a fact of the first entry that has it."""
     return next((found for entry in entries if (found := fact(entry)) is not None), None)
+
+
+def _meant_entry(name: str, entry_of: Callable[[str], _Entry]) -> _Entry:
+    entry = entry_of(name)
+    alias_of = entry.get(_ALIAS_OF)
+    if not isinstance(alias_of, str):
+        return entry
+    meant = entry_of(alias_of)
+    return {**meant, _ALIAS_OF: alias_of} if meant and _ALIAS_OF not in meant else {}
 
 
 def _is_telling(entry: _Entry) -> bool:
     """Return whether an entry tells of a model for general use: those without functions are for a single purpose."""
-    return entry.chats and entry.calls_functions and entry.limit_tokens is not None
+    return _chats(entry) and _supports(entry, "function_calling") and _limit(entry) is not None
 
 
 def _typed(name: str, entry: _Entry, providers: frozenset[str]) -> tuple[str, ...]:
     """Return the forms of ``name`` that litellm accepts; none for price classes and models that it would not find."""
+    provider = _provider(entry)
     if "/" in name:
         return (name,) if not providers or name.partition("/")[0] in providers else ()
-    with_provider = f"{entry.provider}/{name}"
-    if entry.provider in _FOUND_BY_BARE_NAME:
-        known = (name, with_provider) if entry.provider in providers else (name,)
+    with_provider = f"{provider}/{name}"
+    if provider in _FOUND_BY_BARE_NAME:
+        known = (name, with_provider) if provider in providers else (name,)
         # These entries price the fine-tuned variants of a model.
         return () if name.startswith("ft:") else known
     # A bare name without a size is a class of models with one price.
-    return (with_provider,) if entry.limit_tokens else ()
+    return (with_provider,) if _limit(entry) else ()
 
 
-def _text_in(folder: Path | None) -> bytes:
-    """Return the text of the map; empty if it cannot be read."""
+def _read(folder: Path | None, name: str) -> bytes:
+    """Return one of litellm's files, empty if it cannot be read: the first request reports that litellm is missing."""
     try:
-        return ((folder or installation_folder()) / _MODELS).read_bytes()
+        return ((folder or installation_folder()) / name).read_bytes()
     except (OSError, ModelError):
         return b""
 
 
-def _entry_in(text: bytes, name: str) -> _Entry | None:
+def _object(text: bytes) -> _Entry:
+    """Return an object of JSON, an empty one if the text is none."""
+    try:
+        return _record(json.loads(text))
+    except ValueError:
+        return {}
+
+
+def _record(value: object) -> _Entry:
+    return value if isinstance(value, dict) else {}
+
+
+def _entry_in(text: bytes, name: str) -> _Entry:
     """Return one entry of a map that is laid out line by line; of two with the same name the last counts."""
     key = f"{json.dumps(name)}: {{".encode()
     start = text.rfind(key)
     while start >= 0 and not _begins_entry(text, start):
         start = text.rfind(key, 0, start)
-    if start < 0:
-        return None
     begin = start + len(key) - 1
-    try:
-        return _entry_of(json.loads(text[begin : text.index(b"\n    }", begin) + len(b"\n    }")]))
-    except ValueError:
-        return None
+    return {} if start < 0 else _object(text[begin : text.find(_END, begin) + len(_END)])
 
 
 def _begins_entry(text: bytes, start: int) -> bool:
@@ -294,55 +296,25 @@ def _begins_entry(text: bytes, start: int) -> bool:
 
 
 def _names_in(text: bytes, beginning: str) -> list[str]:
-    """Return the names of a map that is laid out line by line, with prefixes, in which a pattern is found."""
-    found = re.findall(rb'\n {0,%d}"([^"]*%s[^"]*)": \{' % (_INDENT, beginning.encode()), text)
-    return [name.decode("utf-8", "replace") for name in found]
+    """Return the names of a map that is laid out line by line, with prefixes, in which a pattern, if any, is found."""
+    pattern = rb'\n {0,%d}"([^"]*%s[^"]*)": \{' % (_INDENT, beginning.encode())
+    return [name.decode("utf-8", "replace") for name in re.findall(pattern, text)] if beginning else []
 
 
-def _knowledge_in(folder: Path | None) -> _Knowledge:
-    try:
-        folder = folder or installation_folder()
-    except ModelError:
-        # The first request reports that litellm is missing.
-        return _Knowledge({}, frozenset())
-    try:
-        document = json.loads(_text_in(folder))
-    except ValueError:
-        # The limit can be set by hand, and the first request reports the problem with litellm.
-        document = {}
-    found = ((name, _entry_of(value)) for name, value in (document.items() if isinstance(document, dict) else ()))
-    return _Knowledge({name: entry for name, entry in found if entry is not None}, _providers_in(folder))
+def _chats(entry: _Entry) -> bool:
+    return entry.get("mode") in _CHAT_MODES
 
 
-def _entry_of(value: object) -> _Entry | None:
-    """Read one entry; ``None`` if nothing in it is needed here."""
-    if not isinstance(value, dict):
-        return None
-    chats = value.get("mode") in _CHAT_MODES
-    limit_tokens = _tokens(value.get("max_input_tokens")) or _tokens(value.get("max_tokens"))
-    input_cost = _price(value.get("input_cost_per_token"))
-    if not chats and limit_tokens is None and input_cost is None:
-        return None
+def _supports(entry: _Entry, ability: str) -> bool:
+    return entry.get(f"supports_{ability}") is True
 
-    def supports(name: str) -> bool:
-        return value.get(f"supports_{name}") is True
 
-    return _Entry(
-        provider=intern(str(value.get("litellm_provider", ""))),
-        chats=chats,
-        converses=value.get("mode") == "chat" and supports("function_calling"),
-        calls_functions=supports("function_calling"),
-        caches_prompts=supports("prompt_caching"),
-        limit_tokens=limit_tokens,
-        output_tokens=_tokens(value.get("max_output_tokens")),
-        input_cost=input_cost,
-        prices=_prices(value, input_cost),
-        takes_temperature=value.get("supports_sampling_params") is not False,
-        takes_system_messages=supports("system_messages"),
-        sees_pictures=supports("vision"),
-        reads_pdfs=supports("pdf_input"),
-        thinks=supports("reasoning"),
-    )
+def _provider(entry: _Entry) -> str:
+    return str(entry.get("litellm_provider", ""))
+
+
+def _limit(entry: _Entry) -> int | None:
+    return _tokens(entry.get("max_input_tokens")) or _tokens(entry.get("max_tokens"))
 
 
 def _tokens(value: object) -> int | None:
@@ -350,33 +322,30 @@ def _tokens(value: object) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def _price(value: object) -> float | None:
+def _price(entry: _Entry, name: str) -> float | None:
     """Return USD per token; a dollar or more per token is a mistake in the map."""
+    value = entry.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < 1 else None
 
 
-def _prices(entry: Mapping[str, object], input_cost: float | None) -> Prices | None:
+def _prices(entry: _Entry) -> Prices | None:
     """Return the prices of an entry; one without a price for cached tokens has that of others."""
-    output_cost = _price(entry.get("output_cost_per_token"))
-    if input_cost is None or output_cost is None:
+    prompt, completion = _price(entry, "input_cost_per_token"), _price(entry, "output_cost_per_token")
+    if prompt is None or completion is None:
         return None
-    cached = _price(entry.get("cache_read_input_token_cost"))
+    cached = _price(entry, "cache_read_input_token_cost")
     # Of some providers the map says that storing in the cache is free, where they mean that it costs nothing more.
-    written = _price(entry.get("cache_creation_input_token_cost")) or input_cost
-    return Prices(input_cost, output_cost, input_cost if cached is None else cached, written)
+    written = _price(entry, "cache_creation_input_token_cost") or prompt
+    return Prices(prompt, completion, prompt if cached is None else cached, written)
 
 
-def _providers_in(folder: Path) -> frozenset[str]:
+def _providers_in(folder: Path | None) -> frozenset[str]:
     """Return all providers or none: with half a list the other half would count as unknown."""
-    try:
-        source = (folder / _PROVIDERS_WITH_CODE).read_text(encoding="utf-8")
-        by_address = json.loads((folder / _PROVIDERS_BY_ADDRESS).read_bytes())
-    except (OSError, ValueError):
-        return frozenset()
-    declaration = _PROVIDER_CLASS.search(source)
-    if declaration is None or not isinstance(by_address, dict):
+    by_address = _object(_read(folder, _PROVIDERS_BY_ADDRESS))
+    declaration = _PROVIDER_CLASS.search(_read(folder, _PROVIDERS_WITH_CODE).decode(errors="replace"))
+    if declaration is None or not by_address:
         return frozenset()
     return frozenset(_PROVIDER_NAME.findall(declaration.group())) | frozenset(by_address)
 

@@ -170,7 +170,6 @@ def chosen_effort(request: ModelRequest, endpoint: Endpoint) -> ChosenEffort:
 
 
 def _error_names(name: str, value: object) -> Iterator[str]:
-    """Yield the names that errors have for a parameter and for what it is made of."""
     yield name
     if name == _GEMINIS:
         yield "thinking"

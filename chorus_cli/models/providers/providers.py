@@ -240,7 +240,6 @@ def _first_set(variables: tuple[str, ...], environment: Mapping[str, str]) -> st
 
 
 def _credentials(prefix: str, environment: Mapping[str, str]) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return the provider's key, and the headers of the account."""
     key = provider_key(prefix, environment)
     if prefix == _OPENAI:
         return key, _openai_headers(environment)

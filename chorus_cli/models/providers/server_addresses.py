@@ -104,7 +104,6 @@ def _connectable(host: str) -> str:
 
 
 def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the IP address that ``text`` is, or ``None`` for a name."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -175,7 +174,6 @@ def _host_and_port(place: str, default_port: int) -> tuple[str, int]:
 def _answered(
     environment: Mapping[str, str], patience_seconds: float, listings: tuple[tuple[str, str], ...]
 ) -> tuple[str, ...]:
-    """Return the models of the first listing that has any; none after the deadline."""
 
     def ask(deadline: float) -> tuple[str, ...]:
         address = ollama_address(environment)
@@ -186,7 +184,6 @@ def _answered(
 
 
 def _names(document: object, moment: str) -> tuple[str, ...]:
-    """Return the chat models of a listing, sorted by the field ``moment``, latest first."""
     listed = document.get("models") if isinstance(document, dict) else None
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     entries.sort(key=lambda entry: _seconds(entry.get(moment)), reverse=True)
@@ -292,7 +289,6 @@ def is_on_this_machine(address: str) -> bool:
 
 
 def _is_url(address: str) -> bool:
-    """Return whether ``address`` is the URL of a server."""
     try:
         parts = urlsplit(address)
         port = parts.port

@@ -38,7 +38,7 @@ class Provider(NamedTuple):
 PROVIDERS: tuple[Provider, ...] = (
     Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", ("ANTHROPIC_AUTH_TOKEN",)),
     Provider("OpenAI", "OPENAI_API_KEY", "openai/gpt-5.4-mini"),
-    Provider("Google", "GEMINI_API_KEY", "gemini/gemini-2.5-flash", ("GOOGLE_API_KEY",)),
+    Provider("Google", "GEMINI_API_KEY", "gemini/gemini-3.8-flash", ("GOOGLE_API_KEY",)),
     Provider("Mistral", "MISTRAL_API_KEY", "mistral/mistral-large-latest"),
     Provider("DeepSeek", "DEEPSEEK_API_KEY", "deepseek/deepseek-v4-flash"),
     Provider("xAI", "XAI_API_KEY", "xai/grok-4.3"),
@@ -148,6 +148,5 @@ def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
 
 
 def _key_in(environment: Mapping[str, str]) -> tuple[Provider, str] | None:
-    """Return the first provider whose key is set, and the variable that holds it."""
     keys = ((provider, provider.key_set_in(environment)) for provider in PROVIDERS)
     return next(((provider, variable) for provider, variable in keys if variable), None)

@@ -197,7 +197,6 @@ def _refuse_constant(name: str) -> object:
 
 
 def _repaired(text: str) -> object:
-    """Return the value of damaged JSON, ``None`` if there is no telling."""
     if len(text) > _LONGEST_REPAIRED:
         return None
     try:

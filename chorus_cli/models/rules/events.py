@@ -213,7 +213,6 @@ def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None, *,
 
 
 def _shortfall(text: str, end: ReplyEnd, *, has_thought: bool) -> str:
-    """Say why a reply is not whole; ``""`` if it is."""
     is_empty = not text.strip() and not end.calls
     match end.finish_reason:
         case None:

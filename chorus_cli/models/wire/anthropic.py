@@ -21,25 +21,24 @@ from chorus_cli.models.providers.chat_messages import (
 from chorus_cli.models.providers.echoes import Called, Pieces, Said, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure
 from chorus_cli.models.providers.parameters import chosen_effort
-from chorus_cli.models.wire.received import (
+from chorus_cli.models.wire.protocol import (
     STOP,
+    EncodedMessages,
+    Post,
     ReplyReader,
     Usage,
+    argument_object,
+    bare_id,
     count_at,
+    is_filled,
+    json_bytes,
     object_at,
+    object_bytes,
     objects_at,
+    offered,
     place_of,
     text_at,
     usage_of,
-)
-from chorus_cli.models.wire.writing import (
-    EncodedMessages,
-    Post,
-    argument_object,
-    bare_id,
-    is_filled,
-    json_bytes,
-    object_bytes,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.declaration import Tool
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.models.wire.received import JsonObject
+    from chorus_cli.models.wire.protocol import JsonObject
 
 _FORM = "anthropic"
 _VERSION = "2023-06-01"
@@ -60,6 +59,7 @@ _MARKER = {"type": "ephemeral"}
 # The protocol requires a limit of the reply; this one holds for models of which the map knows no relative.
 _DEFAULT_REPLY_TOKENS = 4096
 _ONLY_TEMPERATURE = 1
+_BAN: dict[str, object] = {"tool_choice": {"type": "none"}}
 _OPTIONAL = frozenset({"temperature", "tool_choice"})
 _LEAST_BUDGET_TOKENS, _LEAST_REPLY_TOKENS = 1024, 1024
 _FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
@@ -163,10 +163,7 @@ class AnthropicReply(ReplyReader):
 
 
 class AnthropicMessages:
-    """The protocol of ``anthropic/…``; ``model_map`` tells the longest reply of a model, and what it takes.
-
-    ``load`` returns the bytes of attachments.
-    """
+    """The protocol of ``anthropic/…``; ``model_map`` tells the longest reply of a model, and what it takes."""
 
     reader = AnthropicReply
 
@@ -188,7 +185,9 @@ class AnthropicMessages:
             fields["system"] = system
         effort = chosen_effort(request, endpoint)
         thinking = _thinking(effort.parameters, self._reply_tokens(request))
-        told = self._sampling(request, thinks=bool(thinking)) | _offer(request)
+        told = self._sampling(request, thinks=bool(thinking)) | offered(
+            request, _declaration, {"tool_choice": {"type": "none"}}
+        )
         fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused} | thinking
         body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional
@@ -217,14 +216,6 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
     return headers | ({"x-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
 
 
-def _offer(request: ModelRequest) -> dict[str, object]:
-    """Return the fields that offer the tools of a request; without them calls cannot be forbidden."""
-    if not request.tools:
-        return {}
-    offer: dict[str, object] = {"tools": [_declaration(tool) for tool in request.tools]}
-    return offer if request.may_call else offer | {"tool_choice": {"type": "none"}}
-
-
 def _declaration(tool: Tool) -> dict[str, object]:
     return {"name": tool.name, "input_schema": tool.schema, "type": "custom", "description": tool.description}
 
@@ -247,7 +238,6 @@ def _is_system(marked: MarkedMessage) -> bool:
 
 
 def _message_json(group: tuple[MarkedMessage, ...], load: Load) -> bytes:
-    """Return one message of the protocol."""
     role = "assistant" if group[0].message.role == "assistant" else "user"
     return json_bytes({"role": role, "content": [block for marked in group for block in _blocks(marked, load)]})
 
@@ -290,7 +280,6 @@ def _thinking(parameters: dict[str, Any], reply_tokens: int) -> dict[str, Any]:
 
 
 def _file_block(part: Part) -> dict[str, object]:
-    """Return a picture or a PDF as a block; a PDF has its name as a title."""
     source = {"type": "base64", "media_type": part.attachment.media_type, "data": part.data}
     if part.is_picture:
         return {"type": "image", "source": source}
@@ -303,5 +292,4 @@ def _text_block(marked: MarkedMessage) -> dict[str, object]:
 
 
 def _call_id(id_: str) -> str:
-    """Return the id of a call, in the letters that the protocol allows."""
     return _FORBIDDEN_IN_IDS.sub("_", bare_id(id_)) or "call"

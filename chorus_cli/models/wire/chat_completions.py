@@ -20,19 +20,25 @@ from chorus_cli.models.providers.chat_messages import (
 from chorus_cli.models.providers.echoes import CALLED, NO_RULE, Called, EchoRule, Filler, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure, Trouble
 from chorus_cli.models.providers.parameters import NEWER_NAMES, chosen_effort, dialect
-from chorus_cli.models.wire.received import (
+from chorus_cli.models.wire.protocol import (
+    EncodedMessages,
     JsonObject,
+    Post,
     ReplyReader,
     ThinkTags,
     Usage,
     count_at,
+    json_bytes,
     object_at,
+    object_bytes,
     objects_at,
+    offered,
+    openai_headers,
     parts_of_usage,
     place_of,
     text_at,
+    unsigned,
 )
-from chorus_cli.models.wire.writing import EncodedMessages, Post, json_bytes, object_bytes, openai_headers, unsigned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -275,10 +281,7 @@ class ChatReader(ReplyReader):
 
 
 class ChatCompletions:
-    """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts.
-
-    ``load`` returns the bytes of attachments.
-    """
+    """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts."""
 
     reader = ChatReader
 
@@ -313,9 +316,7 @@ class ChatCompletions:
             "temperature": request.temperature,
             _reply_limit_name(spoken, endpoint): reply_limit(request, self._model_map),
         }
-        if request.tools:
-            parameters["tools"] = [tool.declaration for tool in request.tools]
-            parameters["tool_choice"] = None if request.may_call else "none"
+        parameters |= offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
         left_out = spoken.omitted | endpoint.refused
         return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 
@@ -330,13 +331,11 @@ def chat_usage(counts: JsonObject, written: str = "cache_write_tokens") -> Usage
 
 
 def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
-    """Return the parameter that limits the reply: the newer one if the server refuses the older."""
     name = spoken.reply_limit
     return NEWER_NAMES.get(name, name) if name in endpoint.refused else name
 
 
 def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:
-    """Return what goes back of thoughts: nothing to a server that refuses the field, or to one that is not to think."""
     rule = echo_rule(endpoint)
     if rule.field == "reasoning_details" and request.effort == "none":
         # The providers behind a gateway may refuse thoughts in a request that does without.

@@ -13,26 +13,25 @@ from chorus_cli.models.providers.chat_messages import content_of, not_stored
 from chorus_cli.models.providers.echoes import CALLED, SAID, Called, Said, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure
 from chorus_cli.models.providers.parameters import NO_EFFORT, chosen_effort
-from chorus_cli.models.wire.received import (
+from chorus_cli.models.wire.protocol import (
     STOP,
+    EncodedMessages,
     JsonObject,
+    Post,
     ReplyReader,
     Usage,
-    count_at,
-    object_at,
-    objects_at,
-    text_at,
-    usage_of,
-)
-from chorus_cli.models.wire.writing import (
-    EncodedMessages,
-    Post,
     argument_object,
     bare_id,
+    count_at,
     is_filled,
     json_bytes,
+    object_at,
     object_bytes,
+    objects_at,
+    offered,
     signature_in,
+    text_at,
+    usage_of,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +116,6 @@ class GeminiReply(ReplyReader):
             self._own.sign(CALLED, {_SIGNATURE: signature})
 
     def _usage(self) -> Usage:
-        """Return token counts; thoughts are counted beside the reply, except where the total says otherwise."""
         counts = self._counts
         if not counts:
             return {}
@@ -132,10 +130,7 @@ class GeminiReply(ReplyReader):
 
 
 class GeminiContents:
-    """The protocol of ``gemini/…``; ``model_map`` tells which models know system messages.
-
-    ``load`` returns the bytes of attachments.
-    """
+    """The protocol of ``gemini/…``; ``model_map`` tells which models know system messages."""
 
     reader = GeminiReply
 
@@ -175,13 +170,10 @@ def _configuration(request: ModelRequest, endpoint: Endpoint, effort: Mapping[st
 
 
 def _offer(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    """Return the fields that offer the tools of a request; without them calls cannot be forbidden."""
-    if not request.tools:
-        return {}
-    offer: dict[str, object] = {"tools": [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]}
-    if request.may_call or _CALLS_FORBIDDEN in endpoint.refused:
-        return offer
-    return offer | {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
+    """Return the fields that offer the tools of a request."""
+    ban = {} if _CALLS_FORBIDDEN in endpoint.refused else {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
+    offer = offered(request, _declaration, {**ban})
+    return offer | {"tools": [{"functionDeclarations": offer["tools"]}]} if offer else {}
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
@@ -212,7 +204,6 @@ def _grouped(messages: Sequence[PromptMessage], *, has_ids: bool) -> Iterator[tu
 
 
 def _content_json(group: tuple[_Part, ...], load: Load) -> bytes:
-    """Return one content of the protocol."""
     role = "model" if group[0].message.role == "assistant" else "user"
     return json_bytes({"role": role, "parts": [part for message in group for part in _parts(message, load)]})
 

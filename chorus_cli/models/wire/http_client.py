@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from httpcore import AsyncNetworkStream
 
-    from chorus_cli.models.wire.writing import Post
+    from chorus_cli.models.wire.protocol import Post
 
 _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
@@ -260,7 +260,6 @@ async def _first_text(pieces: AsyncIterator[bytes]) -> bytes:
 
 
 def _failure_of(error: Exception) -> Failure:
-    """Return the failure that an error of httpx means."""
     match error:
         case httpx.TimeoutException():
             return Failure(Trouble.UNANSWERED)
@@ -276,7 +275,6 @@ def _failure_of(error: Exception) -> Failure:
 
 
 def _body_of(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    """Return the body of a response in pieces of a bounded size."""
     encoding = response.headers.get("Content-Encoding", "")
     if encoding:
         return unpacked(response.aiter_raw(), encoding)
@@ -285,7 +283,6 @@ def _body_of(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 
 
 async def _refusal(response: httpx.Response) -> Failure:
-    """Return the error that the provider answers with."""
     if response.has_redirect_location:
         return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
     headers = {name.lower(): value for name, value in response.headers.items()}
@@ -296,7 +293,6 @@ async def _refusal(response: httpx.Response) -> Failure:
 
 
 async def _beginning(response: httpx.Response) -> bytes:
-    """Return the body of a response, as far as an error is read."""
     content = bytearray()
     async with aclosing(_body_of(response)) as pieces:
         async for piece in pieces:
@@ -307,7 +303,6 @@ async def _beginning(response: httpx.Response) -> bytes:
 
 
 def _words(error: BaseException) -> str:
-    """Return the cause of a failed connection in a few words."""
     for cause in _with_causes(error):
         match cause:
             case ConnectionRefusedError():

@@ -12,25 +12,24 @@ from chorus_cli.models.providers.chat_messages import content_of, not_stored, re
 from chorus_cli.models.providers.echoes import SAID, Called, Said, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure
 from chorus_cli.models.providers.parameters import NO_EFFORT, chosen_effort, dialect
-from chorus_cli.models.wire.received import (
+from chorus_cli.models.wire.protocol import (
     STOP,
+    EncodedMessages,
+    Post,
     ReplyReader,
     Usage,
+    bare_id,
     count_at,
+    is_filled,
+    json_bytes,
     object_at,
+    object_bytes,
     objects_at,
+    offered,
+    openai_headers,
     place_of,
     text_at,
     usage_of,
-)
-from chorus_cli.models.wire.writing import (
-    EncodedMessages,
-    Post,
-    bare_id,
-    is_filled,
-    json_bytes,
-    object_bytes,
-    openai_headers,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.declaration import Tool
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
-    from chorus_cli.models.wire.received import JsonObject
+    from chorus_cli.models.wire.protocol import JsonObject
 
 _FORM = "responses"
 _PATH = "/responses"
@@ -81,7 +80,6 @@ class ResponsesReply(ReplyReader):
                 yield from self._piece(kind, event, event.get("output_index"))
 
     def _piece(self, kind: str, event: JsonObject, index: object) -> Iterator[ModelEvent]:
-        """Yield what an event adds to the item ``index``."""
         match kind:
             case "response.output_text.delta" | "response.refusal.delta":
                 self._grown.add(index)
@@ -147,10 +145,7 @@ class ResponsesReply(ReplyReader):
 
 
 class OpenAIResponses:
-    """The protocol, in which nothing is stored at the provider; ``model_map`` tells which models think.
-
-    ``load`` returns the bytes of attachments.
-    """
+    """The protocol, in which nothing is stored at the provider; ``model_map`` tells which models think."""
 
     reader = ResponsesReply
 
@@ -168,7 +163,7 @@ class OpenAIResponses:
         effort = NO_EFFORT if is_listed_without else chosen_effort(request, endpoint)
         fields: dict[str, object] = {"model": endpoint.model, "stream": True, "store": False}
         fields |= {"instructions": system} if system else {}
-        told = self._parameters(request) | _offer(request)
+        told = self._parameters(request) | offered(request, _declaration, {"tool_choice": "none"})
         left_out = dialect(endpoint).omitted | endpoint.refused
         fields |= {name: value for name, value in told.items() if value is not None and name not in left_out}
         fields |= _reasoning(effort.parameters, endpoint)
@@ -203,13 +198,6 @@ def _reasoning(parameters: dict[str, JsonObject], endpoint: Endpoint) -> dict[st
     return {"reasoning": rest} if rest else {}
 
 
-def _offer(request: ModelRequest) -> dict[str, object]:
-    if not request.tools:
-        return {}
-    offer: dict[str, object] = {"tools": [_declaration(tool) for tool in request.tools]}
-    return offer if request.may_call else offer | {"tool_choice": "none"}
-
-
 def _declaration(tool: Tool) -> dict[str, object]:
     return {
         "type": "function",
@@ -221,7 +209,6 @@ def _declaration(tool: Tool) -> dict[str, object]:
 
 
 def _items_json(message: PromptMessage, load: Load) -> bytes:
-    """Return the items of one message, separated by commas."""
     return b",".join(map(json_bytes, _items(message, load)))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from chorus_cli.models.eliza.doctor import DOCTOR
 from chorus_cli.models.eliza.responder import SELF
-from chorus_cli.models.eliza.script import ANY, PRONOUNS, Keyword, Link, NewKey, Pre, Rule, read_script
+from chorus_cli.models.eliza.script import ANY, PRONOUNS, Keyword, Reassembly, Rule, read_script
 
 SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)
 
@@ -26,8 +26,8 @@ d
 """
     decomposition = (ANY, frozenset({"x", "y"}), frozenset({"red", "blue"}), 2)
     rules = (
-        Rule(decomposition, ("An answer with {2} that goes on.", NewKey(), Pre("so {1}", "d"))),
-        Rule((ANY,), (Link("d"),)),
+        Rule(decomposition, (Reassembly("An answer with {2} that goes on."), Reassembly(), Reassembly("so {1}", "d"))),
+        Rule((ANY,), (Reassembly(keyword="d"),)),
     )
     assert read_script(text) == {
         "a": Keyword("a", "c", 3, rules),
@@ -48,7 +48,7 @@ def test_the_script_has_many_keywords_and_every_link_has_an_end() -> None:
         for rule in keyword.rules:
             assert rule.reassemblies
             for reassembly in rule.reassemblies:
-                if isinstance(reassembly, Link | Pre):
+                if reassembly.keyword:
                     assert SCRIPT[reassembly.keyword].rules
 
 
@@ -56,6 +56,5 @@ def test_every_answer_of_the_script_uses_parts_that_its_rule_has() -> None:
     for keyword in SCRIPT.values():
         for rule in keyword.rules:
             for reassembly in rule.reassemblies:
-                template = reassembly.template if isinstance(reassembly, Pre) else reassembly
-                if isinstance(template, str):
-                    assert template.format("", *["x"] * len(rule.decomposition))
+                template = reassembly.template
+                assert template.format("", *["x"] * len(rule.decomposition)) or not template

@@ -42,6 +42,8 @@ MODELS = {
         "mode": "chat",
         "supports_prompt_caching": True,
     },
+    "x-latest": {"alias_of": "claude-x"},
+    "x-round": {"alias_of": "x-latest"},
     "gemini/gem-x": {"litellm_provider": "gemini", "max_input_tokens": 1_000_000, "mode": "chat"},
     "gem-x": {"litellm_provider": "vertex_ai-language-models", "max_input_tokens": 900_000, "mode": "chat"},
     "deep-x": {"litellm_provider": "deepseek", "max_input_tokens": 64_000, "mode": "chat", **TAKES},
@@ -96,6 +98,9 @@ def folder(tmp_path: Path) -> Path:
         ("gpt-x", 100_000),
         ("openai/gpt-x", 100_000),
         ("anthropic/claude-x", 200_000),
+        ("x-latest", 200_000),
+        ("anthropic/x-latest", 200_000),
+        ("x-round", None),
         ("gemini/gem-x", 1_000_000),
         ("vertex_ai/gem-x", 900_000),
         ("openai/old", 4096),
@@ -182,6 +187,7 @@ def test_the_names_are_what_can_chat_as_litellm_wants_it_typed(folder: Path) -> 
         "gpt-x-pro",
         "openai/gpt-x-pro",
         "claude-x",
+        "x-latest",
         "gemini/gem-x",
         "gem-x",
         "deepseek/deep-x",
@@ -192,6 +198,20 @@ def test_the_names_are_what_can_chat_as_litellm_wants_it_typed(folder: Path) -> 
         "unsaid",
         "openai/unsaid",
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"),
+    [
+        ("x-latest", "claude-x"),
+        ("anthropic/x-latest", "anthropic/claude-x"),
+        ("openai/x-latest", "openai/x-latest"),
+        ("claude-x", "claude-x"),
+        ("anthropic/new", "anthropic/new"),
+    ],
+)
+def test_another_name_in_the_map_stands_for_a_model(folder: Path, model: str, meant: str) -> None:
+    assert ModelMap(folder).meant(model) == meant
 
 
 def test_the_providers_are_those_with_code_and_those_with_an_address(folder: Path) -> None:
@@ -223,6 +243,7 @@ def test_the_files_are_read_once_however_many_ask_at_once(folder: Path) -> None:
     model_map = ModelMap(folder)
     with ThreadPoolExecutor(4) as threads:
         assert set(threads.map(model_map.limit_tokens, ["gpt-x"] * 20)) == {100_000}
+    assert "veniceai" in model_map.providers()
     for path in folder.rglob("*.json"):
         path.unlink()
     assert model_map.limit_tokens("claude-x") == 200_000
@@ -249,11 +270,11 @@ def test_a_fact_looked_up_in_the_text_of_a_map_is_that_of_the_whole_map(folder: 
 def test_a_fact_looked_up_in_the_shipped_map_is_that_of_the_whole_map() -> None:
     looked_up, whole = ModelMap(), ModelMap()
     names = sorted(whole.names())
-    assert looked_up._knowledge is None
+    assert looked_up._names is None
     claudes = [name for name in names if name.startswith("anthropic/")]
     for name in [*names[::25], *claudes, "anthropic/claude-haiku-99", "openai/gpt-99-sol", "vertex_ai/gemini-99-pro"]:
         assert facts(looked_up, name) == facts(whole, name), name
-    assert looked_up._knowledge is None
+    assert looked_up._names is None
 
 
 FABLE = {

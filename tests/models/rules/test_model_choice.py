@@ -46,7 +46,7 @@ DEAREST_USD_PER_MILLION_TOKENS = 2.0
             None,
             {"GEMINI_API_KEY": " ", "GOOGLE_API_KEY": "key"},
             None,
-            ModelChoice("gemini/gemini-2.5-flash", "because GOOGLE_API_KEY is set"),
+            ModelChoice("gemini/gemini-3.8-flash", "because GOOGLE_API_KEY is set"),
         ),
         (None, {}, None, None),
         (None, {"OPENAI_API_KEY": "", "MISTRAL_API_KEY": " "}, None, None),

@@ -9,7 +9,7 @@ from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
     from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.wire.received import ReplyReader
+    from chorus_cli.models.wire.protocol import ReplyReader
 
 
 def read(reader: ReplyReader, *payloads: object) -> list[ModelEvent]:

@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.models.providers.providers import Endpoint
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicMessages
-from chorus_cli.models.wire.writing import Post
+from chorus_cli.models.wire.protocol import Post
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import ASKED_TOOL, ECHO, HELLO, SYSTEM, assistant, called, result, user
 

@@ -15,10 +15,9 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.models.providers.failures import FailedError
 from chorus_cli.models.providers.providers import Endpoint
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.models.wire.client import WireClient
-from chorus_cli.models.wire.connection import Connection
+from chorus_cli.models.wire.client import Connection, WireClient
 from chorus_cli.models.wire.http_client import HttpClient
-from chorus_cli.models.wire.writing import Post
+from chorus_cli.models.wire.protocol import Post
 from tests.models.providers.fault_server import serving
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.kept_server import storage
@@ -219,7 +218,7 @@ async def test_a_host_that_needs_no_proxy_is_asked_directly(monkeypatch: pytest.
 
 
 def test_a_client_for_this_machine_needs_neither_litellm_nor_the_command_line_of_httpx() -> None:
-    built = "from chorus_cli.models.wire.connection import Connection; Connection().warm('http://127.0.0.1/v1')"
+    built = "from chorus_cli.models.wire.client import Connection; Connection().warm('http://127.0.0.1/v1')"
     tell = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
     outcome = finished([sys.executable, "-c", f"{built}; {tell}"], dict(os.environ))
     assert outcome.code == 0, outcome.errors

@@ -12,7 +12,7 @@ from chorus_cli.log.rules.messages import Thoughts
 from chorus_cli.models.providers.providers import Endpoint
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.gemini import GeminiContents
-from chorus_cli.models.wire.writing import Post
+from chorus_cli.models.wire.protocol import Post
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import ASKED_TOOL, ECHO, HELLO, SYSTEM, assistant, called, result, user
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.client import WireClient
-from chorus_cli.models.wire.writing import EncodedMessages
+from chorus_cli.models.wire.protocol import EncodedMessages
 from tests.attached_files import attachment, loaded
 from tests.models.providers.asked_models import STOP
 from tests.models.providers.fault_server import STREAM_HEAD, chunk, serving

@@ -10,6 +10,7 @@ from chorus_cli.models.litellm import library
 from chorus_cli.models.providers.providers import PROVIDERS, endpoint
 from chorus_cli.models.rules.choice import PROVIDERS as OFFERED
 from tests.models.providers.asked_models import BY_LITELLM
+from tests.models.providers.ways import MODEL_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,7 @@ APART: Mapping[str, Callable[[Any], str]] = {
     "anthropic": lambda litellm: litellm.AnthropicModelInfo.get_api_base(),
     "gemini": lambda litellm: f"{litellm.llms.gemini.common_utils.GeminiModelInfo.get_api_base()}/v1beta",
     "minimax": lambda litellm: litellm.MinimaxChatConfig.get_api_base(),
-    "openai": lambda litellm: litellm.main._OPENAI_DEFAULT_API_BASE,
+    "openai": lambda litellm: litellm.OpenAIGPTConfig().get_api_base(),
 }
 # litellm has these in the code of its request, or knows none: recorded in test_sent_requests.py.
 RECORDED = {"openrouter", "lm_studio", "hosted_vllm"}
@@ -81,7 +82,7 @@ def test_bare_names_are_asked_as_litellm_asks_them() -> None:
     for name, entry in names_of_chat_models():
         if "/" in name:
             continue
-        asked = endpoint(name, {})
+        asked = endpoint(MODEL_MAP.meant(name), {})
         provider = entry.get("litellm_provider")
         if asked is not None:
             assert found(name)[:2] == (asked.model, asked.provider), name
@@ -97,7 +98,7 @@ def test_names_with_a_prefix_are_asked_as_litellm_asks_them() -> None:
         prefix, slash, _ = name.partition("/")
         if not slash or prefix not in PROVIDERS:
             continue
-        asked = endpoint(name, {})
+        asked = endpoint(MODEL_MAP.meant(name), {})
         if asked is None:
             missed.add((prefix, entry["mode"]))
         else:

@@ -13,7 +13,7 @@ from chorus_cli.models.providers.failures import FailedError
 from chorus_cli.models.rules.events import ReplyEnd
 from chorus_cli.models.wire.anthropic import AnthropicReply
 from chorus_cli.models.wire.gemini import GeminiReply
-from chorus_cli.models.wire.received import count_at, json_objects, object_at, objects_at, text_at
+from chorus_cli.models.wire.protocol import count_at, json_objects, object_at, objects_at, text_at
 
 _NAMES = st.sampled_from(
     [

@@ -24,7 +24,7 @@ from tests.sdk_types import misfit_of_anthropic, misfit_of_chat, misfit_of_gemin
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from chorus_cli.models.wire.writing import WireProtocol
+    from chorus_cli.models.wire.protocol import WireProtocol
 
     Judge = Callable[[Mapping[str, Any]], str]
 

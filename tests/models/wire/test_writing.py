@@ -9,7 +9,7 @@ import pytest
 from chorus_cli.models.providers.providers import Endpoint
 from chorus_cli.models.rules.request import ModelRequest
 from chorus_cli.models.wire.chat_completions import ChatCompletions
-from chorus_cli.models.wire.writing import bare_id, json_bytes, object_bytes, signature_in
+from chorus_cli.models.wire.protocol import bare_id, json_bytes, object_bytes, signature_in
 from tests.models.providers.ways import MODEL_MAP
 from tests.models.wire.conversations import ECHO, HELLO, called, result
 
