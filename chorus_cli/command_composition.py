@@ -103,7 +103,7 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
         threads=Threads(context, current, activity, clock.now),
         context=ContextServices(context, ContextWindow(settings, clock, current, context), turns.folding),
         personas=PersonaServices(personas, _roster(turns), settings, turns.providers.models),
-        cards=Cards(turns.memory.access, personas),
+        cards=Cards(turns.memory, personas),
         sessions=Sessions(store, clock, personas, current, saving),
         idle_timer=timer,
         memory=turns.memory,

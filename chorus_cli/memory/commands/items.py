@@ -166,7 +166,7 @@ async def overview(services: Services) -> Text | Report:
         /memory
     """
     memory = await services.memory.statistics(services.current.slug)
-    if not memory.total_items and not memory.archived_count:
+    if not memory.of(*Tier).items:
         return Text(_NOTHING)
     drawn = drawn_memory(memory, services.current.target().persona.name)
     return Report((*drawn.parts, Text("/memory list shows the items, each with the number by which it is corrected.")))
@@ -333,7 +333,7 @@ async def flash(services: Services, force: Annotated[bool, FORCE] = False) -> Te
     target = services.current.target()
     meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
     figures = RequestFigures(meter.tokens, meter.budget)
-    saved = await services.memory.flashes.save(target.persona.slug, figures, force=force)
+    saved = await services.memory.flash(target.persona.slug, figures, force=force)
     return Text(flash_saved(saved.report))
 
 
@@ -344,7 +344,7 @@ async def checkpoints(services: Services) -> Text | Table:
     Examples:
         /memory checkpoints
     """
-    found = await services.memory.flashes.checkpoints(services.current.slug)
+    found = await services.memory.checkpoints(services.current.slug)
     if not found:
         return Text("There are no checkpoints. /memory flash archives COLD items under one.")
     rows = [
@@ -370,7 +370,7 @@ async def restore(services: Services, checkpoint: Annotated[int, CHECKPOINT]) ->
     Examples:
         /memory restore 3
     """
-    operation = await services.memory.flashes.restore(services.current.slug, checkpoint)
+    operation = await services.memory.restore(services.current.slug, checkpoint)
     if operation is None:
         return Text(f"No item of checkpoint {checkpoint} is archived now, so nothing was changed.")
     return Text(f"{capitalized(operation.describe())}. /undo reverts this.")

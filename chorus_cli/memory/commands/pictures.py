@@ -8,6 +8,7 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timeline import age, bar, gap
 from chorus_cli.framework.replies import Report, Table, Text
 from chorus_cli.log.rules.wording import local
+from chorus_cli.memory.rules.checkpoint import ACTIVE
 from chorus_cli.memory.rules.items import Item, Tier, importance
 
 if TYPE_CHECKING:
@@ -24,23 +25,19 @@ _LONG_ORIGINS = {"capture": "the output of a command", "import": "a document"}
 
 def drawn_memory(memory: MemoryStatistics, name: str) -> Report:
     """Draw items and tokens by tier, with ARCHIVED apart."""
-    tiers = (
-        ("HOT", memory.hot_count, memory.hot_tokens),
-        ("WARM", memory.warm_count, memory.warm_tokens),
-        ("COLD", memory.cold_count, memory.cold_tokens),
-    )
-    rows = [
-        (tier, f"{items:,}", _share(items, memory.total_items), f"{tokens:,}", _share(tokens, memory.total_tokens))
-        for tier, items, tokens in tiers
-    ]
-    rows.append(("total", f"{memory.total_items:,}", "", f"{memory.total_tokens:,}", ""))
-    archived = counted(memory.archived_count, "item")
+    active, archived = memory.of(*ACTIVE), memory.of(Tier.ARCHIVED)
+    rows = []
+    for tier in ACTIVE:
+        items, tokens = memory.of(tier)
+        rows.append((tier, f"{items:,}", _share(items, active.items), f"{tokens:,}", _share(tokens, active.tokens)))
+    rows.append(("total", f"{active.items:,}", "", f"{active.tokens:,}", ""))
+    put_away = f"ARCHIVED: {counted(archived.items, 'item')}, {counted(archived.tokens, 'token')}"
     lines = [
-        f"ARCHIVED: {archived}, {counted(memory.archived_tokens, 'token')}; /memory checkpoints lists the flash saves.",
+        f"{put_away}; /memory checkpoints lists the flash saves.",
         f"Last update: {local(memory.last_updated)}",
     ]
     table = Table(f"Memory of {name}", ("Tier", "Items", "", "Tokens", " "), tuple(rows))
-    return Report((table, Text("\n".join(lines if memory.archived_count else lines[1:]))))
+    return Report((table, Text("\n".join(lines if archived.items else lines[1:]))))
 
 
 def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:

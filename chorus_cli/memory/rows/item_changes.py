@@ -13,7 +13,7 @@ from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rules.log_acts import Flash, ItemChange, ItemState, ItemUse, MemoryAct, MemoryChange
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.checkpoint import FlashReport, checkpoint_json, read_checkpoint
+from chorus_cli.memory.rules.checkpoint import FlashReport, checkpoint_json, ids_in
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, accessed, content_hash, importance, renewed, tier_of
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now, automatic=automatic))
     apply(connection, persona, act, operation.id, now)
     _keep_the_last(connection, persona)
-    return FlashSave(operation, FlashReport(checkpoint_id, persona, len(items), len(cold), hot, before, after, now))
+    return FlashSave(operation, FlashReport(checkpoint_id, len(items), len(cold), hot, before, after))
 
 
 def checkpoints(connection: sqlite3.Connection, persona: str) -> list[CheckpointRow]:
@@ -334,9 +334,8 @@ def restore(connection: sqlite3.Connection, persona: str, checkpoint_id: int, no
     ).fetchone()
     if row is None:
         raise MemoryItemError(f"There is no checkpoint {checkpoint_id} here. /memory checkpoints lists them.")
-    held = read_checkpoint(row[0])
-    ids = {item.id for item in (*held.hot, *held.warm, *held.cold)}
-    archived = [item for item in item_rows.of_ids(connection, persona, ids) if item.tier is Tier.ARCHIVED]
+    held = item_rows.of_ids(connection, persona, ids_in(row[0]))
+    archived = [item for item in held if item.tier is Tier.ARCHIVED]
     if not archived:
         return None
     before, after = ItemState(archived=True), ItemState(archived=False)

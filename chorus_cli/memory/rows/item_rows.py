@@ -17,6 +17,16 @@ from chorus_cli.log.rows.search_index import ITEMS, IndexDamagedError, damage_to
 from chorus_cli.log.rules.search_query import set_apart
 from chorus_cli.memory.rules.checkpoint import TierTotal
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, accessed, content_hash, renewed
+from chorus_cli.memory.rules.recall import (
+    FIRST_WORD,
+    Keys,
+    index_terms,
+    keys_of,
+    match_query,
+    meaningful_words,
+    rare_words,
+    references,
+)
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
@@ -36,34 +46,6 @@ def index_words(connection: sqlite3.Connection, item_id: int, content: str) -> N
         connection.execute(
             "INSERT OR REPLACE INTO context_item_words(rowid, content) VALUES (?, ?)", (item_id, set_apart(content))
         )
-
-
-def matching_ids(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[int]:
-    """Return the ids of HOT and WARM items that an FTS5 expression finds, best match first."""
-    with damage_told():
-        found = connection.execute(
-            f"SELECT context_items.id {_FOUND} AND tier IN ('HOT', 'WARM') ORDER BY rank LIMIT :limit",
-            {"expression": expression, "persona": persona, "limit": limit},
-        ).fetchall()
-    return [id_ for (id_,) in found]
-
-
-def ids_beginning_with(connection: sqlite3.Connection, persona: str, word: str) -> list[int]:
-    """Return the ids of the items of any tier whose first word this is, in their order."""
-    with damage_told():
-        found = connection.execute(
-            f"SELECT context_items.id {_FOUND} ORDER BY context_items.id",
-            {"expression": f'^ "{word}"', "persona": persona},
-        ).fetchall()
-    return [id_ for (id_,) in found]
-
-
-def word_frequencies(
-    connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int
-) -> Mapping[str, int]:
-    """Return the number of a persona's items that have each term, counted up to ``most``."""
-    with damage_told():
-        return {term: _frequency(connection, persona, term, most) for term in terms}
 
 
 def check_words(connection: sqlite3.Connection) -> None:
@@ -97,15 +79,6 @@ def renew_words(connection: sqlite3.Connection) -> None:
             "INSERT INTO context_item_words(rowid, content) VALUES (?, ?)",
             ((id_, set_apart(content)) for id_, content in items),
         )
-
-
-def _frequency(connection: sqlite3.Connection, persona: str, term: str, most: int) -> int:
-    quoted = term.replace('"', '""')
-    (found,) = connection.execute(
-        f"SELECT COUNT(*) FROM (SELECT 1 {_FOUND} LIMIT :most)",
-        {"expression": f'"{quoted}"', "persona": persona, "most": most},
-    ).fetchone()
-    return int(found)
 
 
 RENEWED_EVERY = timedelta(minutes=5)
@@ -214,11 +187,42 @@ def newest_heads(connection: sqlite3.Connection, persona: str) -> list[ItemHead]
     return [ItemHead(*row) for row in found]
 
 
-def matching(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items of a persona that an FTS5 expression finds, best match first."""
-    ids = matching_ids(connection, persona, expression, limit)
-    found = {item.id: item for item in of_ids(connection, persona, ids)}
-    return [found[id_] for id_ in ids if id_ in found]
+def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items that a query names, then those that have any of its words, best match first.
+
+    Raises:
+        IndexDamagedError: the index of the items' words cannot be read.
+    """
+    named = referred_to(connection, persona, query, limit)
+    known = {item.id for item in named}
+    by_words = _matching(connection, persona, meaningful_words(query), limit)
+    return [*named, *(item for item in by_words if item.id not in known)][:limit]
+
+
+def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first.
+
+    Raises:
+        IndexDamagedError: the index of the items' words cannot be read.
+    """
+    ids, words = references(text), meaningful_words(text)
+    items = number(connection, persona) if words else 0
+    # A word that more items have than this is not rare.
+    frequency = _frequencies(connection, persona, index_terms(words), items // 10 + 5) if items else {}
+    by_words = _matching(connection, persona, rare_words(words, frequency, items), limit)
+    named = [item for item in of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
+    return [*named, *(item for item in by_words if item.id not in ids)][:limit]
+
+
+def keyed(connection: sqlite3.Connection, persona: str) -> list[tuple[Item, Keys]]:
+    """Return the items that have keys, of any tier.
+
+    Raises:
+        IndexDamagedError: the index of the items' words cannot be read.
+    """
+    ids = _ids_with(connection, persona, f'^ "{FIRST_WORD}"', "ORDER BY context_items.id")
+    items = of_ids(connection, persona, ids) if ids else []
+    return [(item, keys) for item in items if (keys := keys_of(item.content)) is not None]
 
 
 def number(connection: sqlite3.Connection, persona: str) -> int:
@@ -356,6 +360,36 @@ def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) ->
         "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), content_hash = NULL WHERE persona = ?",
         (operation_id, persona),
     )
+
+
+def _matching(connection: sqlite3.Connection, persona: str, words: Sequence[str], limit: int) -> list[Item]:
+    """Return the HOT and WARM items that have any of some words, best match first."""
+    best_first = "AND tier IN ('HOT', 'WARM') ORDER BY rank LIMIT :limit"
+    ids = _ids_with(connection, persona, match_query(words), best_first, limit=limit) if words else []
+    items = {item.id: item for item in of_ids(connection, persona, ids)}
+    return [items[id_] for id_ in ids if id_ in items]
+
+
+def _ids_with(connection: sqlite3.Connection, persona: str, expression: str, rest: str, **values: object) -> list[int]:
+    """Return the ids of the items that an FTS5 expression finds."""
+    with damage_told():
+        rows = connection.execute(
+            f"SELECT context_items.id {_FOUND} {rest}", {"expression": expression, "persona": persona, **values}
+        ).fetchall()
+    return [id_ for (id_,) in rows]
+
+
+def _frequencies(connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int) -> Mapping[str, int]:
+    """Return the number of a persona's items that have each term, counted up to ``most``."""
+    counted: dict[str, int] = {}
+    with damage_told():
+        for term in terms:
+            quoted = term.replace('"', '""')
+            (counted[term],) = connection.execute(
+                f"SELECT COUNT(*) FROM (SELECT 1 {_FOUND} LIMIT :most)",
+                {"expression": f'"{quoted}"', "persona": persona, "most": most},
+            ).fetchone()
+    return counted
 
 
 def _items(connection: sqlite3.Connection, persona: str, rest: str, **values: object) -> list[Item]:

@@ -331,6 +331,7 @@ FIRST_WORD = "Keys"
 _LEAD = f"{FIRST_WORD}: "
 _WITH = "; with: "
 _MOST_KEYS = 100
+_MOST_LOOKED_THROUGH = 20_000
 _SEPARATORS = re.compile(r"[,;\s]+")
 
 
@@ -343,6 +344,12 @@ class Keys(NamedTuple):
     def call(self, folded_text: str) -> bool:
         """Return whether a text, in folded case, has the keys."""
         return _has_any(folded_text, self.keys) and (not self.others or _has_any(folded_text, self.others))
+
+
+def called_by(text: str, keyed: Iterable[tuple[Item, Keys]]) -> list[Item]:
+    """Return the items whose keys occur in the last part of a text."""
+    folded = text[-_MOST_LOOKED_THROUGH:].casefold()
+    return [item for item, keys in keyed if keys.call(folded)]
 
 
 def with_keys(keys: Iterable[str], others: Iterable[str], content: str) -> str:

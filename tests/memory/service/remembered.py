@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item, ItemType
-from chorus_cli.memory.service.access import referred_to
 from chorus_cli.memory.service.memory import RequestFigures
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ class Remembering:
         await self.service.forget(self.slug, item_id)
 
     async def flash(self) -> FlashSave:
-        return await self.service.flashes.save(self.slug, FIGURES, force=True)
+        return await self.service.flash(self.slug, FIGURES, force=True)
 
     async def recalled(self, text: str) -> list[str]:
         return [item.content for item in await self.service.recall(self.slug, text)]
 
     async def referred_to(self, text: str) -> list[str]:
         """Return the items that a message refers to."""
-        return [item.content for item in await self.world.store.read(referred_to, self.slug, text, 20)]
+        return [item.content for item in await self.world.store.read(item_rows.referred_to, self.slug, text, 20)]
 
     async def sql(self, statement: str, *values: object) -> list[Any]:
         """Carry out a statement and return its rows."""

@@ -55,10 +55,10 @@ async def test_the_report_is_right_to_the_token(aged: Remembering) -> None:
 
 async def test_it_is_refused_below_the_mark_with_the_figures(aged: Remembering) -> None:
     with pytest.raises(MemoryItemError, match="The next request has 10 tokens, below the 100 from which on"):
-        await aged.service.flashes.save(aged.slug, FIGURES)
+        await aged.service.flash(aged.slug, FIGURES)
     assert await tiers(aged) == COLD
-    assert await aged.service.flashes.checkpoints(aged.slug) == []
-    assert (await aged.service.flashes.save(aged.slug, RequestFigures(100, 100))).report.items_archived == 2
+    assert await aged.service.checkpoints(aged.slug) == []
+    assert (await aged.service.flash(aged.slug, RequestFigures(100, 100))).report.items_archived == 2
 
 
 async def test_an_empty_memory_is_not_saved(memory: Remembering) -> None:
@@ -67,9 +67,9 @@ async def test_an_empty_memory_is_not_saved(memory: Remembering) -> None:
 
 
 async def test_an_automatic_one_needs_a_cold_item_and_is_taken_back_by_its_number_only(aged: Remembering) -> None:
-    saved = await aged.service.flashes.save_automatically(aged.slug)
+    saved = await aged.service.flash_automatically(aged.slug)
     assert saved is not None
-    assert await aged.service.flashes.save_automatically(aged.slug) is None
+    assert await aged.service.flash_automatically(aged.slug) is None
     assert await aged.world.told("/undo") == 'Undone: remembered #4 "the new task"'
     assert await aged.world.told(f"/context undo {saved.operation.number}") == (
         "Undone: flash save, 2 memory items archived"
@@ -81,7 +81,7 @@ async def test_an_automatic_one_without_cold_items_changes_no_score(memory: Reme
     await memory.add("the new task", ItemType.TASK)
     await memory.service.renew_if_due(memory.slug)
     memory.world.clock.advance(timedelta(minutes=4))
-    statements = await memory.statements(memory.service.flashes.save_automatically(memory.slug))
+    statements = await memory.statements(memory.service.flash_automatically(memory.slug))
     assert not any("UPDATE" in statement or "IMMEDIATE" in statement for statement in statements)
 
 
@@ -97,20 +97,20 @@ async def test_eleven_saves_keep_ten_checkpoints_and_an_undo_outlives_its_own(ag
     first = await aged.flash()
     for _ in range(10):
         await aged.flash()
-    kept = [row.id for row in await aged.service.flashes.checkpoints(aged.slug)]
+    kept = [row.id for row in await aged.service.checkpoints(aged.slug)]
     assert kept == [*range(11, 1, -1)]
     with pytest.raises(MemoryItemError, match="There is no checkpoint 1 here"):
-        await aged.service.flashes.restore(aged.slug, first.report.checkpoint_id)
+        await aged.service.restore(aged.slug, first.report.checkpoint_id)
     await aged.world.told(f"/context undo {first.operation.number}")
     assert await tiers(aged) == COLD
 
 
 async def test_restore_and_undo_and_redo_bring_items_back_and_put_them_away(aged: Remembering) -> None:
     saved = await aged.flash()
-    operation = await aged.service.flashes.restore(aged.slug, saved.report.checkpoint_id)
+    operation = await aged.service.restore(aged.slug, saved.report.checkpoint_id)
     assert operation is not None
     assert operation.describe() == "restored 2 memory items from checkpoint 1"
-    assert await aged.service.flashes.restore(aged.slug, saved.report.checkpoint_id) is None
+    assert await aged.service.restore(aged.slug, saved.report.checkpoint_id) is None
     for command, expected in [("/undo", ARCHIVED), ("/undo", COLD), ("/redo", ARCHIVED), ("/redo", COLD)]:
         await aged.world.told(command)
         assert await tiers(aged) == expected, command
@@ -124,14 +124,14 @@ async def test_a_restore_brings_back_items_that_were_warm_in_the_checkpoint_and_
     memory.world.clock.advance(LONG_AGO)
     await memory.flash()
     assert await tiers(memory) == {"a section": "ARCHIVED"}
-    await memory.service.flashes.restore(memory.slug, early.report.checkpoint_id)
+    await memory.service.restore(memory.slug, early.report.checkpoint_id)
     assert await tiers(memory) == {"a section": "COLD"}
 
 
 async def test_a_restore_leaves_forgotten_items_hidden(aged: Remembering) -> None:
     saved = await aged.flash()
     await aged.forget(1)
-    await aged.service.flashes.restore(aged.slug, saved.report.checkpoint_id)
+    await aged.service.restore(aged.slug, saved.report.checkpoint_id)
     assert await aged.listed() == ["an old test result", "the old task", "the new task"]
 
 
