@@ -40,7 +40,7 @@ from chorus_cli.services import (
 )
 from chorus_cli.sessions.commands import saved_line
 from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.sessions.service.idle import IdleServices, IdleTimer, NoIdleTimer
+from chorus_cli.sessions.service.idle import IdleActions, IdleTimer, NoIdleTimer
 from chorus_cli.sessions.service.saving import SessionSaving
 from chorus_cli.sessions.service.sessions import Sessions
 from chorus_cli.stores.purge.files import Home
@@ -136,7 +136,7 @@ def _replies(turns: Turns, timer: IdleTimer) -> Replies:
 def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTimer:
     opened, machine = turns.opened, turns.machine
     current = opened.current
-    actions = IdleServices(opened.storage.store, current, saving, journal, saved_line).actions()
+    actions = IdleActions(opened.storage.store, current, saving, journal, saved_line)
     timer = NoIdleTimer if opened.storage.is_private else IdleTimer
     return timer(machine.clock, actions, lambda: current.slug, opened.notifier.aside, machine.report_bug)
 

@@ -334,7 +334,7 @@ async def flash(services: Services, force: Annotated[bool, FORCE] = False) -> Te
     meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
     figures = RequestFigures(meter.tokens, meter.budget)
     saved = await services.memory.flash(target.persona.slug, figures, force=force)
-    return Text(flash_saved(saved.report))
+    return Text(flash_saved(saved))
 
 
 @FLASH.command("checkpoints")

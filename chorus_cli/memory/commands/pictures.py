@@ -26,7 +26,7 @@ _LONG_ORIGINS = {"capture": "the output of a command", "import": "a document"}
 def drawn_memory(memory: MemoryStatistics, name: str) -> Report:
     """Draw items and tokens by tier, with ARCHIVED apart."""
     active, archived = memory.of(*ACTIVE), memory.of(Tier.ARCHIVED)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for tier in ACTIVE:
         items, tokens = memory.of(tier)
         rows.append((tier, f"{items:,}", _share(items, active.items), f"{tokens:,}", _share(tokens, active.tokens)))

@@ -274,14 +274,7 @@ class CheckpointRow(NamedTuple):
     token_count: int
 
 
-class FlashSave(NamedTuple):
-    """A flash save: its operation, and the report for the user."""
-
-    operation: Operation
-    report: FlashReport
-
-
-def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> FlashSave | None:
+def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> FlashReport | None:
     """Renew the scores, store a checkpoint of all active items, and archive the COLD ones.
 
     ``None`` if the memory is empty or, for an automatic one, if there is no COLD item; then nothing was stored.
@@ -307,7 +300,7 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now, automatic=automatic))
     apply(connection, persona, act, operation.id, now)
     _keep_the_last(connection, persona)
-    return FlashSave(operation, FlashReport(checkpoint_id, len(items), len(cold), hot, before, after))
+    return FlashReport(checkpoint_id, len(items), len(cold), hot, before, after)
 
 
 def checkpoints(connection: sqlite3.Connection, persona: str) -> list[CheckpointRow]:

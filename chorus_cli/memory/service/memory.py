@@ -18,7 +18,7 @@ from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
 from chorus_cli.memory.rules.capture import Captured, captured, sections
-from chorus_cli.memory.rules.checkpoint import MemoryStatistics
+from chorus_cli.memory.rules.checkpoint import FlashReport, MemoryStatistics
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_content
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.log_acts import MemoryAct
     from chorus_cli.log.rules.operations import NewOperation, Operation
     from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.memory.rows.item_changes import CheckpointRow, FlashSave
+    from chorus_cli.memory.rows.item_changes import CheckpointRow
     from chorus_cli.memory.rows.item_rows import ItemHead
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.storage.store import Connection, Store
@@ -229,7 +229,7 @@ class Memory:
         """
         await self._write(item_changes.put_back, act, reversal)
 
-    async def flash(self, slug: str, figures: RequestFigures, *, force: bool = False) -> FlashSave:
+    async def flash(self, slug: str, figures: RequestFigures, *, force: bool = False) -> FlashReport:
         """Archive the COLD items of a persona under a checkpoint, and report it.
 
         Raises:
@@ -245,7 +245,7 @@ class Memory:
             raise MemoryItemError("The memory has no active items, so there is nothing to save.")
         return saved
 
-    async def flash_automatically(self, slug: str) -> FlashSave | None:
+    async def flash_automatically(self, slug: str) -> FlashReport | None:
         """Archive the COLD items of a persona; ``None`` if there are none. Only an undo by number takes it back.
 
         Scores are not renewed for it, unless they are due: a long talk may ask for it with each message.
@@ -355,7 +355,7 @@ class Memory:
     async def _change(self, slug: str, change: MemoryChange) -> Operation:
         return await self._write(item_changes.change, slug, change, self._now)
 
-    async def _flash(self, slug: str, *, automatic: bool) -> FlashSave | None:
+    async def _flash(self, slug: str, *, automatic: bool) -> FlashReport | None:
         await self._count_missing(slug)
         return await self._write(item_changes.flash, slug, self._now, automatic=automatic)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.core.errors import ModelError, SessionError
+from chorus_cli.core.errors import ModelError, SessionError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import operation_rows, thread_lists
@@ -17,7 +17,7 @@ from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
-from chorus_cli.sessions.rows import IDLE, MANUAL, Coverage, Saving
+from chorus_cli.sessions.rows import IDLE, MANUAL, Saving
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import SavedThread, Session, slug, stem
 from chorus_cli.turns.rules import entries_of
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from chorus_cli.sessions.rows import SessionRow
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.folding.summarizer import Spent, Summarizer
-
-    Write = Callable[[Connection, Path, Saving], SessionRow | None]
 
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
@@ -99,42 +97,35 @@ class ContextCopy:
         return tuple(message for message in chosen if said[message.id] is message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The rows that the views of the threads are computed from, and the newest operation."""
-
-    snapshots: tuple[tuple[str, ContextSnapshot], ...]
-    operation_id: int
-
-
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona at ``now``, with the tokens of every message."""
     since = cutoff(now, target.persona.settings.context_hours)
-    found = await context.store.read(_read, context, await context.request_settings(target), since, now)
+    request_settings = await context.request_settings(target)
+    snapshots, operation_id = await context.store.read(_read, context, request_settings, since, now)
     threads: list[ThreadCopy] = []
     running: list[int] = []
-    for title, snapshot in found.snapshots:
+    for title, snapshot in snapshots:
         thread_id, view = snapshot.target.thread_id, (await context.counted(snapshot)).view
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         messages = tuple(row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row))
         if messages or thread_id == target.thread_id:
             threads.append(ThreadCopy(_saved_thread(thread_id, title, view), view, messages))
-    return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
+    return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), operation_id)
 
 
 def _read(
     connection: Connection, context: Context, request_settings: RequestSettings, since: datetime, now: datetime
-) -> _Found:
-    """Read all rows in one transaction, so that a session is of one moment."""
+) -> tuple[list[tuple[str, ContextSnapshot]], int]:
+    """Read titles, snapshots and the newest operation in one transaction, so that a session is of one moment."""
     target = request_settings.target
     # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
     titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
     targets = {each: target._replace(thread_id=each.id, thread_number=each.number) for each in titles}
-    snapshots = tuple(
+    snapshots = [
         (title, context.read(connection, replace(request_settings, target=targets[each]), now))
         for each, title in titles.items()
-    )
-    return _Found(snapshots, operation_rows.newest_id_of_all(connection))
+    ]
+    return snapshots, operation_rows.newest_id_of_all(connection)
 
 
 def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:
@@ -167,8 +158,7 @@ class Saved:
     threads: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
+class _Summary(NamedTuple):
     text: str
     problem: str = ""
 
@@ -206,10 +196,10 @@ class SessionSaving:
             except asyncio.CancelledError:
                 summary = _STOPPED
             session = _session(target, description, copy, summary)
-            coverage = Coverage(copy.through_message_id, copy.through_message_id, copy.operation_id)
             await asyncio.to_thread(self.install)
+            through = copy.through_message_id
             # A cancellation while it is written comes too late.
-            row, _ = await self._stored(session_rows.create, Saving(session, MANUAL, coverage), spent)
+            row, _ = await self._stored(Saving(session, MANUAL, through, through, copy.operation_id), spent)
         if row is None:
             raise SessionError(
                 "Something was purged while the session was being saved, so nothing was saved. Save it again."
@@ -218,7 +208,8 @@ class SessionSaving:
 
     async def unsaved(self, target: Target) -> tuple[Message, ...]:
         """Return the messages in context, of all threads, that are newer than the last save."""
-        return await self._unsaved(target, await copied(self.context, target, self.clock.now()))
+        copy = await copied(self.context, target, self.clock.now())
+        return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
 
     async def save_idle(self, target: Target, description: str) -> Saved | None:
         """Save for the idle timer, unless there are no new messages since the last save.
@@ -237,25 +228,29 @@ class SessionSaving:
         old = await self._file_of(known[0]) if known else None
         async with self.summarizer.spending() as spent:
             if known is None or old is None or not _holds(copy, old):
-                write, summarized = session_rows.create, 0
+                is_new, summarized = True, 0
                 summary = await self._summary_of_all(target, copy, spent)
                 session = _session(target, description, copy, summary)
             else:
-                write, summarized = session_rows.rewrite, known[1]
+                is_new, summarized = False, known[1]
                 session, summary = await self._extended(target, copy, old, summarized, spent)
             reached = summarized if summary.problem else copy.through_message_id
-            coverage = Coverage(copy.through_message_id, reached, copy.operation_id)
-            row, is_stopped = await self._stored(write, Saving(session, IDLE, coverage, through), spent)
+            saving = Saving(session, IDLE, copy.through_message_id, reached, copy.operation_id, through, is_new)
+            row, is_stopped = await self._stored(saving, spent)
         if is_stopped:
             raise asyncio.CancelledError
         return Saved(row, copy.in_progress, summary.problem, session.spoken_threads) if row else None
 
-    async def _stored(self, write: Write, saving: Saving, spent: Spent) -> tuple[SessionRow | None, bool]:
+    async def _stored(self, saving: Saving, spent: Spent) -> tuple[SessionRow | None, bool]:
         """Write a session to completion, and return its row and whether the caller was cancelled meanwhile."""
-        return await run_to_completion(spent.stored_with(lambda connection: write(connection, self.personas, saving)))
-
-    async def _unsaved(self, target: Target, copy: ContextCopy) -> tuple[Message, ...]:
-        return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
+        try:
+            return await run_to_completion(
+                spent.stored_with(lambda connection: session_rows.save(connection, self.personas, saving))
+            )
+        except StorageError as error:
+            raise SessionError(
+                f"{error} The session is not recorded in the log; if its file was written, /context history finds it."
+            ) from error
 
     async def _summary_of_all(self, target: Target, copy: ContextCopy, spent: Spent) -> _Summary:
         messages = tuple(map(content_of, copy.messages))

@@ -151,7 +151,7 @@ class ToolLoop:
         # A memory that cannot be written now is saved when a request is crowded again.
         with suppress(StorageError):
             saved = await self.memory.flash_automatically(turn.target.persona.slug)
-            turn.notices += [flash_notice(saved.report)] if saved else []
+            turn.notices += [flash_notice(saved)] if saved else []
         turn.plan = await self._replanned(turn.plan)
         turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
 

@@ -12,7 +12,7 @@ from chorus_cli.memory.service.memory import RequestFigures
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from chorus_cli.memory.rows.item_changes import FlashSave
+    from chorus_cli.memory.rules.checkpoint import FlashReport
     from chorus_cli.memory.service.memory import Memory
     from tests.world import World
 
@@ -47,7 +47,7 @@ class Remembering:
     async def forget(self, item_id: int) -> None:
         await self.service.forget(self.slug, item_id)
 
-    async def flash(self) -> FlashSave:
+    async def flash(self) -> FlashReport:
         return await self.service.flash(self.slug, FIGURES, force=True)
 
     async def recalled(self, text: str) -> list[str]:

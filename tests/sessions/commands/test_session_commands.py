@@ -226,6 +226,8 @@ async def test_what_cannot_be_found_is_one_sentence_and_changes_nothing(desk: De
 @pytest.mark.parametrize("command", ["show", "restore"])
 async def test_names_are_completed_with_when_and_what(desk: Desk, command: str) -> None:
     await desk.save()
+    desk.offers(f"/context {command} ")
+    await desk.told("/context history")
     assert desk.offers(f"/context {command} ") == {NAME: "Thu 2026-02-12 14:30  Auth refactor"}
     assert desk.offers(f"/context {command} 2026-02-12_au") == {NAME: "Thu 2026-02-12 14:30  Auth refactor"}
     assert desk.offers(f"/context {command} 2027") == {}
