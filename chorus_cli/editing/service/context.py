@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 from chorus_cli.context.rows.fork_rows import editable_rows, introduce_unless_overtaken, newest_change
 from chorus_cli.core.errors import JournalError
 from chorus_cli.editing.rules import format as edit_format
-from chorus_cli.editing.rules.counts import EditCounts, edit_counts
-from chorus_cli.editing.rules.lines import CONTEXT_LINE
-from chorus_cli.editing.rules.matching import Added, Kept, laid_out, matched
-from chorus_cli.editing.rules.scope import edit_scope, with_hidden
+from chorus_cli.editing.rules.format import CONTEXT_LINE
+from chorus_cli.editing.rules.matching import EditCounts, edit_scope, laid_out, matched, with_hidden
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.acts import Edit
-from chorus_cli.log.rules.messages import MessageContent, Status
+from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation
 
 if TYPE_CHECKING:
@@ -25,8 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.rows.fork_rows import EditableRows
     from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
-    from chorus_cli.editing.rules.matching import Member, Sheet
-    from chorus_cli.editing.rules.scope import EditScope
+    from chorus_cli.editing.rules.matching import EditScope, Sheet
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
@@ -110,26 +107,28 @@ class ContextEditing:
         """
         sheet = opened.sheet
         edit = await asyncio.to_thread(
-            lambda: matched(edit_format.parse(text, sheet.name, header_like_is_text=header_like_is_text), sheet)
+            lambda: matched(
+                edit_format.parse(text, sheet.name, header_like_is_text=header_like_is_text),
+                sheet,
+                opened.target.thread_id,
+            )
         )
-        if not edit.changed:
+        if not edit.is_changed:
             return None
-        rows = {row.id: row for row in (*opened.scope.before, *opened.scope.settled)}
-        members = with_hidden(edit.members, opened.scope)
         new = NewOperation(
             opened.target.persona.slug,
             Edit(),
             self.clock.now(),
             thread_id=opened.target.thread_id,
             after_message_id=opened.scope.after_message_id,
-            members=tuple(_stored(member, rows, opened.target.thread_id) for member in members),
+            members=tuple(with_hidden(edit.members, opened.scope)),
         )
         if not new.members:
             return EditedContext(0, EditCounts())
         stored = await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change)
         if stored is None:
             raise OvertakenError
-        return EditedContext(len(new.members), edit_counts(edit, [row.id for row in opened.scope.context]))
+        return EditedContext(len(new.members), edit.counts)
 
 
 class OvertakenError(Exception):
@@ -142,22 +141,3 @@ def _context_line(text: str) -> int:
     No line of a message can be taken for it, because such lines are escaped.
     """
     return text.count("\n", 0, text.index(f"\n{CONTEXT_LINE}\n")) + 2
-
-
-def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | MessageContent:
-    if isinstance(member, Kept):
-        return member.message_id
-    if isinstance(member, Added):
-        return MessageContent(thread_id, member.role, member.text, member.timestamp, attachments=member.attachments)
-    row = rows[member.message_id]
-    return MessageContent(
-        thread_id,
-        row.role,
-        member.text,
-        row.timestamp,
-        row.turn_id,
-        revises=row.id,
-        preamble=row.preamble,
-        model=row.model,
-        attachments=member.attachments,
-    )
