@@ -49,7 +49,7 @@ from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
-from chorus_cli.threads.service.threads import ThreadActivity, Threads
+from chorus_cli.threads.service.threads import Threads
 from chorus_cli.turns.folding.summarizer import Summarizer
 
 if TYPE_CHECKING:
@@ -94,13 +94,12 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
     saving = SessionSaving(opened.paths.personas, clock, context, summarizer, install)
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
-    activity = ThreadActivity(opened.storage.is_alive, replies.waiting_in, replies.stop)
     return Services(
         own_commands=_own_commands(turns),
         current=current,
         conversation=turns.conversation,
         replies=replies,
-        threads=Threads(context, current, activity, clock.now),
+        threads=Threads(context, current, replies, opened.storage.is_alive, clock),
         context=ContextServices(context, ContextWindow(settings, clock, current, context), turns.folding),
         personas=PersonaServices(personas, _roster(turns), settings, turns.providers.models),
         cards=Cards(turns.memory, personas),

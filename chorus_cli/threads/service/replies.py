@@ -15,8 +15,7 @@ from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Left, Unsaid
 from chorus_cli.models.rules.events import WaitBegun
-from chorus_cli.threads.service.running_turn import RunningTurn
-from chorus_cli.threads.service.wording import closing_lines, ended_line
+from chorus_cli.threads.service.running_turn import RunningTurn, closing_lines, ended_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
