@@ -8,14 +8,13 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timeline import age, bar, gap
 from chorus_cli.framework.replies import Report, Table, Text
 from chorus_cli.log.rules.wording import local
-from chorus_cli.memory.rules.checkpoint import ACTIVE
-from chorus_cli.memory.rules.items import Item, Tier, importance
+from chorus_cli.memory.rules.items import ACTIVE, Item, Tier, importance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.memory.rules.checkpoint import FlashReport, MemoryStatistics
+    from chorus_cli.memory.rules.items import FlashReport, MemoryStatistics
 
 _BAR_WIDTH = 20
 _LONGEST_CONTENT = 200

@@ -13,8 +13,19 @@ from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rules.log_acts import Flash, ItemChange, ItemState, ItemUse, MemoryAct, MemoryChange
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.checkpoint import FlashReport, checkpoint_json, ids_in
-from chorus_cli.memory.rules.items import Item, ItemType, Tier, accessed, content_hash, importance, renewed, tier_of
+from chorus_cli.memory.rules.items import (
+    FlashReport,
+    Item,
+    ItemType,
+    Tier,
+    accessed,
+    checkpoint_json,
+    content_hash,
+    ids_in,
+    importance,
+    renewed,
+    tier_of,
+)
 
 if TYPE_CHECKING:
     import sqlite3

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.search_index import ITEMS, IndexDamagedError, damage_told, replace
 from chorus_cli.log.rules.search_query import set_apart
-from chorus_cli.memory.rules.checkpoint import TierTotal
-from chorus_cli.memory.rules.items import Item, ItemType, Tier, accessed, content_hash, renewed
+from chorus_cli.memory.rules.items import Item, ItemType, Tier, TierTotal, accessed, content_hash, renewed
 from chorus_cli.memory.rules.recall import (
     FIRST_WORD,
     Keys,
@@ -101,53 +100,27 @@ class ItemHead(NamedTuple):
     beginning: str
 
 
-def item_of(row: Sequence[object]) -> Item:
+def item_of(row: Sequence[Any]) -> Item:
     """Return the item of a row of ``COLUMNS``.
 
     Raises:
         DatabaseDamagedError: the row cannot be read.
     """
-    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, source, tokens = row
+    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, *numbers = row
     try:
-        created, last = timestamps.from_text(str(created_at)), timestamps.from_text(str(last_accessed))
+        created, last = timestamps.from_text(created_at), timestamps.from_text(last_accessed)
     except ValueError as error:
         raise DatabaseDamagedError(f"Memory item {id_} cannot be read ({error}).") from error
-    return Item(
-        int(str(id_)),
-        str(persona),
-        ItemType(str(item_type)),
-        str(content),
-        float(str(score)),
-        Tier(str(tier)),
-        created,
-        last,
-        bool(pinned),
-        int(str(count or 0)),
-        None if source is None else int(str(source)),
-        None if tokens is None else int(str(tokens)),
-    )
+    known_type, known_tier = ItemType(item_type), Tier(tier)
+    return Item(id_, persona, known_type, content, score, known_tier, created, last, bool(pinned), count or 0, *numbers)
 
 
-def of_id(connection: sqlite3.Connection, persona: str, item_id: int) -> Item | None:
-    """Return an item of a persona, ``None`` if there is none or it is forgotten."""
-    return next(iter(of_ids(connection, persona, (item_id,))), None)
-
-
-def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int) -> bool:
-    """Return whether a persona had an item and forgot it; those of an earlier persona of the folder do not count."""
+def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int = 0, content: str = "") -> bool:
+    """Return whether a persona forgot an item, by its id or content; those of an earlier one of the folder are none."""
     row = connection.execute(
-        "SELECT 1 FROM context_items WHERE id = ? AND persona = ? AND forgotten_by IS NOT NULL "
-        "AND content_hash IS NOT NULL",
-        (item_id, persona),
-    ).fetchone()
-    return row is not None
-
-
-def is_content_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> bool:
-    """Return whether a persona had an item of exactly this content and forgot it."""
-    row = connection.execute(
-        "SELECT 1 FROM context_items WHERE persona = ? AND content_hash = ? AND forgotten_by IS NOT NULL",
-        (persona, content_hash(content)),
+        "SELECT 1 FROM context_items WHERE persona = ? AND (id = ? OR content_hash = ?) "
+        "AND forgotten_by IS NOT NULL AND content_hash IS NOT NULL",
+        (persona, item_id, content_hash(content)),
     ).fetchone()
     return row is not None
 
@@ -188,11 +161,7 @@ def newest_heads(connection: sqlite3.Connection, persona: str) -> list[ItemHead]
 
 
 def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items that a query names, then those that have any of its words, best match first.
-
-    Raises:
-        IndexDamagedError: the index of the items' words cannot be read.
-    """
+    """Return the HOT and WARM items that a query names, then those that have any of its words, best match first."""
     named = referred_to(connection, persona, query, limit)
     known = {item.id for item in named}
     by_words = _matching(connection, persona, meaningful_words(query), limit)
@@ -200,11 +169,7 @@ def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) 
 
 
 def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first.
-
-    Raises:
-        IndexDamagedError: the index of the items' words cannot be read.
-    """
+    """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first."""
     ids, words = references(text), meaningful_words(text)
     items = number(connection, persona) if words else 0
     # A word that more items have than this is not rare.
@@ -215,11 +180,7 @@ def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: 
 
 
 def keyed(connection: sqlite3.Connection, persona: str) -> list[tuple[Item, Keys]]:
-    """Return the items that have keys, of any tier.
-
-    Raises:
-        IndexDamagedError: the index of the items' words cannot be read.
-    """
+    """Return the items that have keys, of any tier."""
     ids = _ids_with(connection, persona, f'^ "{FIRST_WORD}"', "ORDER BY context_items.id")
     items = of_ids(connection, persona, ids) if ids else []
     return [(item, keys) for item in items if (keys := keys_of(item.content)) is not None]

@@ -18,8 +18,7 @@ from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
 from chorus_cli.memory.rules.capture import Captured, captured, sections
-from chorus_cli.memory.rules.checkpoint import FlashReport, MemoryStatistics
-from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_content
+from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, MemoryStatistics, Tier, checked_content
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -88,18 +87,14 @@ class Memory:
             MemoryItemError: the content is blank or too long, or forgotten and must not be revived.
         """
         new = NewItem(item_type, checked_content(content), None, source_message_id)
-        if not revives and await self.store.read(item_rows.is_content_forgotten, slug, new.content):
+        if not revives and await self.store.read(item_rows.is_forgotten, slug, content=new.content):
             raise MemoryItemError("The user has asked to forget this.")
         added = await self._add(Addition(slug, [new], "add", self._now))
         (item,) = added.items
         return Remembered(item, added.operation, item.id in added.known_ids)
 
     async def import_sections(self, slug: str, markdown: str, source: str) -> Added:
-        """Add the sections of a document as PRD_SECTION items; ``source`` names the document to the user.
-
-        Raises:
-            MemoryItemError: there are no sections.
-        """
+        """Add the sections of a document as PRD_SECTION items; ``source`` names the document to the user."""
         contents = await asyncio.to_thread(sections, markdown)
         if not contents:
             raise MemoryItemError(f"{source} holds no text, so nothing was imported.")
@@ -145,9 +140,9 @@ class Memory:
         Raises:
             MemoryItemError: there is none, or it is forgotten.
         """
-        found = await self.store.read(item_rows.of_id, slug, item_id)
-        if found is not None:
-            return found
+        found = await self.store.read(item_rows.of_ids, slug, (item_id,))
+        if found:
+            return found[0]
         if await self.store.read(item_rows.is_forgotten, slug, item_id):
             raise MemoryItemError(
                 f"Memory item #{item_id} is forgotten. /context ops lists the operation, and undoing it brings it back."
@@ -155,11 +150,7 @@ class Memory:
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows those there are.")
 
     async def show(self, slug: str, item_id: int) -> Item:
-        """Return an item and count an access.
-
-        Raises:
-            MemoryItemError: there is none, or it is forgotten.
-        """
+        """Return an item and count an access."""
         await self.item(slug, item_id)
         await self.count_access(slug, (item_id,))
         await self._count_missing(slug)
@@ -187,11 +178,7 @@ class Memory:
         return operation
 
     async def pin(self, slug: str, item_id: int) -> Operation:
-        """Keep an item HOT whatever its score; an archived one comes back.
-
-        Raises:
-            MemoryItemError: there is none, or it is pinned already.
-        """
+        """Keep an item HOT whatever its score; an archived one comes back."""
         item = await self.item(slug, item_id)
         if item.pinned:
             raise MemoryItemError(f"Memory item #{item_id} is pinned already.")
@@ -201,32 +188,19 @@ class Memory:
         return await self._change(slug, _of_one("pin", item, before, after))
 
     async def unpin(self, slug: str, item_id: int) -> Operation:
-        """Let an item have the tier of its score again.
-
-        Raises:
-            MemoryItemError: there is none, or it is not pinned.
-        """
+        """Let an item have the tier of its score again."""
         item = await self.item(slug, item_id)
         if not item.pinned:
             raise MemoryItemError(f"Memory item #{item_id} is not pinned.")
         return await self._change(slug, _of_one("unpin", item, ItemState(pinned=True), ItemState(pinned=False)))
 
     async def forget(self, slug: str, item_id: int) -> Operation:
-        """Hide an item from every prompt, list and restore; an undo brings it back.
-
-        Raises:
-            MemoryItemError: there is none, or it is forgotten already.
-        """
+        """Hide an item from every prompt, list and restore; an undo brings it back."""
         item = await self.item(slug, item_id)
         return await self._change(slug, _of_one("forget", item, ItemState(visible=True), ItemState(visible=False)))
 
     async def put_back(self, act: MemoryAct, reversal: NewOperation) -> None:
-        """Change items by ``act``, the inverse of an undone one or the repeated one, and store the undo or redo.
-
-        Raises:
-            JournalError: an item was changed again since, or another program has done the same meanwhile.
-            MemoryItemError: another item has the content by now.
-        """
+        """Change items by ``act``, the inverse of an undone one or the repeated one, and store the undo or redo."""
         await self._write(item_changes.put_back, act, reversal)
 
     async def flash(self, slug: str, figures: RequestFigures, *, force: bool = False) -> FlashReport:
@@ -259,11 +233,7 @@ class Memory:
         return await self.store.read(item_changes.checkpoints, slug)
 
     async def restore(self, slug: str, checkpoint_id: int) -> Operation | None:
-        """Bring the archived items of a checkpoint back; ``None`` if none of them is archived.
-
-        Raises:
-            MemoryItemError: there is no such checkpoint, or it cannot be read.
-        """
+        """Bring the archived items of a checkpoint back; ``None`` if none of them is archived."""
         return await self._write(item_changes.restore, slug, checkpoint_id, self._now)
 
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:

@@ -10,8 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import MemoryItemError
-from chorus_cli.memory.rules.checkpoint import FlashReport, checkpoint_json, ids_in, statistics
-from chorus_cli.memory.rules.items import Item, ItemType, Tier
+from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, Tier, checkpoint_json, ids_in, statistics
 from tests.fakes import START
 from tests.memory.rules.memory_items import item
 

@@ -12,7 +12,7 @@ from chorus_cli.memory.service.memory import RequestFigures
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from chorus_cli.memory.rules.checkpoint import FlashReport
+    from chorus_cli.memory.rules.items import FlashReport
     from chorus_cli.memory.service.memory import Memory
     from tests.world import World
 
