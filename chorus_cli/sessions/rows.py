@@ -27,7 +27,7 @@ from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.log.rows.thread_rows import ThreadKey
@@ -251,7 +251,8 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     added = sum(not isinstance(member, int) for member in members)
     thread_id = thread_of.get(session.active_thread_id) or _silent(connection, persona, session, known)
     chosen = thread_id or thread_of[session.messages[0].thread_id]
-    _reopen(connection, {chosen, *thread_of.values()})
+    reopened = [(each,) for each in {chosen, *thread_of.values()}]
+    connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", reopened)
     return Restored(operation, thread_rows.use(connection, persona, chosen), added)
 
 
@@ -278,11 +279,6 @@ def _restore_summaries(
         author = f"session {session.session_id}"
         summary = Summary(fold.id, restored.id, folded, thread.summary, None, author, restored.created_at)
         snapshot_rows.store(connection, persona, thread_id, summary)
-
-
-def _reopen(connection: sqlite3.Connection, threads: Iterable[int]) -> None:
-    """Open the threads of a session that were closed since."""
-    connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", [(each,) for each in threads])
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:

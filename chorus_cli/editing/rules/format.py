@@ -255,7 +255,6 @@ def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
         if mark is not None:
             marks.append((index, str(mark.lastgroup)))
             if mark.lastgroup == "end":
-                _check_closing(lines, index)
                 break
         elif not marks and lines[index].strip():
             raise EditFormatError(index + 1, f"no message begins before this text; {_hint()}")
@@ -263,13 +262,10 @@ def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
         raise EditFormatError(
             len(lines), f'the line "{END_LINE}" is missing, so the end may be; put it after the last message.'
         )
-    return marks
-
-
-def _check_closing(lines: Sequence[str], end: int) -> None:
-    for index in range(end + 1, len(lines)):
+    for index in range(marks[-1][0] + 1, len(lines)):
         if lines[index].strip() and not lines[index].startswith("#"):
             raise EditFormatError(index + 1, f'this stands below "{END_LINE}" and belongs to no message; move it up.')
+    return marks
 
 
 def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
@@ -303,8 +299,10 @@ def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Ro
     role = roles.get(folded(speaker))
     if role is None:
         raise EditFormatError(index + 1, f"nobody here is called {speaker[:LONGEST_NAME]!r}; {_hint()}")
-    if not _exists(time):
-        raise EditFormatError(index + 1, f"there is no such time as {time}; {_hint()}")
+    try:
+        datetime.fromisoformat(time)
+    except ValueError as error:
+        raise EditFormatError(index + 1, f"there is no such time as {time}; {_hint()}") from error
     written = [line for line in lines[index + 1 : following] if not ATTACHMENT.match(line)]
     while written and not written[-1].strip():
         written.pop()
@@ -315,11 +313,3 @@ def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Ro
 
 def _hint() -> str:
     return f"write [2025-01-18 22:15:03] {HUMAN}: and its text, or put a \\ before the line if it is part of a message."
-
-
-def _exists(time: str) -> bool:
-    try:
-        datetime.fromisoformat(time)
-    except ValueError:
-        return False
-    return True

@@ -66,12 +66,14 @@ class EditCounts(NamedTuple):
     """Numbers of messages; a reworded one may be moved as well.
 
     ``moved`` is the smallest number of moves that give the new order. Older messages that enter are not counted.
+    ``all`` are those in the context after the edit.
     """
 
     reworded: int = 0
     left_out: int = 0
     added: int = 0
     moved: int = 0
+    all: int = 0
 
 
 class ContextEdit(NamedTuple):
@@ -291,7 +293,7 @@ def _sources(
     same = _claimed(blocks, entries, inside, range(context_start, len(offered)), str)
     same |= _claimed(blocks, entries, inside, everywhere, str)
     above = _claimed(blocks, entries, range(start), everywhere, str)
-    return above, same, _claimed(blocks, entries, inside, everywhere, _time_and_speaker)
+    return above, same, _claimed(blocks, entries, inside, everywhere, lambda traits: traits.partition("\n")[0])
 
 
 def _claimed(
@@ -326,10 +328,6 @@ def _traits(block: Block) -> str:
     # The lines of attachments come first, so that no line of the text can be taken for one.
     words = [str(block.attachments), *map(str.rstrip, block.body.split("\n"))]
     return "\n".join([f"{block.time} {block.role}", *words])
-
-
-def _time_and_speaker(traits: str) -> str:
-    return traits.partition("\n")[0]
 
 
 def _check_above(blocks: Sequence[Block], sought: Sequence[str], offered: Sequence[str]) -> None:

@@ -45,14 +45,6 @@ class OpenContext:
 
 
 @dataclass(frozen=True, slots=True)
-class EditedContext:
-    """Number of messages in the context after an edit, and how many the edit changed."""
-
-    messages: int
-    counts: EditCounts
-
-
-@dataclass(frozen=True, slots=True)
 class ContextEditing:
     """Writes contexts out as text and applies the edited text; ``run`` names this process."""
 
@@ -75,7 +67,9 @@ class ContextEditing:
         self._refuse_retry(view.messages, target.thread_number)
         scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
         sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
-        return OpenContext(target, sheet, _context_line(sheet.text), scope, newest_change(rows.operations))
+        # No line of a message can be taken for the mark, because such lines are escaped.
+        line = sheet.text.count("\n", 0, sheet.text.index(f"\n{CONTEXT_LINE}\n")) + 2
+        return OpenContext(target, sheet, line, scope, newest_change(rows.operations))
 
     def _refuse_retry(self, messages: Iterable[Message], number: int) -> None:
         writers = [row.run for row in messages if row.status is Status.STREAMING and row.introduced_by is not None]
@@ -94,7 +88,7 @@ class ContextEditing:
         rows = editable_rows(connection, target.persona.slug, target.thread_id, shown_since)
         return self.context.read(connection, request_settings, now), rows
 
-    async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditedContext | None:
+    async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditCounts | None:
         """Make the edited text the context, and return the numbers of messages; ``None`` if it has no changes.
 
         Messages in context that were not shown stay, before the rest. A text without messages changes nothing. A line
@@ -124,20 +118,12 @@ class ContextEditing:
             members=tuple(with_hidden(edit.members, opened.scope)),
         )
         if not new.members:
-            return EditedContext(0, EditCounts())
+            return EditCounts()
         stored = await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change)
         if stored is None:
             raise OvertakenError
-        return EditedContext(len(new.members), edit.counts)
+        return edit.counts._replace(all=len(new.members))
 
 
 class OvertakenError(Exception):
     """Another operation has changed a context while it was being edited."""
-
-
-def _context_line(text: str) -> int:
-    """Return the line, counted from 1, that marks the start of the context in a text written by `open`.
-
-    No line of a message can be taken for it, because such lines are escaped.
-    """
-    return text.count("\n", 0, text.index(f"\n{CONTEXT_LINE}\n")) + 2

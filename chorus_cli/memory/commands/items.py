@@ -20,7 +20,7 @@ from chorus_cli.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.log.rules.wording import local
 from chorus_cli.memory.commands.pictures import capitalized, described, drawn_memory, flash_saved, listed
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_tier, checked_type
-from chorus_cli.memory.service.memory import Remembered, RequestFigures
+from chorus_cli.memory.service.memory import Remembered
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
 
@@ -80,10 +80,6 @@ def _asked_items(text: str, _now: datetime) -> AskedItems:
         raise CommandError(f"{quoted(name)} is neither a tier nor a type. Choose one of: {known}.") from None
 
 
-def _type(text: str, _now: datetime) -> ItemType:
-    return checked_type(text)
-
-
 def _note(text: str, _now: datetime) -> Note:
     """Parse a text that may begin with a type and a colon."""
     match = _PREFIX.fullmatch(text)
@@ -114,7 +110,7 @@ def _items(services: Services, text: str) -> Sequence[Candidate]:
 ITEM = replace(NUMBER, name="item", help="the number of a memory item, such as 3 or #3", complete=_items)
 TYPE = Parameter(
     "type",
-    _type,
+    lambda text, _now: checked_type(text),
     f"one of {', '.join(each.lower() for each in ItemType)}",
     lambda _services, _text: _candidates([*ItemType]),
 )
@@ -332,9 +328,7 @@ async def flash(services: Services, force: Annotated[bool, FORCE] = False) -> Te
     """
     target = services.current.target()
     meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
-    figures = RequestFigures(meter.tokens, meter.budget)
-    saved = await services.memory.flash(target.persona.slug, figures, force=force)
-    return Text(flash_saved(saved))
+    return Text(flash_saved(await services.memory.flash(target.persona.slug, meter.tokens, meter.budget, force=force)))
 
 
 @FLASH.command("checkpoints")

@@ -50,12 +50,13 @@ def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> 
 
 def described(item: Item, now: datetime, origin: str) -> Report:
     """Describe an item, which the change ``origin`` brought in, and show its content."""
+    uses = "once" if item.access_count == 1 else f"{item.access_count:,} times"
     facts = (
         ("Item", f"#{item.id}"),
         ("Type", item.item_type),
-        ("Tier", tier_name(item)),
+        ("Tier", f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)),
         ("Score", f"{score(item, now)} (type + age + use)"),
-        ("Used", f"{_times(item.access_count)}, last on {local(item.last_accessed)}"),
+        ("Used", f"{uses}, last on {local(item.last_accessed)}"),
         ("Remembered", f"{local(item.created_at)}, {gap(now - item.created_at)} ago"),
         ("From", f"message #{item.source_message_id}" if item.source_message_id else _LONG_ORIGINS.get(origin, "you")),
         ("Tokens", f"{item.token_count or 0:,}"),
@@ -82,11 +83,6 @@ def score(item: Item, now: datetime) -> str:
     return f"{parts.total:.2f} = {parts.type_part:.2f}+{parts.age_part:.2f}+{parts.access_part:.2f}"
 
 
-def tier_name(item: Item) -> str:
-    """Name the tier of an item, and say if that is by a pin."""
-    return f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)
-
-
 def capitalized(text: str) -> str:
     """Return a description as the beginning of a sentence."""
     return f"{text[0].upper()}{text[1:]}"
@@ -109,7 +105,3 @@ def _row(item: Item, now: datetime, origins: Mapping[int, str]) -> tuple[str, ..
 
 def _share(part: int, whole: int) -> str:
     return bar(part / whole, _BAR_WIDTH) if whole else ""
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number:,} times"

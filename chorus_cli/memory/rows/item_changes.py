@@ -310,7 +310,11 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
     act = Flash(checkpoint_id, cold)
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now, automatic=automatic))
     apply(connection, persona, act, operation.id, now)
-    _keep_the_last(connection, persona)
+    connection.execute(
+        "DELETE FROM context_checkpoints WHERE persona = :persona AND id NOT IN "
+        "(SELECT id FROM context_checkpoints WHERE persona = :persona ORDER BY id DESC LIMIT :kept)",
+        {"persona": persona, "kept": KEPT},
+    )
     return FlashReport(checkpoint_id, len(items), len(cold), hot, before, after)
 
 
@@ -346,11 +350,3 @@ def restore(connection: sqlite3.Connection, persona: str, checkpoint_id: int, no
     title = f"checkpoint {checkpoint_id}" if len(archived) > 1 else archived[0].content
     changes = tuple(ItemChange(item.id, before, after) for item in archived)
     return change(connection, persona, MemoryChange("restore", changes, shortened(title)), now)
-
-
-def _keep_the_last(connection: sqlite3.Connection, persona: str) -> None:
-    connection.execute(
-        "DELETE FROM context_checkpoints WHERE persona = :persona AND id NOT IN "
-        "(SELECT id FROM context_checkpoints WHERE persona = :persona ORDER BY id DESC LIMIT :kept)",
-        {"persona": persona, "kept": KEPT},
-    )

@@ -275,7 +275,12 @@ def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
     """
     adopt(connection, persona)
     items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
-    changed = [new for old in items if _differ(old, new := renewed(old, now))]
+    pairs = [(old, renewed(old, now)) for old in items]
+    changed = [
+        new
+        for old, new in pairs
+        if old.tier is not new.tier or abs(old.importance_score - new.importance_score) > _SAME_SCORE
+    ]
     store_scores(connection, changed)
     meta_rows.store(connection, meta_rows.memory_renewed_key(persona), timestamps.to_text(now))
     return len(changed)
@@ -358,7 +363,3 @@ def _items(connection: sqlite3.Connection, persona: str, rest: str, **values: ob
         f"SELECT {COLUMNS} FROM context_items WHERE {_VISIBLE} {rest}", {"persona": persona, **values}
     ).fetchall()
     return [item_of(row) for row in found]
-
-
-def _differ(old: Item, new: Item) -> bool:
-    return old.tier is not new.tier or abs(old.importance_score - new.importance_score) > _SAME_SCORE

@@ -117,13 +117,9 @@ def _closing(lines: list[re.Match[str]], opening: int, *, nests: bool) -> int | 
             open_lines.pop()
             if not open_lines:
                 return index
-        elif info and nests and _is_markdown(innermost):
+        elif info and nests and innermost["info"].partition("{")[0].strip().lower() in _MARKDOWN:
             open_lines.append(line)
     return None
-
-
-def _is_markdown(line: re.Match[str]) -> bool:
-    return line["info"].partition("{")[0].strip().lower() in _MARKDOWN
 
 
 def _fence(text: str, opening: re.Match[str], closing: re.Match[str] | None) -> Fence:

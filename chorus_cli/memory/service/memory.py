@@ -42,13 +42,6 @@ _LONGEST_INLINE = 20_000
 _RENEWED = "The index of the memory was damaged and is made again; no memory item is concerned."
 
 
-class RequestFigures(NamedTuple):
-    """Tokens of the next request, and the budget's mark from which on a flash save needs no force."""
-
-    tokens: int
-    mark: int
-
-
 class Remembered(NamedTuple):
     """An item that was added by hand; without an operation it was known, and was only accessed."""
 
@@ -203,15 +196,17 @@ class Memory:
         """Change items by ``act``, the inverse of an undone one or the repeated one, and store the undo or redo."""
         await self._write(item_changes.put_back, act, reversal)
 
-    async def flash(self, slug: str, figures: RequestFigures, *, force: bool = False) -> FlashReport:
+    async def flash(self, slug: str, tokens: int, mark: int, *, force: bool = False) -> FlashReport:
         """Archive the COLD items of a persona under a checkpoint, and report it.
+
+        ``tokens`` are those of the next request, which needs no force from the ``mark`` on.
 
         Raises:
             MemoryItemError: the next request is below the mark and nothing forces it, or the memory is empty.
         """
-        if figures.tokens < figures.mark and not force:
+        if tokens < mark and not force:
             raise MemoryItemError(
-                f"The next request has {counted(figures.tokens, 'token')}, below the {figures.mark:,} from which on "
+                f"The next request has {counted(tokens, 'token')}, below the {mark:,} from which on "
                 "memory is archived. Nothing was changed; /memory flash --force archives COLD items anyway."
             )
         saved = await self._flash(slug, automatic=False)

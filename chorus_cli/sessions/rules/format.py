@@ -80,16 +80,14 @@ def text_of(session: Session) -> str:
         "window_start": timestamps.to_text(session.window_start),
         "window_end": timestamps.to_text(session.window_end),
         "active_thread_id": session.active_thread_id,
-        "threads": [_written_thread(each) for each in session.threads],
+        "threads": [
+            {"id": each.id, "title": each.title, "summary": each.summary}
+            | ({"summarised": each.summarised} if each.summarised else {})
+            for each in session.threads
+        ],
         "messages": [_written(message) for message in session.messages],
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-
-
-def _written_thread(thread: SavedThread) -> JsonValue:
-    always: dict[str, JsonValue] = {"id": thread.id, "title": thread.title, "summary": thread.summary}
-    summarised: dict[str, JsonValue] = {"summarised": thread.summarised} if thread.summarised else {}
-    return always | summarised
 
 
 def _written(message: MessageContent) -> JsonValue:

@@ -128,11 +128,6 @@ class IdleTimer:
         if watch is None or watch.done():
             self._watches[slug] = asyncio.create_task(self._watch(slug), name=f"idle {slug}")
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a reply, a command or an editor holds up the end of idle periods."""
-        return self._busy > 0
-
     @contextmanager
     def busy(self) -> Iterator[None]:
         """Let no idle period end and no line be shown while the user or the screen is busy.

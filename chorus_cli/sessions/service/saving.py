@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
-    from chorus_cli.context.rules.view import View
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.machine.ports import Clock
@@ -98,7 +97,8 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
         own = [row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row)]
         if own or thread_id == target.thread_id:
             put_in = set(view.boundary.members_in(thread_id)) if view.boundary else set()
-            threads.append(_saved_thread(thread_id, title, view))
+            summary, folded = (view.summary.content, sum(map(_can_be_saved, view.folded))) if view.summary else ("", 0)
+            threads.append(SavedThread(thread_id, title, summary, folded))
             window_starts[thread_id] = view.cutoff
             messages += own
             said += [each for each in own if each.introduced_by is None or each.id not in put_in]
@@ -120,12 +120,6 @@ def _read(
         for each, title in titles.items()
     ]
     return snapshots, operation_rows.newest_id_of_all(connection)
-
-
-def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:
-    if view.summary is None:
-        return SavedThread(thread_id, title)
-    return SavedThread(thread_id, title, view.summary.content, sum(map(_can_be_saved, view.folded)))
 
 
 def _can_be_saved(message: Message) -> bool:
@@ -260,7 +254,9 @@ class SessionSaving:
         """Extend a summary by messages; if that fails, return the old one with the error."""
         if not self.summarizer.can_summarize(target):
             return _Summary(session_format.extract(whole))
-        entries = entries_of(_each_once(said), target.persona.name)
+        # A fork has messages of its origin too.
+        each_once = {(each.role, each.timestamp, words_of(each)): each for each in said}
+        entries = entries_of(each_once.values(), target.persona.name)
         try:
             written = await self.summarizer.extended(target, session_format.TASK, so_far, entries, spent)
         except ModelError as error:
@@ -333,11 +329,6 @@ def _in_threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> tuple[Mess
     """Put messages that have left the context before those in it, thread by thread."""
     places = {thread.id: place for place, thread in enumerate(copy.threads)}
     return tuple(sorted([*aged, *copy.contents], key=lambda each: places.get(each.thread_id, -1)))
-
-
-def _each_once(messages: Iterable[MessageContent]) -> list[MessageContent]:
-    """Return the messages without those of a fork that its origin has too."""
-    return list({(each.role, each.timestamp, words_of(each)): each for each in messages}.values())
 
 
 def _key(message: MessageContent) -> tuple[int, str, datetime, str]:

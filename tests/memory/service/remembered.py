@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item, ItemType
-from chorus_cli.memory.service.memory import RequestFigures
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -16,7 +15,8 @@ if TYPE_CHECKING:
     from chorus_cli.memory.service.memory import Memory
     from tests.world import World
 
-FIGURES = RequestFigures(tokens=10, mark=100)
+FIGURES = (10, 100)
+"""The tokens of a request, and the mark from which on a flash save needs no force."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Remembering:
         await self.service.forget(self.slug, item_id)
 
     async def flash(self) -> FlashReport:
-        return await self.service.flash(self.slug, FIGURES, force=True)
+        return await self.service.flash(self.slug, *FIGURES, force=True)
 
     async def recalled(self, text: str) -> list[str]:
         return [item.content for item in await self.service.recall(self.slug, text)]

@@ -12,7 +12,6 @@ import pytest
 from chorus_cli.core.errors import MemoryItemError, StorageError
 from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rules.items import ItemType, Tier
-from chorus_cli.memory.service.memory import RequestFigures
 from chorus_cli.storage.store import Connection
 from tests.memory.service.remembered import FIGURES, Remembering
 
@@ -55,10 +54,10 @@ async def test_the_report_is_right_to_the_token(aged: Remembering) -> None:
 
 async def test_it_is_refused_below_the_mark_with_the_figures(aged: Remembering) -> None:
     with pytest.raises(MemoryItemError, match="The next request has 10 tokens, below the 100 from which on"):
-        await aged.service.flash(aged.slug, FIGURES)
+        await aged.service.flash(aged.slug, *FIGURES)
     assert await tiers(aged) == COLD
     assert await aged.service.checkpoints(aged.slug) == []
-    assert (await aged.service.flash(aged.slug, RequestFigures(100, 100))).items_archived == 2
+    assert (await aged.service.flash(aged.slug, 100, 100)).items_archived == 2
 
 
 async def flash_number(memory: Remembering) -> int:
