@@ -40,7 +40,7 @@ from chorus_cli.services import (
 )
 from chorus_cli.sessions.commands import saved_line
 from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.sessions.service.idle import IdleServices, IdleTimer, NoIdleTimer
+from chorus_cli.sessions.service.idle import IdleActions, IdleTimer, NoIdleTimer
 from chorus_cli.sessions.service.saving import SessionSaving
 from chorus_cli.sessions.service.sessions import Sessions
 from chorus_cli.stores.purge.files import Home
@@ -49,7 +49,7 @@ from chorus_cli.stores.service.purging import Purging
 from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
-from chorus_cli.threads.service.threads import ThreadActivity, Threads
+from chorus_cli.threads.service.threads import Threads
 from chorus_cli.turns.folding.summarizer import Summarizer
 
 if TYPE_CHECKING:
@@ -94,16 +94,15 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
     saving = SessionSaving(opened.paths.personas, clock, context, summarizer, install)
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
-    activity = ThreadActivity(opened.storage.is_alive, replies.waiting_in, replies.stop)
     return Services(
         own_commands=_own_commands(turns),
         current=current,
         conversation=turns.conversation,
         replies=replies,
-        threads=Threads(context, current, activity, clock.now),
+        threads=Threads(context, current, replies, opened.storage.is_alive, clock),
         context=ContextServices(context, ContextWindow(settings, clock, current, context), turns.folding),
         personas=PersonaServices(personas, _roster(turns), settings, turns.providers.models),
-        cards=Cards(turns.memory.access, personas),
+        cards=Cards(turns.memory, personas),
         sessions=Sessions(store, clock, personas, current, saving),
         idle_timer=timer,
         memory=turns.memory,
@@ -136,7 +135,7 @@ def _replies(turns: Turns, timer: IdleTimer) -> Replies:
 def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTimer:
     opened, machine = turns.opened, turns.machine
     current = opened.current
-    actions = IdleServices(opened.storage.store, current, saving, journal, saved_line).actions()
+    actions = IdleActions(opened.storage.store, current, saving, journal, saved_line)
     timer = NoIdleTimer if opened.storage.is_private else IdleTimer
     return timer(machine.clock, actions, lambda: current.slug, opened.notifier.aside, machine.report_bug)
 

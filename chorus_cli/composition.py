@@ -16,8 +16,7 @@ from chorus_cli.context.service.context import Context
 from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.machine.shell import UserShell
-from chorus_cli.memory.service.access import MemoryAccess
-from chorus_cli.memory.service.memory import FlashSaves, Memory
+from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient
 from chorus_cli.models.local.files import LocalFiles
@@ -211,8 +210,7 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
 
 
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
-    access = MemoryAccess(opened.storage.store, machine.clock, providers.counter, opened.notifier.aside)
-    return Memory(access, FlashSaves(access))
+    return Memory(opened.storage.store, machine.clock, providers.counter, opened.notifier.aside)
 
 
 def _jobs(opened: Opened, machine: Machine, memory: Memory) -> Jobs:

@@ -26,8 +26,7 @@ from chorus_cli.log.rules.export import message_as_json
 from chorus_cli.log.rules.journal import LogMarks, log_marks
 from chorus_cli.log.rules.search_query import beginnings, search_query
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.recall import best_within, keys_of, references, sent_items, tokens_in_request
-from chorus_cli.memory.service.access import called_by, keyed_items, referred_to
+from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -287,11 +286,11 @@ def recalled(
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
     room = recall_room(snapshot.budget, taken_tokens)
     chosen: dict[int, Item] = {}
-    keyed = keyed_items(connection, persona)
+    keyed = item_rows.keyed(connection, persona)
     called = called_by(question.content, keyed)
     called_before = called_by(messages[-1].content, keyed) if messages else []
     named = references(question.content)
-    found_by_words = referred_to(connection, persona, question.content, MOST_HOT)
+    found_by_words = item_rows.referred_to(connection, persona, question.content, MOST_HOT)
     referred = [item for item in found_by_words if item.id in named or keys_of(item.content) is None]
     old_wordings = {*mentions(messages), *(item.id for item in snapshot.hot)}
     corrected = item_rows.of_ids(connection, persona, old_wordings)

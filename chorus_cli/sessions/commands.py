@@ -22,7 +22,6 @@ from chorus_cli.services import Services
 from chorus_cli.sessions.rows import SessionRow
 from chorus_cli.sessions.rules.format import STOPPED, Session, first_sentence
 from chorus_cli.sessions.service.saving import Saved
-from chorus_cli.sessions.service.sessions import Offer
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 
@@ -49,8 +48,8 @@ def _asked_page(text: str, _now: datetime) -> AskedPage:
 
 
 def _offered(services: Services, _text: str) -> Sequence[Candidate]:
-    offers = services.sessions.offers(services.current.slug)
-    return [Candidate(offer.session_id, _hint(offer)) for offer in offers]
+    rows = services.sessions.offers(services.current.slug)
+    return [Candidate(row.session_id, f"{local(row.timestamp)}  {shortened(row.description)}".strip()) for row in rows]
 
 
 _MOST_PROBLEMS = 3
@@ -170,10 +169,6 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
         f"You are now in thread #{restored.thread.number}." if restored.thread_id != before else "",
     ]
     return Text("\n".join(line for line in lines if line))
-
-
-def _hint(offer: Offer) -> str:
-    return f"{local(offer.head.timestamp)}  {shortened(offer.head.description)}".strip() if offer.head else ""
 
 
 def _left_out(in_progress: int) -> str:

@@ -7,33 +7,24 @@ are ignored. A file is written whole or not at all, and a new one never replaces
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import SessionError
 from chorus_cli.sessions.rules import format as session_format
-from chorus_cli.sessions.rules import reader as session_reader
-from chorus_cli.sessions.rules.format import is_session_id
-from chorus_cli.storage.files import opened_file, sync_folder, syncing, write_atomically
+from chorus_cli.sessions.rules.format import candidates, is_session_id
+from chorus_cli.storage.files import opened_file, sync_folder, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Collection
     from pathlib import Path
 
     from chorus_cli.sessions.rules.format import Session
-    from chorus_cli.sessions.rules.reader import Head
 
 SESSIONS_FOLDER = "sessions"
 ENDING = ".json"
 LARGEST_FILE_BYTES = limits.SESSION.most
-
-TEMPORARY = r"\.chorus-[0-9a-f]{12}\.tmp"
-"""The names of sessions that are being written, as a regular expression."""
-
-_BEGINNING_BYTES = 8192
 
 
 def folder(personas: Path, persona: str) -> Path:
@@ -81,93 +72,42 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
     except UnicodeDecodeError as error:
         raise SessionError(f"The session {path} is damaged: byte {error.start:,} is not UTF-8.") from error
     try:
-        return replace(session_reader.read(text), session_id=session_id, persona=persona)
+        return replace(session_format.read(text), session_id=session_id, persona=persona)
     except SessionError as error:
         raise SessionError(f"The session {path} is damaged or no session: {error}.") from error
 
 
-def head(personas: Path, persona: str, session_id: str) -> Head | None:
-    """Return time and description of a session, read from the beginning of its file; ``None`` if they are not there.
+def create(personas: Path, session: Session, taken: Collection[str] = ()) -> Session:
+    """Write a session under its name, or with a number if that is taken; return it with the name that it got.
 
-    The result is cached, so that it can be asked for at every key.
-    """
-    path = path_of(personas, persona, session_id)
-    try:
-        return _head(path, path.stat().st_mtime_ns)
-    except OSError:
-        return None
-
-
-def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
-    """Write a session under the first of ``names`` that is free, even if other processes do the same.
-
-    Returns:
-        The session with its name.
+    The lock of the database, in whose transaction this is done, keeps other processes away meanwhile.
 
     Raises:
         SessionError: it cannot be written; nothing is left of it.
     """
-    place = folder(personas, session.persona)
-    draft = place / f".chorus-{os.urandom(6).hex()}.tmp"
-    try:
-        # Not its parents: a persona that is gone is not made again.
-        if not place.is_dir():
-            place.mkdir(mode=0o700, exist_ok=True)
-            sync_folder(place.parent)
-        for name in names:
-            named = replace(session, session_id=name)
-            if name in ids(personas, session.persona):
-                continue
-            write_atomically(draft, _bounded(session_format.text_of(named)))
-            if _moved_in(draft, path_of(personas, session.persona, name)):
-                return named
-    except OSError as error:
-        raise _unwritten(place, error) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
-    raise SessionError(f"No name was left for a session in {place}.")
+    known = {*taken, *ids(personas, session.persona)}
+    named = replace(session, session_id=next(name for name in candidates(session.session_id) if name not in known))
+    write(personas, named)
+    return named
 
 
-def discard(path: Path) -> None:
-    """Delete the file of a session that could not be stored.
-
-    Raises:
-        SessionError: it cannot be deleted.
-    """
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise _left(path, error) from error
-
-
-def rewrite(personas: Path, session: Session) -> Callable[[], None]:
-    """Replace the file of a session and return what brings the present one back, or raises a `SessionError`.
+def write(personas: Path, session: Session) -> None:
+    """Write the file of a session, in place of the one that it has.
 
     Raises:
         SessionError: it cannot be written; the file is as it was.
     """
     path = path_of(personas, session.persona, session.session_id)
     try:
-        present = path.read_bytes()
+        # Not its parents: a persona that is gone is not made again.
+        if not path.parent.is_dir():
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            sync_folder(path.parent.parent)
         write_atomically(path, _bounded(session_format.text_of(session)))
     except OSError as error:
-        raise _unwritten(path.parent, error) from error
-    return partial(_bring_back, path, present)
-
-
-def _bring_back(path: Path, data: bytes) -> None:
-    try:
-        write_atomically(path, data)
-    except OSError as error:
-        raise _left(path, error) from error
-
-
-def _left(path: Path, error: OSError) -> SessionError:
-    return SessionError(
-        f"The session was written to {path}, but not recorded in the log, and the file cannot be taken back: "
-        f"{error.strerror or error}. It is listed and restored like any other; delete it if you do not want it."
-    )
+        raise SessionError(
+            f"The session cannot be written to {path.parent}: {error.strerror or error}. Nothing was saved."
+        ) from error
 
 
 def _bounded(text: str) -> bytes:
@@ -182,41 +122,6 @@ def _bounded(text: str) -> bytes:
     return data
 
 
-def _unwritten(place: Path, error: OSError) -> SessionError:
-    return SessionError(f"The session cannot be written to {place}: {error.strerror or error}. Nothing was saved.")
-
-
-def _moved_in(draft: Path, path: Path) -> bool:
-    """Rename a draft, and return whether the name was still free."""
-    with syncing(path.parent) as sync:
-        try:
-            _take(draft, path)
-        except FileExistsError:
-            return False
-        try:
-            sync()
-        except BaseException:
-            discard(path)
-            raise
-    return True
-
-
-def _take(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        # A file system without hard links: the name is taken first, then its file replaced.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        try:
-            draft.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                path.unlink()
-            raise
-
-
 def _text(path: Path) -> str:
     """Return the text of a file.
 
@@ -227,9 +132,3 @@ def _text(path: Path) -> str:
         if os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:
             raise OSError(f"it has more than {limits.SESSION.size}")
         return file.read(LARGEST_FILE_BYTES).decode("utf-8-sig")
-
-
-@lru_cache(maxsize=1024)
-def _head(path: Path, _modified: int) -> Head | None:
-    with opened_file(path, follows_link=False) as file:
-        return session_reader.head(file.read(_BEGINNING_BYTES).decode("utf-8", "replace"))

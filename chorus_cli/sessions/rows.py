@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
-from functools import partial
+from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rows.thread_views import newest_in_context
@@ -23,13 +22,12 @@ from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import matching as session_matching
-from chorus_cli.sessions.rules.format import candidates, is_session_id
+from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.log.rows.thread_rows import ThreadKey
@@ -50,8 +48,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(NamedTuple):
     """The facts about a session that need no look into its file.
 
     ``through_message_id`` is the newest message of the log that it contains, ``None`` if unknown: for a file that was
@@ -71,43 +68,37 @@ class SessionRow:
     trigger: str
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """How far a session reaches: its newest message, the newest one in its summary, and the newest operation."""
+class Saving(NamedTuple):
+    """A session about to be saved, and how far it reaches.
 
-    through_message_id: int
-    summarized_through: int
-    operation_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """A session about to be saved.
-
-    ``expected_through`` is the newest saved message when saving began; ``None`` if a later save does not matter,
-    because the user asked for this one.
+    ``through_message_id`` is its newest message, ``summarized_through`` the newest in its summary, and ``operation_id``
+    the newest operation. ``expected_through`` is the newest saved message when saving began; ``None`` if a later save
+    does not matter, because the user asked for this one. One that is not new replaces the session of its name.
     """
 
     session: Session
     trigger: str
-    coverage: Coverage
+    through_message_id: int
+    summarized_through: int
+    operation_id: int
     expected_through: int | None = None
+    is_new: bool = True
 
 
 def row_of(session: Session, trigger: str = MANUAL, through_message_id: int | None = None) -> SessionRow:
     """Return the row of a session."""
     return SessionRow(
-        session_id=session.session_id,
-        persona=session.persona,
-        timestamp=session.timestamp,
-        description=session.description,
-        summary=session.summary,
-        message_count=len(session.messages),
-        token_estimate=session.token_estimate,
-        window_start=session.window_start,
-        window_end=session.window_end,
-        through_message_id=through_message_id,
-        trigger=trigger,
+        session.session_id,
+        session.persona,
+        session.timestamp,
+        session.description,
+        session.summary,
+        len(session.messages),
+        session.token_estimate,
+        session.window_start,
+        session.window_end,
+        through_message_id,
+        trigger,
     )
 
 
@@ -150,30 +141,24 @@ def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionR
     return (found, summarized_through) if found else None
 
 
-def create(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
-    """Write a session's file under its name, with a number if that is taken, and then its row; both or neither.
+def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
+    """Write a session's file and then its row; a new one has a number if its name is taken.
 
     ``None`` if another process has saved the same messages meanwhile, or something was purged.
     """
     if _overtaken(connection, saving):
         return None
-    taken = {row.session_id for row in of(connection, saving.session.persona)}
-    names = (name for name in candidates(saving.session.session_id) if name not in taken)
-    session = session_files.create(personas, saving.session, names)
-    path = session_files.path_of(personas, session.persona, session.session_id)
-    connection.unless_committed(partial(session_files.discard, path))
-    return _stored(connection, replace(saving, session=session))
-
-
-def rewrite(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
-    """Replace a session: its file and then its row; both or neither.
-
-    ``None`` if another process has saved the same messages meanwhile, or something was purged.
-    """
-    if _overtaken(connection, saving):
-        return None
-    connection.unless_committed(session_files.rewrite(personas, saving.session))
-    return _stored(connection, saving)
+    session = saving.session
+    if saving.is_new:
+        session = session_files.create(personas, session, {row.session_id for row in of(connection, session.persona)})
+    else:
+        session_files.write(personas, session)
+    row = row_of(session, saving.trigger, saving.through_message_id)
+    _insert(connection, "INSERT OR REPLACE", row)
+    if saving.trigger == IDLE:
+        known = f"{saving.operation_id} {saving.summarized_through} {row.session_id}"
+        meta_rows.store(connection, _idle_key(row.persona), known)
+    return row
 
 
 def forget(connection: sqlite3.Connection, persona: str) -> None:
@@ -188,43 +173,21 @@ def adopt(connection: sqlite3.Connection, sessions: Sequence[Session]) -> None:
         _insert(connection, "INSERT OR IGNORE", row_of(session))
 
 
-def _stored(connection: sqlite3.Connection, saving: Saving) -> SessionRow:
-    coverage = saving.coverage
-    row = row_of(saving.session, saving.trigger, coverage.through_message_id)
-    _insert(connection, "INSERT OR REPLACE", row)
-    if saving.trigger == IDLE:
-        known = f"{coverage.operation_id} {coverage.summarized_through} {row.session_id}"
-        meta_rows.store(connection, _idle_key(row.persona), known)
-    return row
-
-
 def _overtaken(connection: sqlite3.Connection, saving: Saving) -> bool:
     expected = saving.expected_through
     # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
     (is_purged,) = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM operations WHERE kind = ? AND id > ?)",
-        (Purge.kind, saving.coverage.operation_id),
+        (Purge.kind, saving.operation_id),
     ).fetchone()
     return bool(is_purged) or (expected is not None and through(connection, saving.session.persona) != expected)
 
 
 def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:
+    values = [timestamps.to_text(value) if isinstance(value, datetime) else value for value in row]
+    path = f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}{session_files.ENDING}"
     connection.execute(
-        f"{verb} INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            row.session_id,
-            row.persona,
-            timestamps.to_text(row.timestamp),
-            row.description,
-            row.summary,
-            row.message_count,
-            row.token_estimate,
-            timestamps.to_text(row.window_start) if row.window_start else None,
-            timestamps.to_text(row.window_end) if row.window_end else None,
-            row.through_message_id,
-            row.trigger,
-            f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}.json",
-        ),
+        f"{verb} INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*values, path)
     )
 
 
@@ -243,21 +206,10 @@ def _boundary_since(connection: sqlite3.Connection, persona: str, operation_id: 
 
 
 def _row(row: Sequence[Any]) -> SessionRow:
-    id_, persona, timestamp, description, summary, messages, tokens, start, end, through_id, trigger = row
+    id_, persona, timestamp, *facts, start, end, through_id, trigger = row
     try:
-        return SessionRow(
-            session_id=id_,
-            persona=persona,
-            timestamp=timestamps.from_text(timestamp),
-            description=description,
-            summary=summary,
-            message_count=messages,
-            token_estimate=tokens,
-            window_start=timestamps.from_text(start) if start else None,
-            window_end=timestamps.from_text(end) if end else None,
-            through_message_id=through_id,
-            trigger=trigger,
-        )
+        ends = [timestamps.from_text(each) if each else None for each in (start, end)]
+        return SessionRow._make([id_, persona, timestamps.from_text(timestamp), *facts, *ends, through_id, trigger])
     except ValueError as error:
         raise DatabaseDamagedError(f"The row of the session {id_} of {persona} cannot be read: {error}.") from error
 
@@ -265,8 +217,7 @@ def _row(row: Sequence[Any]) -> SessionRow:
 _FRACTION_DIGITS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(NamedTuple):
     """Result of restoring: the operation, the thread to go on in, and the number of messages added to the log."""
 
     operation: Operation
@@ -300,7 +251,8 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     added = sum(not isinstance(member, int) for member in members)
     thread_id = thread_of.get(session.active_thread_id) or _silent(connection, persona, session, known)
     chosen = thread_id or thread_of[session.messages[0].thread_id]
-    _reopen(connection, {chosen, *thread_of.values()})
+    reopened = [(each,) for each in {chosen, *thread_of.values()}]
+    connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", reopened)
     return Restored(operation, thread_rows.use(connection, persona, chosen), added)
 
 
@@ -327,11 +279,6 @@ def _restore_summaries(
         author = f"session {session.session_id}"
         summary = Summary(fold.id, restored.id, folded, thread.summary, None, author, restored.created_at)
         snapshot_rows.store(connection, persona, thread_id, summary)
-
-
-def _reopen(connection: sqlite3.Connection, threads: Iterable[int]) -> None:
-    """Open the threads of a session that were closed since."""
-    connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", [(each,) for each in threads])
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:

@@ -20,7 +20,7 @@ from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.models.rules.events import WaitBegun
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import Arrival, show_events
-from chorus_cli.threads.service.wording import left_line, next_line
+from chorus_cli.threads.service.running_turn import left_line, next_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -21,7 +21,7 @@ from chorus_cli.terminal.screen.drawing import JobOutput, draw
 from chorus_cli.terminal.screen.exchange import show_exchange
 from chorus_cli.terminal.screen.progress import Wait
 from chorus_cli.threads.commands.composing import edited_line
-from chorus_cli.threads.service.wording import waiting_line
+from chorus_cli.threads.service.running_turn import waiting_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

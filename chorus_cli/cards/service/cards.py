@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.cards.files import CardFile
-    from chorus_cli.memory.service.access import MemoryAccess
+    from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Connection
@@ -72,7 +72,7 @@ class Taken:
 class Cards:
     """Makes personas of cards, with their memory, and writes cards of personas."""
 
-    memory: MemoryAccess
+    memory: Memory
     personas: Personas
 
     async def take_in_all(self, paths: Iterable[Path], *, is_dry: bool = False) -> tuple[list[Taken], list[Path]]:
@@ -115,7 +115,8 @@ class Cards:
         addition = Addition(slug, items, "import", self.memory.clock.now(), title=file.name)
         documents = {f"{DOCUMENTS_FOLDER}/{each.name}": each.content.encode() for each in new.documents}
         files = NewPersona(slug, new.settings, {**documents, **file.kept})
-        await self.memory.write_in_steps(_store, self.personas.folder, files, addition, said)
+        store = self.memory.store
+        await self.memory.renewing(lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said))
 
     def _said(self, card: Card) -> str:
         return greeting(card, 0, self.personas.defaults().user_name) if card.greetings else ""
@@ -139,7 +140,7 @@ class Cards:
             amount = counted(len(card.greetings), "greeting")
             raise PersonaError(f"The card of {target.persona.name} has {amount}, and none with number {number}.")
         said = greeting(card, number - 1, target.persona.settings.user_name)
-        await self.memory.write(_greet, target.persona.slug, target.thread_id, said, self.memory.clock.now())
+        await self.memory.store.write(_greet, target.persona.slug, target.thread_id, said, self.memory.clock.now())
         return said
 
     async def export(self, slug: str, path: Path, *, replace: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 from chorus_cli.core.errors import HeaderLikeError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timespan import Span
-from chorus_cli.editing.service.context import EditedContext, OpenContext, OvertakenError
+from chorus_cli.editing.service.context import OpenContext, OvertakenError
 from chorus_cli.framework.arguments import TIME
 from chorus_cli.framework.drafts import Doubtful, Refused, answered
 from chorus_cli.framework.registry import CommandGroup
@@ -53,17 +53,14 @@ async def _stored(
         return Refused("The context was changed in the meantime, so your edit was not applied.")
     if edited is None:
         return Text(_UNCHANGED)
-    return Text(_success(edited) if edited.messages else _EMPTIED)
-
-
-def _success(edited: EditedContext) -> str:
-    counts = edited.counts
+    if not edited.all:
+        return Text(_EMPTIED)
     kinds = (
-        (counts.reworded, "reworded"),
-        (counts.left_out, "left out"),
-        (counts.added, "added"),
-        (counts.moved, "moved"),
+        (edited.reworded, "reworded"),
+        (edited.left_out, "left out"),
+        (edited.added, "added"),
+        (edited.moved, "moved"),
     )
     changes = ", ".join(f"{number:,} {kind}" for number, kind in kinds if number)
-    messages = counted(edited.messages, "message")
-    return f"Context edited: {messages}{f' ({changes})' if changes else ''}. /undo reverts."
+    messages = counted(edited.all, "message")
+    return Text(f"Context edited: {messages}{f' ({changes})' if changes else ''}. /undo reverts.")

@@ -15,7 +15,7 @@ from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.storage.files import home_mark, sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
 _NAME = re.compile(r"rescue-(\d{8}T\d{6}Z)(?:-([0-9a-f]{8}))?\.jsonl")
 _MOST_BYTES = 64_000_000
@@ -71,10 +71,9 @@ def _read(path: Path) -> list[Left]:
     if match is None or path.stat().st_size > _MOST_BYTES:
         raise ValueError(path)
     at = datetime.strptime(match[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    records = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
-    return [Left(_unsaid(record), at, NO_RUN + path.stem) for record in records]
-
-
-def _unsaid(record: Mapping[str, str]) -> Unsaid:
-    role = "user" if record["role"] == "user" else "assistant"
-    return Unsaid(record["persona"], cleaned_input(record["content"])[0], is_sent=True, role=role)
+    left = []
+    for record in map(json.loads, path.read_text(encoding="ascii").splitlines()):
+        role = "user" if record["role"] == "user" else "assistant"
+        text = Unsaid(record["persona"], cleaned_input(record["content"])[0], is_sent=True, role=role)
+        left.append(Left(text, at, NO_RUN + path.stem))
+    return left

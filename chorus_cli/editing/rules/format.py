@@ -13,9 +13,15 @@ r"""The text for editing a context: blocks of messages, a line where the context
     --- end of messages ---
     # comments, six lines or more
 
-Lines of a message that could be taken for something else are escaped with a backslash (``core/editing/lines``); so are
-blank lines at the end of a message, because blank lines separate the messages. All line ends are line feeds here, also
-carriage returns in a message, because editors treat those differently.
+A line of a message that could be taken for a mark or a header is escaped: a backslash is put before it, and one more
+if it has one already (the rule of mboxrd). So are blank lines at the end of a message, because blank lines separate the
+messages. Lines such as these look like a header, but are not written as one:
+
+    [20x5-01-18 22:15:03] Human: a slip in the date
+    2025-01-18 22:15:03] Human: a bracket that is missing
+
+Taken for text, such a line would silently join the message above it. All line ends are line feeds here, also carriage
+returns in a message, because editors treat those differently.
 
 Six comments stand between the messages and either end of the text because vim obeys settings in the first and the last
 five lines, and a form feed because Emacs obeys those on the last page.
@@ -23,30 +29,88 @@ five lines, and a form feed because Emacs obeys those on the last page.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditFormatError, HeaderLikeError
-from chorus_cli.editing.rules.lines import (
-    ATTACHMENT,
-    CONTEXT_LINE,
-    END_LINE,
-    HEADER,
-    HUMAN,
-    MARK,
-    LineTest,
-    escaped,
-    header_likeness,
-    unescaped,
-    with_line_feeds,
-)
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas.rules.persona import LONGEST_NAME, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+LineTest = Callable[[str], bool]
+
+HUMAN = "Human"
+CONTEXT_LINE = "--- context starts here ---"
+END_LINE = "--- end of messages ---"
+
+_HEADER_BEGINNING = r"\[[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_CONTEXT = r"[ \t]*-+[ \t]*context starts here[ \t]*-+"
+_END = r"[ \t]*-+[ \t]*end of messages[ \t]*-+"
+MARK = re.compile(rf"(?P<header>{_HEADER_BEGINNING})|(?P<context>{_CONTEXT}\s*\Z)|(?P<end>{_END}\s*\Z)")
+HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\] ([^:]*): ?(.*)")
+
+# Every line that begins like a mark is escaped too: a text that is cut off must not seem whole.
+_LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
+_ATTACHMENT = r"\[attachment: .*\]\s*\Z"
+_TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK}|{_ATTACHMENT})|\\+\s*\Z")
+ATTACHMENT = re.compile(_ATTACHMENT)
+
+_LEAST_DIGITS = 4
+_LONGEST_HEADER = 200
+
+# Blanks are bounded: a line of a million must not be gone through again and again.
+_BLANKS = r"[ \t]{0,8}"
+_BRACKETS = rf"{_BLANKS}[\[\](){{}}]{{0,2}}{_BLANKS}"
+_DATE = r"\w{2,5}[-/. ]\w{1,3}[-/. ]\w{1,3}"
+_CLOCK = r"\w{1,2}[:.]\w{1,2}"
+_BRACKETED = rf"{_BLANKS}[\[\](){{}}]{{1,2}}{_BLANKS}(?P<bracketed>{_DATE}[ ,T\t]{{1,8}}{_CLOCK})"
+_STAMP = r"(?P<stamp>\d\w{0,4}(?:[:./, \t-]{1,2}\w{0,2}\d\w{0,4}){0,6})"
+
+
+def header_likeness(speakers: Iterable[str]) -> LineTest:
+    """Return a test whether a line looks like a header: a date and time in brackets, or before a speaker's name.
+
+    No line without a colon does; a loop over many lines looks for one first, which spares most of them the call.
+    """
+    names = "|".join(map(re.escape, speakers))
+    like = re.compile(rf"{_BRACKETED}|{_BRACKETS}{_STAMP}{_BRACKETS}(?:{names}){_BLANKS}:", re.IGNORECASE)
+
+    def looks_like_header(line: str) -> bool:
+        beginning = line[:_LONGEST_HEADER]
+        if ":" not in beginning:
+            return False
+        found = like.match(beginning)
+        stamp = found and (found["bracketed"] or found["stamp"])
+        return sum(map(str.isdecimal, stamp or "")) >= _LEAST_DIGITS
+
+    return looks_like_header
+
+
+def escaped(lines: Iterable[str], is_header_like: LineTest) -> list[str]:
+    """Return lines of a message as they stand in the text."""
+    return [f"\\{line}" if _is_to_escape(line, is_header_like) else line for line in lines]
+
+
+def unescaped(lines: Iterable[str], is_header_like: LineTest) -> list[str]:
+    """Return lines of the text as they stand in their message."""
+    return [line[1:] if line.startswith("\\") and _is_to_escape(line, is_header_like) else line for line in lines]
+
+
+def _is_to_escape(line: str, is_header_like: LineTest) -> bool:
+    """Return whether a line, less its backslashes, could be taken for a mark or header, or is an escaped blank one."""
+    return _TO_ESCAPE.match(line) is not None or (":" in line and is_header_like(line.lstrip("\\")))
+
+
+def with_line_feeds(text: str) -> str:
+    """Return ``text`` with a line feed for every carriage return, and for every pair of the two."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
 
 _RULE = "---"
 _FORM_FEED = "\f"
@@ -191,7 +255,6 @@ def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
         if mark is not None:
             marks.append((index, str(mark.lastgroup)))
             if mark.lastgroup == "end":
-                _check_closing(lines, index)
                 break
         elif not marks and lines[index].strip():
             raise EditFormatError(index + 1, f"no message begins before this text; {_hint()}")
@@ -199,13 +262,10 @@ def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
         raise EditFormatError(
             len(lines), f'the line "{END_LINE}" is missing, so the end may be; put it after the last message.'
         )
-    return marks
-
-
-def _check_closing(lines: Sequence[str], end: int) -> None:
-    for index in range(end + 1, len(lines)):
+    for index in range(marks[-1][0] + 1, len(lines)):
         if lines[index].strip() and not lines[index].startswith("#"):
             raise EditFormatError(index + 1, f'this stands below "{END_LINE}" and belongs to no message; move it up.')
+    return marks
 
 
 def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
@@ -239,8 +299,10 @@ def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Ro
     role = roles.get(folded(speaker))
     if role is None:
         raise EditFormatError(index + 1, f"nobody here is called {speaker[:LONGEST_NAME]!r}; {_hint()}")
-    if not _exists(time):
-        raise EditFormatError(index + 1, f"there is no such time as {time}; {_hint()}")
+    try:
+        datetime.fromisoformat(time)
+    except ValueError as error:
+        raise EditFormatError(index + 1, f"there is no such time as {time}; {_hint()}") from error
     written = [line for line in lines[index + 1 : following] if not ATTACHMENT.match(line)]
     while written and not written[-1].strip():
         written.pop()
@@ -251,11 +313,3 @@ def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Ro
 
 def _hint() -> str:
     return f"write [2025-01-18 22:15:03] {HUMAN}: and its text, or put a \\ before the line if it is part of a message."
-
-
-def _exists(time: str) -> bool:
-    try:
-        datetime.fromisoformat(time)
-    except ValueError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""From messages to the text for editing a context, and from the edited text back to messages.
+"""The rows of a thread that are edited, their text, and from the edited text back to messages.
 
 A block of the text is matched with the original messages by its time, speaker and words, so that an unchanged message
 stays the same row: with its exact bytes, microseconds and tool data. Blanks at line ends do not count, because editors
@@ -7,6 +7,7 @@ strip them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.time import timestamps
-from chorus_cli.editing.rules.format import Block, render, shown_name
-from chorus_cli.editing.rules.lines import with_line_feeds
+from chorus_cli.editing.rules.format import Block, render, shown_name, with_line_feeds
+from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.attachments import Attachment, attachment_line
 from chorus_cli.log.rules.calls import calls_in_words
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.messages import MessageContent, Role, Status, is_filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.editing.rules.format import ParsedEdit
     from chorus_cli.log.rules.messages import Message
+    from chorus_cli.log.rules.operations import Operation
 
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 _TIME_LENGTH = len("2025-01-18 22:15:03")
@@ -34,13 +36,10 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 9998
 
 
 class Entry(NamedTuple):
-    """A block of the original text, and the ids of its rows: one, or those of tool calls with their results.
-
-    It is a tuple for the reason that a ``Block`` is.
-    """
+    """A block of the original text, and its rows: one, or those of tool calls with their results."""
 
     block: Block
-    row_ids: tuple[int, ...]
+    rows: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,42 +58,75 @@ class Sheet:
     attachments: Mapping[str, Attachment] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A row that stays in the context, or enters it, unchanged."""
-
-    message_id: int
+Member = int | MessageContent
+"""A row that stays in the context or enters it, or a new message; one that ``revises`` a row is a rewording of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reworded:
-    """A row with a new text, or other attachments."""
+class EditCounts(NamedTuple):
+    """Numbers of messages; a reworded one may be moved as well.
 
-    message_id: int
-    text: str
-    attachments: tuple[Attachment, ...] = ()
+    ``moved`` is the smallest number of moves that give the new order. Older messages that enter are not counted.
+    ``all`` are those in the context after the edit.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """A new message; ``role`` is user or assistant, ``timestamp`` is aware UTC and may be in the future."""
-
-    role: Role
-    timestamp: datetime
-    text: str
-    attachments: tuple[Attachment, ...] = ()
+    reworded: int = 0
+    left_out: int = 0
+    added: int = 0
+    moved: int = 0
+    all: int = 0
 
 
-Member = Kept | Reworded | Added
-
-
-@dataclass(frozen=True, slots=True)
-class ContextEdit:
-    """The new members of the context, in order; ``dropped`` are the rows no longer in it, in any wording."""
+class ContextEdit(NamedTuple):
+    """The new members of the context, in order, whether they differ from those before, and in how many messages."""
 
     members: tuple[Member, ...]
-    dropped: tuple[int, ...]
-    changed: bool
+    is_changed: bool
+    counts: EditCounts
+
+
+class EditScope(NamedTuple):
+    """Rows above the line, rows below it, and all settled rows in context, also those not shown, which stay.
+
+    ``after_message_id`` is the newest message that an edit covers: the last one before a turn in progress, which is not
+    settled yet.
+    """
+
+    before: tuple[Message, ...]
+    context: tuple[Message, ...]
+    settled: tuple[Message, ...]
+    after_message_id: int
+
+
+def edit_scope(
+    seen: Sequence[Message],
+    history: Iterable[Message],
+    operations: Sequence[Operation],
+    newest_id: int,
+    shown_since: datetime | None,
+) -> EditScope:
+    """Choose the rows: ``seen`` is the view, ``history`` the thread's rows in the order of the log.
+
+    Left out are replies in progress, rows without text, wordings that were replaced, replies that a retry replaced,
+    imported messages of other branches, and rows of operations that were undone.
+    """
+    running = min((row.turn_id for row in seen if row.status is Status.STREAMING), default=newest_id + 1)
+    settled = [row for row in seen if row.turn_id < running and _is_shown(row)]
+    too_old = {row.id for row in settled if shown_since is not None and row.timestamp <= shown_since}
+    counting = {operation.id for operation in journal.effective(operations)}
+    known = [row for row in history if row.introduced_by is None or row.introduced_by in counting]
+    moved_off = journal.moved_off(operations)
+    elsewhere = (
+        {row.id for row in seen}
+        | {row.revises for row in [*known, *seen]}
+        | journal.replaced(journal.effective(operations))
+        | {row.id for row in known if moved_off.get(row.id, row.superseded)}
+    )
+    return EditScope(
+        before=tuple(row for row in known if row.id not in elsewhere and row.turn_id < running and _is_shown(row)),
+        context=tuple(row for row in settled if row.id not in too_old),
+        settled=tuple(settled),
+        after_message_id=running - 1,
+    )
 
 
 def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], zone: tzinfo | None = None) -> Sheet:
@@ -110,8 +142,8 @@ def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], z
     return Sheet(shown_name(name), text, above, below, zone, {line: each for each, line in lines.items()})
 
 
-def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
-    """Compare the text that was read with the original ``sheet``, and return the edit.
+def matched(parsed: ParsedEdit, sheet: Sheet, thread_id: int) -> ContextEdit:
+    """Compare the text that was read with the original ``sheet``, and return the edit of a thread.
 
     Moving, copying or deleting blocks above the line "context starts here" has no effect; a new or changed block there
     is refused, because its words would be lost. A new message has the time in its header; of a local time that occurs
@@ -127,16 +159,62 @@ def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
     members: list[Member] = []
     for index, block in enumerate(parsed.blocks[start:], start):
         if index in same:
-            members += map(Kept, entries[same[index]].row_ids)
+            members += [row.id for row in entries[same[index]].rows]
         else:
-            members.append(_changed(block, entries[reworded[index]] if index in reworded else None, sheet))
-    inside = {member.message_id for member in members if not isinstance(member, Added)}
-    ids = [row_id for entry in sheet.context for row_id in entry.row_ids]
-    return ContextEdit(
-        members=tuple(members),
-        dropped=tuple(row_id for row_id in ids if row_id not in inside),
-        changed=[member.message_id if isinstance(member, Kept) else None for member in members] != ids,
+            source = entries[reworded[index]].rows[0] if index in reworded else None
+            members.append(_changed(block, source, sheet, thread_id))
+    before = [row.id for entry in sheet.context for row in entry.rows]
+    return ContextEdit(tuple(members), members != before, edit_counts(members, before))
+
+
+def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
+    """Insert the rows that were not shown into the members, each after the row it used to follow."""
+    shown = {row.id for row in scope.context}
+    kept = {_row_of(member) for member in members}
+    followers: dict[int, list[Member]] = {}
+    last = 0
+    for row in scope.settled:
+        if row.id not in shown:
+            # Rows that followed a deleted row follow the one before it.
+            followers.setdefault(last, []).append(row.id)
+        elif row.id in kept:
+            last = row.id
+    mixed = followers.pop(0, [])
+    for member in members:
+        mixed += [member, *followers.get(_row_of(member), [])]
+    return mixed
+
+
+def _row_of(member: Member) -> int:
+    """Return the row that a member is or stands for, 0 if it is a new message."""
+    return member if isinstance(member, int) else member.revises or 0
+
+
+def edit_counts(members: Sequence[Member], before: Sequence[int]) -> EditCounts:
+    """Count the changes of an edit; ``before`` has the ids of the rows in context before it, in order."""
+    positions = {row_id: position for position, row_id in enumerate(before)}
+    rows = [_row_of(member) for member in members]
+    order = [positions[row_id] for row_id in rows if row_id in positions]
+    return EditCounts(
+        reworded=sum(isinstance(member, MessageContent) and member.revises is not None for member in members),
+        left_out=len(positions.keys() - set(rows)),
+        added=rows.count(0),
+        moved=len(order) - _longest_rise(order),
     )
+
+
+def _longest_rise(numbers: Iterable[int]) -> int:
+    """Return the length of the longest increasing subsequence, by the smallest last number of each length."""
+    ends: list[int] = []
+    for number in numbers:
+        position = bisect_left(ends, number)
+        ends[position : position + 1] = [number]
+    return len(ends)
+
+
+def _is_shown(row: Message) -> bool:
+    spoken = row.role in {Role.USER, Role.ASSISTANT}
+    return row.status is not Status.STREAMING and (not spoken or is_filled(row))
 
 
 def _attachment_lines(rows: Iterable[Message]) -> dict[Attachment, str]:
@@ -152,7 +230,7 @@ def _attachment_lines(rows: Iterable[Message]) -> dict[Attachment, str]:
 
 
 def _entries(rows: Sequence[Message], lines: Mapping[Attachment, str], zone: tzinfo | None) -> tuple[Entry, ...]:
-    return tuple(Entry(_block(group, lines, zone), tuple([row.id for row in group])) for group in _groups(rows))
+    return tuple(Entry(_block(group, lines, zone), tuple(group)) for group in _groups(rows))
 
 
 def _groups(rows: Sequence[Message]) -> Iterator[list[Message]]:
@@ -215,7 +293,7 @@ def _sources(
     same = _claimed(blocks, entries, inside, range(context_start, len(offered)), str)
     same |= _claimed(blocks, entries, inside, everywhere, str)
     above = _claimed(blocks, entries, range(start), everywhere, str)
-    return above, same, _claimed(blocks, entries, inside, everywhere, _time_and_speaker)
+    return above, same, _claimed(blocks, entries, inside, everywhere, lambda traits: traits.partition("\n")[0])
 
 
 def _claimed(
@@ -252,10 +330,6 @@ def _traits(block: Block) -> str:
     return "\n".join([f"{block.time} {block.role}", *words])
 
 
-def _time_and_speaker(traits: str) -> str:
-    return traits.partition("\n")[0]
-
-
 def _check_above(blocks: Sequence[Block], sought: Sequence[str], offered: Sequence[str]) -> None:
     """Refuse new words above the context, because they would be lost."""
     known = set(offered)
@@ -268,7 +342,7 @@ def _check_above(blocks: Sequence[Block], sought: Sequence[str], offered: Sequen
             )
 
 
-def _changed(block: Block, source: Entry | None, sheet: Sheet) -> Reworded | Added:
+def _changed(block: Block, source: Message | None, sheet: Sheet, thread_id: int) -> MessageContent:
     if block.role is Role.TOOL_USE:
         raise EditFormatError(
             block.line, "what a tool did cannot be changed or made up; put it back as it was, or delete all of it."
@@ -282,9 +356,19 @@ def _changed(block: Block, source: Entry | None, sheet: Sheet) -> Reworded | Add
     attachments = tuple(sheet.attachments[line] for line in block.attachments)
     if not block.body.strip() and not attachments:
         raise EditFormatError(block.line, "this message has no text; write some, or delete this line too.")
-    if source is not None:
-        return Reworded(source.row_ids[0], block.body, attachments)
-    return Added(block.role, _moment(block, sheet.zone), block.body, attachments)
+    if source is None:
+        return MessageContent(thread_id, block.role, block.body, _moment(block, sheet.zone), attachments=attachments)
+    return MessageContent(
+        thread_id,
+        source.role,
+        block.body,
+        source.timestamp,
+        source.turn_id,
+        revises=source.id,
+        preamble=source.preamble,
+        model=source.model,
+        attachments=attachments,
+    )
 
 
 def _moment(block: Block, zone: tzinfo | None) -> datetime:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 from chorus_cli.context.rows.fork_rows import editable_rows, introduce_unless_overtaken, newest_change
 from chorus_cli.core.errors import JournalError
 from chorus_cli.editing.rules import format as edit_format
-from chorus_cli.editing.rules.counts import EditCounts, edit_counts
-from chorus_cli.editing.rules.lines import CONTEXT_LINE
-from chorus_cli.editing.rules.matching import Added, Kept, laid_out, matched
-from chorus_cli.editing.rules.scope import edit_scope, with_hidden
+from chorus_cli.editing.rules.format import CONTEXT_LINE
+from chorus_cli.editing.rules.matching import EditCounts, edit_scope, laid_out, matched, with_hidden
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.acts import Edit
-from chorus_cli.log.rules.messages import MessageContent, Status
+from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation
 
 if TYPE_CHECKING:
@@ -25,8 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.rows.fork_rows import EditableRows
     from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
-    from chorus_cli.editing.rules.matching import Member, Sheet
-    from chorus_cli.editing.rules.scope import EditScope
+    from chorus_cli.editing.rules.matching import EditScope, Sheet
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
@@ -45,14 +42,6 @@ class OpenContext:
     line: int
     scope: EditScope
     newest_change: int
-
-
-@dataclass(frozen=True, slots=True)
-class EditedContext:
-    """Number of messages in the context after an edit, and how many the edit changed."""
-
-    messages: int
-    counts: EditCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +67,9 @@ class ContextEditing:
         self._refuse_retry(view.messages, target.thread_number)
         scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
         sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
-        return OpenContext(target, sheet, _context_line(sheet.text), scope, newest_change(rows.operations))
+        # No line of a message can be taken for the mark, because such lines are escaped.
+        line = sheet.text.count("\n", 0, sheet.text.index(f"\n{CONTEXT_LINE}\n")) + 2
+        return OpenContext(target, sheet, line, scope, newest_change(rows.operations))
 
     def _refuse_retry(self, messages: Iterable[Message], number: int) -> None:
         writers = [row.run for row in messages if row.status is Status.STREAMING and row.introduced_by is not None]
@@ -97,7 +88,7 @@ class ContextEditing:
         rows = editable_rows(connection, target.persona.slug, target.thread_id, shown_since)
         return self.context.read(connection, request_settings, now), rows
 
-    async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditedContext | None:
+    async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditCounts | None:
         """Make the edited text the context, and return the numbers of messages; ``None`` if it has no changes.
 
         Messages in context that were not shown stay, before the rest. A text without messages changes nothing. A line
@@ -110,54 +101,29 @@ class ContextEditing:
         """
         sheet = opened.sheet
         edit = await asyncio.to_thread(
-            lambda: matched(edit_format.parse(text, sheet.name, header_like_is_text=header_like_is_text), sheet)
+            lambda: matched(
+                edit_format.parse(text, sheet.name, header_like_is_text=header_like_is_text),
+                sheet,
+                opened.target.thread_id,
+            )
         )
-        if not edit.changed:
+        if not edit.is_changed:
             return None
-        rows = {row.id: row for row in (*opened.scope.before, *opened.scope.settled)}
-        members = with_hidden(edit.members, opened.scope)
         new = NewOperation(
             opened.target.persona.slug,
             Edit(),
             self.clock.now(),
             thread_id=opened.target.thread_id,
             after_message_id=opened.scope.after_message_id,
-            members=tuple(_stored(member, rows, opened.target.thread_id) for member in members),
+            members=tuple(with_hidden(edit.members, opened.scope)),
         )
         if not new.members:
-            return EditedContext(0, EditCounts())
+            return EditCounts()
         stored = await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change)
         if stored is None:
             raise OvertakenError
-        return EditedContext(len(new.members), edit_counts(edit, [row.id for row in opened.scope.context]))
+        return edit.counts._replace(all=len(new.members))
 
 
 class OvertakenError(Exception):
     """Another operation has changed a context while it was being edited."""
-
-
-def _context_line(text: str) -> int:
-    """Return the line, counted from 1, that marks the start of the context in a text written by `open`.
-
-    No line of a message can be taken for it, because such lines are escaped.
-    """
-    return text.count("\n", 0, text.index(f"\n{CONTEXT_LINE}\n")) + 2
-
-
-def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | MessageContent:
-    if isinstance(member, Kept):
-        return member.message_id
-    if isinstance(member, Added):
-        return MessageContent(thread_id, member.role, member.text, member.timestamp, attachments=member.attachments)
-    row = rows[member.message_id]
-    return MessageContent(
-        thread_id,
-        row.role,
-        member.text,
-        row.timestamp,
-        row.turn_id,
-        revises=row.id,
-        preamble=row.preamble,
-        model=row.model,
-        attachments=member.attachments,
-    )

@@ -20,7 +20,7 @@ from chorus_cli.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.log.rules.wording import local
 from chorus_cli.memory.commands.pictures import capitalized, described, drawn_memory, flash_saved, listed
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_tier, checked_type
-from chorus_cli.memory.service.memory import Remembered, RequestFigures
+from chorus_cli.memory.service.memory import Remembered
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
 
@@ -80,10 +80,6 @@ def _asked_items(text: str, _now: datetime) -> AskedItems:
         raise CommandError(f"{quoted(name)} is neither a tier nor a type. Choose one of: {known}.") from None
 
 
-def _type(text: str, _now: datetime) -> ItemType:
-    return checked_type(text)
-
-
 def _note(text: str, _now: datetime) -> Note:
     """Parse a text that may begin with a type and a colon."""
     match = _PREFIX.fullmatch(text)
@@ -114,7 +110,7 @@ def _items(services: Services, text: str) -> Sequence[Candidate]:
 ITEM = replace(NUMBER, name="item", help="the number of a memory item, such as 3 or #3", complete=_items)
 TYPE = Parameter(
     "type",
-    _type,
+    lambda text, _now: checked_type(text),
     f"one of {', '.join(each.lower() for each in ItemType)}",
     lambda _services, _text: _candidates([*ItemType]),
 )
@@ -166,7 +162,7 @@ async def overview(services: Services) -> Text | Report:
         /memory
     """
     memory = await services.memory.statistics(services.current.slug)
-    if not memory.total_items and not memory.archived_count:
+    if not memory.of(*Tier).items:
         return Text(_NOTHING)
     drawn = drawn_memory(memory, services.current.target().persona.name)
     return Report((*drawn.parts, Text("/memory list shows the items, each with the number by which it is corrected.")))
@@ -332,9 +328,7 @@ async def flash(services: Services, force: Annotated[bool, FORCE] = False) -> Te
     """
     target = services.current.target()
     meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
-    figures = RequestFigures(meter.tokens, meter.budget)
-    saved = await services.memory.flashes.save(target.persona.slug, figures, force=force)
-    return Text(flash_saved(saved.report))
+    return Text(flash_saved(await services.memory.flash(target.persona.slug, meter.tokens, meter.budget, force=force)))
 
 
 @FLASH.command("checkpoints")
@@ -344,7 +338,7 @@ async def checkpoints(services: Services) -> Text | Table:
     Examples:
         /memory checkpoints
     """
-    found = await services.memory.flashes.checkpoints(services.current.slug)
+    found = await services.memory.checkpoints(services.current.slug)
     if not found:
         return Text("There are no checkpoints. /memory flash archives COLD items under one.")
     rows = [
@@ -370,7 +364,7 @@ async def restore(services: Services, checkpoint: Annotated[int, CHECKPOINT]) ->
     Examples:
         /memory restore 3
     """
-    operation = await services.memory.flashes.restore(services.current.slug, checkpoint)
+    operation = await services.memory.restore(services.current.slug, checkpoint)
     if operation is None:
         return Text(f"No item of checkpoint {checkpoint} is archived now, so nothing was changed.")
     return Text(f"{capitalized(operation.describe())}. /undo reverts this.")

@@ -8,13 +8,13 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timeline import age, bar, gap
 from chorus_cli.framework.replies import Report, Table, Text
 from chorus_cli.log.rules.wording import local
-from chorus_cli.memory.rules.items import Item, Tier, importance
+from chorus_cli.memory.rules.items import ACTIVE, Item, Tier, importance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.memory.rules.checkpoint import FlashReport, MemoryStatistics
+    from chorus_cli.memory.rules.items import FlashReport, MemoryStatistics
 
 _BAR_WIDTH = 20
 _LONGEST_CONTENT = 200
@@ -24,23 +24,19 @@ _LONG_ORIGINS = {"capture": "the output of a command", "import": "a document"}
 
 def drawn_memory(memory: MemoryStatistics, name: str) -> Report:
     """Draw items and tokens by tier, with ARCHIVED apart."""
-    tiers = (
-        ("HOT", memory.hot_count, memory.hot_tokens),
-        ("WARM", memory.warm_count, memory.warm_tokens),
-        ("COLD", memory.cold_count, memory.cold_tokens),
-    )
-    rows = [
-        (tier, f"{items:,}", _share(items, memory.total_items), f"{tokens:,}", _share(tokens, memory.total_tokens))
-        for tier, items, tokens in tiers
-    ]
-    rows.append(("total", f"{memory.total_items:,}", "", f"{memory.total_tokens:,}", ""))
-    archived = counted(memory.archived_count, "item")
+    active, archived = memory.of(*ACTIVE), memory.of(Tier.ARCHIVED)
+    rows: list[tuple[str, ...]] = []
+    for tier in ACTIVE:
+        items, tokens = memory.of(tier)
+        rows.append((tier, f"{items:,}", _share(items, active.items), f"{tokens:,}", _share(tokens, active.tokens)))
+    rows.append(("total", f"{active.items:,}", "", f"{active.tokens:,}", ""))
+    put_away = f"ARCHIVED: {counted(archived.items, 'item')}, {counted(archived.tokens, 'token')}"
     lines = [
-        f"ARCHIVED: {archived}, {counted(memory.archived_tokens, 'token')}; /memory checkpoints lists the flash saves.",
+        f"{put_away}; /memory checkpoints lists the flash saves.",
         f"Last update: {local(memory.last_updated)}",
     ]
     table = Table(f"Memory of {name}", ("Tier", "Items", "", "Tokens", " "), tuple(rows))
-    return Report((table, Text("\n".join(lines if memory.archived_count else lines[1:]))))
+    return Report((table, Text("\n".join(lines if archived.items else lines[1:]))))
 
 
 def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:
@@ -54,12 +50,13 @@ def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> 
 
 def described(item: Item, now: datetime, origin: str) -> Report:
     """Describe an item, which the change ``origin`` brought in, and show its content."""
+    uses = "once" if item.access_count == 1 else f"{item.access_count:,} times"
     facts = (
         ("Item", f"#{item.id}"),
         ("Type", item.item_type),
-        ("Tier", tier_name(item)),
+        ("Tier", f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)),
         ("Score", f"{score(item, now)} (type + age + use)"),
-        ("Used", f"{_times(item.access_count)}, last on {local(item.last_accessed)}"),
+        ("Used", f"{uses}, last on {local(item.last_accessed)}"),
         ("Remembered", f"{local(item.created_at)}, {gap(now - item.created_at)} ago"),
         ("From", f"message #{item.source_message_id}" if item.source_message_id else _LONG_ORIGINS.get(origin, "you")),
         ("Tokens", f"{item.token_count or 0:,}"),
@@ -86,11 +83,6 @@ def score(item: Item, now: datetime) -> str:
     return f"{parts.total:.2f} = {parts.type_part:.2f}+{parts.age_part:.2f}+{parts.access_part:.2f}"
 
 
-def tier_name(item: Item) -> str:
-    """Name the tier of an item, and say if that is by a pin."""
-    return f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)
-
-
 def capitalized(text: str) -> str:
     """Return a description as the beginning of a sentence."""
     return f"{text[0].upper()}{text[1:]}"
@@ -113,7 +105,3 @@ def _row(item: Item, now: datetime, origins: Mapping[int, str]) -> tuple[str, ..
 
 def _share(part: int, whole: int) -> str:
     return bar(part / whole, _BAR_WIDTH) if whole else ""
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number:,} times"

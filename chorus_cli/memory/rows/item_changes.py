@@ -13,8 +13,19 @@ from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rules.log_acts import Flash, ItemChange, ItemState, ItemUse, MemoryAct, MemoryChange
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.memory.rules.checkpoint import FlashReport, checkpoint_json, read_checkpoint
-from chorus_cli.memory.rules.items import Item, ItemType, Tier, accessed, content_hash, importance, renewed, tier_of
+from chorus_cli.memory.rules.items import (
+    FlashReport,
+    Item,
+    ItemType,
+    Tier,
+    accessed,
+    checkpoint_json,
+    content_hash,
+    ids_in,
+    importance,
+    renewed,
+    tier_of,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -274,14 +285,7 @@ class CheckpointRow(NamedTuple):
     token_count: int
 
 
-class FlashSave(NamedTuple):
-    """A flash save: its operation, and the report for the user."""
-
-    operation: Operation
-    report: FlashReport
-
-
-def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> FlashSave | None:
+def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> FlashReport | None:
     """Renew the scores, store a checkpoint of all active items, and archive the COLD ones.
 
     ``None`` if the memory is empty or, for an automatic one, if there is no COLD item; then nothing was stored.
@@ -306,8 +310,12 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
     act = Flash(checkpoint_id, cold)
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now, automatic=automatic))
     apply(connection, persona, act, operation.id, now)
-    _keep_the_last(connection, persona)
-    return FlashSave(operation, FlashReport(checkpoint_id, persona, len(items), len(cold), hot, before, after, now))
+    connection.execute(
+        "DELETE FROM context_checkpoints WHERE persona = :persona AND id NOT IN "
+        "(SELECT id FROM context_checkpoints WHERE persona = :persona ORDER BY id DESC LIMIT :kept)",
+        {"persona": persona, "kept": KEPT},
+    )
+    return FlashReport(checkpoint_id, len(items), len(cold), hot, before, after)
 
 
 def checkpoints(connection: sqlite3.Connection, persona: str) -> list[CheckpointRow]:
@@ -334,20 +342,11 @@ def restore(connection: sqlite3.Connection, persona: str, checkpoint_id: int, no
     ).fetchone()
     if row is None:
         raise MemoryItemError(f"There is no checkpoint {checkpoint_id} here. /memory checkpoints lists them.")
-    held = read_checkpoint(row[0])
-    ids = {item.id for item in (*held.hot, *held.warm, *held.cold)}
-    archived = [item for item in item_rows.of_ids(connection, persona, ids) if item.tier is Tier.ARCHIVED]
+    held = item_rows.of_ids(connection, persona, ids_in(row[0]))
+    archived = [item for item in held if item.tier is Tier.ARCHIVED]
     if not archived:
         return None
     before, after = ItemState(archived=True), ItemState(archived=False)
     title = f"checkpoint {checkpoint_id}" if len(archived) > 1 else archived[0].content
     changes = tuple(ItemChange(item.id, before, after) for item in archived)
     return change(connection, persona, MemoryChange("restore", changes, shortened(title)), now)
-
-
-def _keep_the_last(connection: sqlite3.Connection, persona: str) -> None:
-    connection.execute(
-        "DELETE FROM context_checkpoints WHERE persona = :persona AND id NOT IN "
-        "(SELECT id FROM context_checkpoints WHERE persona = :persona ORDER BY id DESC LIMIT :kept)",
-        {"persona": persona, "kept": KEPT},
-    )

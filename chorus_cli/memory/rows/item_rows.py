@@ -9,14 +9,23 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.search_index import ITEMS, IndexDamagedError, damage_told, replace
 from chorus_cli.log.rules.search_query import set_apart
-from chorus_cli.memory.rules.checkpoint import TierTotal
-from chorus_cli.memory.rules.items import Item, ItemType, Tier, accessed, content_hash, renewed
+from chorus_cli.memory.rules.items import Item, ItemType, Tier, TierTotal, accessed, content_hash, renewed
+from chorus_cli.memory.rules.recall import (
+    FIRST_WORD,
+    Keys,
+    index_terms,
+    keys_of,
+    match_query,
+    meaningful_words,
+    rare_words,
+    references,
+)
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
@@ -36,34 +45,6 @@ def index_words(connection: sqlite3.Connection, item_id: int, content: str) -> N
         connection.execute(
             "INSERT OR REPLACE INTO context_item_words(rowid, content) VALUES (?, ?)", (item_id, set_apart(content))
         )
-
-
-def matching_ids(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[int]:
-    """Return the ids of HOT and WARM items that an FTS5 expression finds, best match first."""
-    with damage_told():
-        found = connection.execute(
-            f"SELECT context_items.id {_FOUND} AND tier IN ('HOT', 'WARM') ORDER BY rank LIMIT :limit",
-            {"expression": expression, "persona": persona, "limit": limit},
-        ).fetchall()
-    return [id_ for (id_,) in found]
-
-
-def ids_beginning_with(connection: sqlite3.Connection, persona: str, word: str) -> list[int]:
-    """Return the ids of the items of any tier whose first word this is, in their order."""
-    with damage_told():
-        found = connection.execute(
-            f"SELECT context_items.id {_FOUND} ORDER BY context_items.id",
-            {"expression": f'^ "{word}"', "persona": persona},
-        ).fetchall()
-    return [id_ for (id_,) in found]
-
-
-def word_frequencies(
-    connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int
-) -> Mapping[str, int]:
-    """Return the number of a persona's items that have each term, counted up to ``most``."""
-    with damage_told():
-        return {term: _frequency(connection, persona, term, most) for term in terms}
 
 
 def check_words(connection: sqlite3.Connection) -> None:
@@ -99,15 +80,6 @@ def renew_words(connection: sqlite3.Connection) -> None:
         )
 
 
-def _frequency(connection: sqlite3.Connection, persona: str, term: str, most: int) -> int:
-    quoted = term.replace('"', '""')
-    (found,) = connection.execute(
-        f"SELECT COUNT(*) FROM (SELECT 1 {_FOUND} LIMIT :most)",
-        {"expression": f'"{quoted}"', "persona": persona, "most": most},
-    ).fetchone()
-    return int(found)
-
-
 RENEWED_EVERY = timedelta(minutes=5)
 COLUMNS = (
     "id, persona, item_type, content, importance_score, tier, created_at, last_accessed, pinned, access_count, "
@@ -128,53 +100,27 @@ class ItemHead(NamedTuple):
     beginning: str
 
 
-def item_of(row: Sequence[object]) -> Item:
+def item_of(row: Sequence[Any]) -> Item:
     """Return the item of a row of ``COLUMNS``.
 
     Raises:
         DatabaseDamagedError: the row cannot be read.
     """
-    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, source, tokens = row
+    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, *numbers = row
     try:
-        created, last = timestamps.from_text(str(created_at)), timestamps.from_text(str(last_accessed))
+        created, last = timestamps.from_text(created_at), timestamps.from_text(last_accessed)
     except ValueError as error:
         raise DatabaseDamagedError(f"Memory item {id_} cannot be read ({error}).") from error
-    return Item(
-        int(str(id_)),
-        str(persona),
-        ItemType(str(item_type)),
-        str(content),
-        float(str(score)),
-        Tier(str(tier)),
-        created,
-        last,
-        bool(pinned),
-        int(str(count or 0)),
-        None if source is None else int(str(source)),
-        None if tokens is None else int(str(tokens)),
-    )
+    known_type, known_tier = ItemType(item_type), Tier(tier)
+    return Item(id_, persona, known_type, content, score, known_tier, created, last, bool(pinned), count or 0, *numbers)
 
 
-def of_id(connection: sqlite3.Connection, persona: str, item_id: int) -> Item | None:
-    """Return an item of a persona, ``None`` if there is none or it is forgotten."""
-    return next(iter(of_ids(connection, persona, (item_id,))), None)
-
-
-def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int) -> bool:
-    """Return whether a persona had an item and forgot it; those of an earlier persona of the folder do not count."""
+def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int = 0, content: str = "") -> bool:
+    """Return whether a persona forgot an item, by its id or content; those of an earlier one of the folder are none."""
     row = connection.execute(
-        "SELECT 1 FROM context_items WHERE id = ? AND persona = ? AND forgotten_by IS NOT NULL "
-        "AND content_hash IS NOT NULL",
-        (item_id, persona),
-    ).fetchone()
-    return row is not None
-
-
-def is_content_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> bool:
-    """Return whether a persona had an item of exactly this content and forgot it."""
-    row = connection.execute(
-        "SELECT 1 FROM context_items WHERE persona = ? AND content_hash = ? AND forgotten_by IS NOT NULL",
-        (persona, content_hash(content)),
+        "SELECT 1 FROM context_items WHERE persona = ? AND (id = ? OR content_hash = ?) "
+        "AND forgotten_by IS NOT NULL AND content_hash IS NOT NULL",
+        (persona, item_id, content_hash(content)),
     ).fetchone()
     return row is not None
 
@@ -214,11 +160,30 @@ def newest_heads(connection: sqlite3.Connection, persona: str) -> list[ItemHead]
     return [ItemHead(*row) for row in found]
 
 
-def matching(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[Item]:
-    """Return the HOT and WARM items of a persona that an FTS5 expression finds, best match first."""
-    ids = matching_ids(connection, persona, expression, limit)
-    found = {item.id: item for item in of_ids(connection, persona, ids)}
-    return [found[id_] for id_ in ids if id_ in found]
+def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items that a query names, then those that have any of its words, best match first."""
+    named = referred_to(connection, persona, query, limit)
+    known = {item.id for item in named}
+    by_words = _matching(connection, persona, meaningful_words(query), limit)
+    return [*named, *(item for item in by_words if item.id not in known)][:limit]
+
+
+def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first."""
+    ids, words = references(text), meaningful_words(text)
+    items = number(connection, persona) if words else 0
+    # A word that more items have than this is not rare.
+    frequency = _frequencies(connection, persona, index_terms(words), items // 10 + 5) if items else {}
+    by_words = _matching(connection, persona, rare_words(words, frequency, items), limit)
+    named = [item for item in of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
+    return [*named, *(item for item in by_words if item.id not in ids)][:limit]
+
+
+def keyed(connection: sqlite3.Connection, persona: str) -> list[tuple[Item, Keys]]:
+    """Return the items that have keys, of any tier."""
+    ids = _ids_with(connection, persona, f'^ "{FIRST_WORD}"', "ORDER BY context_items.id")
+    items = of_ids(connection, persona, ids) if ids else []
+    return [(item, keys) for item in items if (keys := keys_of(item.content)) is not None]
 
 
 def number(connection: sqlite3.Connection, persona: str) -> int:
@@ -310,7 +275,12 @@ def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
     """
     adopt(connection, persona)
     items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
-    changed = [new for old in items if _differ(old, new := renewed(old, now))]
+    pairs = [(old, renewed(old, now)) for old in items]
+    changed = [
+        new
+        for old, new in pairs
+        if old.tier is not new.tier or abs(old.importance_score - new.importance_score) > _SAME_SCORE
+    ]
     store_scores(connection, changed)
     meta_rows.store(connection, meta_rows.memory_renewed_key(persona), timestamps.to_text(now))
     return len(changed)
@@ -358,12 +328,38 @@ def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) ->
     )
 
 
+def _matching(connection: sqlite3.Connection, persona: str, words: Sequence[str], limit: int) -> list[Item]:
+    """Return the HOT and WARM items that have any of some words, best match first."""
+    best_first = "AND tier IN ('HOT', 'WARM') ORDER BY rank LIMIT :limit"
+    ids = _ids_with(connection, persona, match_query(words), best_first, limit=limit) if words else []
+    items = {item.id: item for item in of_ids(connection, persona, ids)}
+    return [items[id_] for id_ in ids if id_ in items]
+
+
+def _ids_with(connection: sqlite3.Connection, persona: str, expression: str, rest: str, **values: object) -> list[int]:
+    """Return the ids of the items that an FTS5 expression finds."""
+    with damage_told():
+        rows = connection.execute(
+            f"SELECT context_items.id {_FOUND} {rest}", {"expression": expression, "persona": persona, **values}
+        ).fetchall()
+    return [id_ for (id_,) in rows]
+
+
+def _frequencies(connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int) -> Mapping[str, int]:
+    """Return the number of a persona's items that have each term, counted up to ``most``."""
+    counted: dict[str, int] = {}
+    with damage_told():
+        for term in terms:
+            quoted = term.replace('"', '""')
+            (counted[term],) = connection.execute(
+                f"SELECT COUNT(*) FROM (SELECT 1 {_FOUND} LIMIT :most)",
+                {"expression": f'"{quoted}"', "persona": persona, "most": most},
+            ).fetchone()
+    return counted
+
+
 def _items(connection: sqlite3.Connection, persona: str, rest: str, **values: object) -> list[Item]:
     found = connection.execute(
         f"SELECT {COLUMNS} FROM context_items WHERE {_VISIBLE} {rest}", {"persona": persona, **values}
     ).fetchall()
     return [item_of(row) for row in found]
-
-
-def _differ(old: Item, new: Item) -> bool:
-    return old.tier is not new.tier or abs(old.importance_score - new.importance_score) > _SAME_SCORE

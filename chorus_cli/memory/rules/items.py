@@ -1,32 +1,36 @@
-"""Memory items: types, tiers and scores, checks of given values, and reports of changes.
+"""Memory items: types, tiers and scores, checks of given values, statistics, and the checkpoint of a flash save.
 
-The sentences of refusal are those of the design that the memory follows, word for word.
+The sentences of refusal are those of the design that the memory follows, word for word. A checkpoint is JSON in the
+shape of that design, where a persona is called an agent.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from datetime import timedelta
+import json
+from collections import Counter
+from datetime import UTC, timedelta
 from enum import StrEnum
-from functools import cache
 from math import exp, log
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import MemoryItemError
+from chorus_cli.core.json.values import record, records, whole_number
+from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
+
+    from chorus_cli.core.json.jsonc import JsonValue
 
 LONGEST_CONTENT = limits.MEMORY_ITEM.most
 """Characters of the longest content."""
 
-_WEIGHTS = {"TASK": 1.0, "CODE": 0.8, "ERROR": 0.7, "TEST_RESULT": 0.6, "PRD_SECTION": 0.5}
-
 
 class ItemType(StrEnum):
-    """The kind of an item's content; ``weight`` is its share of the score, from 0 to 1."""
+    """The kind of an item's content."""
 
     TASK = "TASK"
     CODE = "CODE"
@@ -34,14 +38,9 @@ class ItemType(StrEnum):
     TEST_RESULT = "TEST_RESULT"
     PRD_SECTION = "PRD_SECTION"
 
-    weight: float
 
-    def __new__(cls, value: str) -> Self:
-        """Make a member with its weight, which a renewal asks of thousands."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.weight = _WEIGHTS[value]
-        return member
+WEIGHTS = dict(zip(ItemType, (1.0, 0.8, 0.7, 0.6, 0.5), strict=True))
+"""The share of each type in the score, from 0 to 1."""
 
 
 class Tier(StrEnum):
@@ -112,17 +111,6 @@ def checked_tier(text: str) -> Tier:
         raise MemoryItemError("Tier must be one of: HOT, WARM, COLD") from None
 
 
-def checked_score(score: float) -> float:
-    """Return a score from 0 to 1.
-
-    Raises:
-        MemoryItemError: it is outside.
-    """
-    if not 0.0 <= score <= 1.0:
-        raise MemoryItemError("Importance score must be between 0.0 and 1.0")
-    return score
-
-
 def content_hash(text: str) -> str:
     """Return the hash by which equal contents are known, and their token counts: 64 hexadecimal digits."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
@@ -159,7 +147,7 @@ def importance(item_type: ItemType, created_at: datetime, access_count: int, now
     """Return the score of an item; a negative number of accesses counts as none."""
     age_days = max(now - created_at, timedelta()) / _DAY
     use = min(log(max(access_count, 0) + 1) / _LOGARITHM_OF_FULL_USE, 1.0)
-    return Score(_TYPE_SHARE * item_type.weight, _AGE_SHARE * exp(-_DECAY_PER_DAY * age_days), _ACCESS_SHARE * use)
+    return Score(_TYPE_SHARE * WEIGHTS[item_type], _AGE_SHARE * exp(-_DECAY_PER_DAY * age_days), _ACCESS_SHARE * use)
 
 
 def tier_of(score: float, *, pinned: bool = False) -> Tier:
@@ -183,119 +171,103 @@ def accessed(item: Item, now: datetime) -> Item:
     return renewed(item._replace(access_count=item.access_count + 1, last_accessed=now), now)
 
 
-_REST = r"[^\n]*+\n"
-_INDENTED = rf"[ \t]++{_REST}"
-_SENTENCES_BETWEEN = (
-    "During handling of the above exception, another exception occurred:",
-    "The above exception was the direct cause of the following exception:",
-)
-_LONGEST_BETWEEN = 100
-
-# --- Tracebacks
-
-_PYTHON = (
-    rf'(?P<indent>[ \t]*+)Traceback \(most recent call last\):\n(?P=indent)[ \t]++File "{_REST}'
-    rf"(?:(?P=indent){_INDENTED})*(?P=indent)[A-Za-z_][\w.]*+(?::[^\n]*+)?\n(?:(?P=indent){_INDENTED})*"
-)
-_PYTHON_GROUP = r"[ \t]*+\+ Exception Group Traceback \(most recent call last\):\n(?:[ \t]++[|+][^\n]*+\n)+"
-_PYTHON_SYNTAX = (
-    rf'[ \t]++File "[^"\n]*+", line \d++\n(?:{_INDENTED}){{1,3}}(?:SyntaxError|IndentationError|TabError): {_REST}'
-)
-_FRAME = r"[ \t]++at [^\n]*+(?<=[)\d>\]])\n"
-_JAVA_OR_JAVASCRIPT = (
-    r'[ \t]*+(?:Exception in thread "[^"\n]*+" |Unhandled exception\. |Uncaught (?:\(in promise\) )?)?'
-    r"[A-Za-z_$][\w.$]*+(?:(?<=Error)|(?<=Exception)|(?<=Throwable))(?:[ :\[][^\n]*+)?\n"
-    rf"(?:(?!{_FRAME})[^\n]++\n){{0,8}}{_FRAME}"
-    rf"(?:{_FRAME}|[ \t]*+(?:Caused by|Suppressed): {_REST}|[ \t]++\.\.\. \d++ {_REST})*"
-)
-_RUST_PANIC = r"thread '[^'\n]*+' (?:\(\d++\) )?panicked at [^\n]*+(?<=[:\d])\n(?:[^\n]++\n)*"
-_GO_PANIC = (
-    rf"(?:panic|fatal error): [^\n]++\n(?:(?!goroutine ){_REST}){{0,8}}goroutine \d++ \[{_REST}(?:[^\n]++\n)*"
-    rf"(?:\n++goroutine \d++ \[{_REST}(?:[^\n]++\n)*)*"
-)
-
-# --- Errors of compilers
-
-_FILE = r"(?:[A-Za-z]:)?[^\s:()'\"`]+\."
-# An address with a port looks like a file with a line, so that a line alone is believed of sources only.
-_LINE = (
-    rf"{_FILE}(?:[A-Za-z][\w+]{{0,9}}:\d++:\d++"
-    r"|(?:pyi?|java|kt|scala|groovy|swift|c|cc|cpp|cxx|h|hh|hpp|m|mm|rs|go|d|vala|hs|ml|ts|tsx|js|jsx|php|rb):\d++)"
-)
-_LINE_IN_BRACKETS = rf"{_FILE}[A-Za-z][\w+]{{0,9}}\(\d++(?:,\d++)?\)"
-_COMPILER = (
-    rf"(?:{_LINE}: (?:fatal )?error(?:\[E\d++\])?: {_REST}"  # gcc, clang, javac, mypy, rustc's short form
-    rf"|{_LINE_IN_BRACKETS}: (?:fatal )?error [A-Z]+\d++: {_REST}"  # tsc, MSVC, C#
-    rf"|{_LINE} - error TS\d++: {_REST}"  # tsc on a terminal
-    rf"|error\[E\d{{4}}\]: {_REST}|error: [^\n]*+\n[ \t]*+--> [^\n]*+(?<=\d)\n)"  # rustc
-    rf"(?:{_INDENTED}|\d++ ++\|{_REST}|(?:{_LINE}|{_LINE_IN_BRACKETS})(?:: | - )(?:fatal )?(?:error|warning|note)\b"
-    rf"{_REST}|(?:Found )?\d++ errors?\b{_REST}|\n?error: (?:aborting due to|could not compile) {_REST}|\.\.\.\n)*"
-)
-_COMPILER_OF_OUTPUT = (
-    rf"(?:[\w./-]+\.go:\d++:\d++: |(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|collect2): (?:fatal )?error: ){_REST}"
-)
-
-# --- Summaries of test runners
-
-_COUNT = r"\d++ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun|subtests (?:passed|failed))"
-_PYTEST_COUNTS = rf"{_COUNT}(?:, {_COUNT})* in \d++(?:\.\d++)?s(?: \([\d:]++\))?"
-_PYTEST = rf"(?:=++ short test summary info =++\n(?:(?!=){_REST})*)?=++ {_PYTEST_COUNTS} =++\n"
-_PYTEST_OF_OUTPUT = rf"{_PYTEST_COUNTS}\n"
-_UNITTEST = r"Ran \d++ tests? in \d++(?:\.\d++)?s\n\n?(?:OK|FAILED)(?: \([^)\n]*+\))?\n"
-_CARGO = (
-    r"(?:failures:\n(?:[ \t]++\S[^\n]*+\n)+\n)?"
-    rf"test result: (?:ok|FAILED)\. (?!0 passed; 0 failed;)\d++ passed; \d++ failed;{_REST}"
-)
-_GO_LINE = (
-    rf"(?:--- FAIL: \S++ \(\d++\.\d++s\)\n(?:{_INDENTED})*"
-    rf"|ok[ \t]{{2,}}+\S++[ \t]++(?:\d++\.\d++s|\(cached\)){_REST}|FAIL\t\S{_REST})"
-)
-_GO = rf"{_GO_LINE}(?:{_GO_LINE}|(?:FAIL|PASS|exit status \d++)\n)*"
-_JEST = rf"(?:Test Suites: {_REST})?Tests:[ \t]++(?:\d++ [a-z]++, )*\d++ total\n(?:(?:Snapshots|Time):{_REST})*"
-_VITEST = (
-    rf"(?:[ \t]*+Test Files  {_REST})?[ \t]*+Tests  \d++ [a-z]++(?: \| \d++ [a-z]++)* \(\d++\)\n"
-    rf"(?:[ \t]++(?:Start at|Duration)  {_REST})*"
-)
-_MOCHA = r"[ \t]++\d++ passing \(\d++[a-z]++\)\n(?:[ \t]++\d++ (?:pending|failing)\n)*"
-
-_ERRORS = (_PYTHON, _PYTHON_GROUP, _PYTHON_SYNTAX, _JAVA_OR_JAVASCRIPT, _RUST_PANIC, _GO_PANIC, _COMPILER)
-_RESULTS = (_PYTEST, _UNITTEST, _CARGO, _GO, _JEST, _VITEST, _MOCHA)
+ACTIVE = (Tier.HOT, Tier.WARM, Tier.COLD)
+_SCORE_DIGITS = 6
 
 
-class Report(NamedTuple):
-    """A report by its offsets in the text: an ERROR or a TEST_RESULT."""
+class FlashReport(NamedTuple):
+    """The result of a flash save; tokens are those of the items that are not archived, before and after."""
 
-    item_type: ItemType
-    start: int
-    end: int
+    checkpoint_id: int
+    items_count: int
+    items_archived: int
+    hot_items_retained: int
+    token_count_before: int
+    token_count_after: int
+
+    @property
+    def reduction_percentage(self) -> float:
+        """The share of the tokens that was archived, in percent with two decimal places; 0 if there were none."""
+        if not self.token_count_before:
+            return 0.0
+        return round(100 * (self.token_count_before - self.token_count_after) / self.token_count_before, 2)
 
 
-def reports(text: str, start: int, end: int, *, machine_made: bool) -> list[Report]:
-    """Return the reports in a stretch of whole lines, each of which ends with LF, in order.
+class TierTotal(NamedTuple):
+    """The number of items in a tier, and their tokens."""
 
-    Reports of one type with nothing but blank lines between them are one. ``machine_made`` says that the stretch is
-    output, as a fenced block is; then lines are believed that a person might write too.
+    items: int
+    tokens: int
+
+
+class MemoryStatistics(NamedTuple):
+    """The totals of a persona's memory by tier, of which those without items may be missing."""
+
+    persona: str
+    tiers: Mapping[Tier, TierTotal]
+    last_updated: datetime
+
+    def of(self, *tiers: Tier) -> TierTotal:
+        """Return the total of some tiers together."""
+        totals = [self.tiers.get(tier, TierTotal(0, 0)) for tier in tiers]
+        return TierTotal(sum(total.items for total in totals), sum(total.tokens for total in totals))
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return the totals of the tiers, and those of the active ones together, for a program."""
+        active = self.of(*ACTIVE)
+        return {
+            "persona": self.persona,
+            "total_items": active.items,
+            **{f"{tier.lower()}_count": self.of(tier).items for tier in Tier},
+            "total_tokens": active.tokens,
+            **{f"{tier.lower()}_tokens": self.of(tier).tokens for tier in Tier},
+            "last_updated": timestamps.to_text(self.last_updated),
+        }
+
+
+def statistics(persona: str, items: Iterable[Item], now: datetime) -> MemoryStatistics:
+    """Count items and tokens by tier; an item whose tokens are not counted has none."""
+    counts: Counter[Tier] = Counter()
+    tokens: Counter[Tier] = Counter()
+    for item in items:
+        counts[item.tier] += 1
+        tokens[item.tier] += item.token_count or 0
+    return MemoryStatistics(persona, {tier: TierTotal(counts[tier], tokens[tier]) for tier in counts}, now)
+
+
+def checkpoint_json(persona: str, items: Iterable[Item], now: datetime) -> str:
+    """Return the text of a checkpoint of the items that are not archived, in order of id."""
+    held = sorted(items, key=lambda item: item.id)
+    counted = statistics(persona, held, now).as_json()
+    metrics = ("total_items", *(f"{tier.lower()}_count" for tier in ACTIVE), "total_tokens")
+    document = {
+        "agent_id": persona,
+        "context_state": {
+            f"{tier.lower()}_items": [_written(item) for item in held if item.tier is tier] for tier in ACTIVE
+        },
+        "metrics": {key: counted[key] for key in metrics},
+        "timestamp": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+    }
+    return json.dumps(document, ensure_ascii=False)
+
+
+def ids_in(checkpoint: str) -> set[int]:
+    """Return the ids of the items in the text of a checkpoint, which has at least one.
+
+    Raises:
+        MemoryItemError: the text is no checkpoint.
     """
-    found: list[Report] = []
-    for match in _pattern(machine_made=machine_made).finditer(text, start, end):
-        item_type = ItemType.ERROR if match.lastgroup == "error" else ItemType.TEST_RESULT
-        last = found[-1] if found else None
-        if last and last.item_type is item_type and _belong_together(text, last.end, match.start()):
-            found[-1] = last._replace(end=match.end())
-        else:
-            found.append(Report(item_type, match.start(), match.end()))
-    return found
+    try:
+        state = record(record(json.loads(checkpoint)).get("context_state"))
+    except (ValueError, RecursionError):
+        state = {}
+    held = [each for tier in ACTIVE for each in records(state.get(f"{tier.lower()}_items"))]
+    ids = {whole_number(each.get("id")) for each in held} - {0}
+    if not ids:
+        raise MemoryItemError("The checkpoint cannot be read: it is not valid. The memory was not changed.")
+    return ids
 
 
-@cache
-def _pattern(*, machine_made: bool) -> re.Pattern[str]:
-    errors = (*_ERRORS, _COMPILER_OF_OUTPUT) if machine_made else _ERRORS
-    results = (*_RESULTS, _PYTEST_OF_OUTPUT) if machine_made else _RESULTS
-    return re.compile(rf"^(?:(?P<error>{'|'.join(errors)})|(?P<result>{'|'.join(results)}))", re.MULTILINE)
-
-
-def _belong_together(text: str, start: int, end: int) -> bool:
-    if end - start > _LONGEST_BETWEEN:
-        return False
-    between = text[start:end].strip()
-    return not between or between in _SENTENCES_BETWEEN
+def _written(item: Item) -> dict[str, JsonValue]:
+    score = round(item.importance_score, _SCORE_DIGITS)
+    return {"id": item.id, "type": item.item_type, "content": item.content, "score": score}

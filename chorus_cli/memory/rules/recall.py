@@ -55,7 +55,8 @@ def tokens_in_request(item: Item) -> int:
 
 def written(item: Item) -> str:
     """Return an item as it stands in a request."""
-    return f"#{item.id} {item.item_type}: {_indented(item.content)}"
+    content = _prompt_patterns().line_break.sub(rf"\g<0>{_INDENT}", item.content)
+    return f"#{item.id} {item.item_type}: {content}"
 
 
 def items_in(preamble: str) -> dict[int, str]:
@@ -106,10 +107,6 @@ def already_said(item: Item, rows: Mapping[int, str]) -> bool:
 def _block(heading: str, items: Iterable[Item]) -> str:
     lines = [written(item) for item in sorted(items, key=lambda item: item.id)]
     return "\n".join([heading, *lines]) if lines else ""
-
-
-def _indented(content: str) -> str:
-    return _prompt_patterns().line_break.sub(rf"\g<0>{_INDENT}", content)
 
 
 class _PromptPatterns(NamedTuple):
@@ -277,11 +274,9 @@ def _words(text: str) -> Iterator[str]:
             continue
         pieces = [piece for piece in set_apart(run[0]).split(APART) if piece]
         yield from (word for word in map(_folded, pieces) if _is_meaningful(word))
-        yield from (first + second for first, second in pairwise(pieces) if _make_a_word(first, second))
-
-
-def _make_a_word(*pieces: str) -> bool:
-    return all(_patterns().ideograph.fullmatch(piece) for piece in pieces)
+        for pair in pairwise(pieces):
+            if all(map(_patterns().ideograph.fullmatch, pair)):
+                yield "".join(pair)
 
 
 def _is_meaningful(word: str) -> bool:
@@ -331,6 +326,7 @@ FIRST_WORD = "Keys"
 _LEAD = f"{FIRST_WORD}: "
 _WITH = "; with: "
 _MOST_KEYS = 100
+_MOST_LOOKED_THROUGH = 20_000
 _SEPARATORS = re.compile(r"[,;\s]+")
 
 
@@ -343,6 +339,12 @@ class Keys(NamedTuple):
     def call(self, folded_text: str) -> bool:
         """Return whether a text, in folded case, has the keys."""
         return _has_any(folded_text, self.keys) and (not self.others or _has_any(folded_text, self.others))
+
+
+def called_by(text: str, keyed: Iterable[tuple[Item, Keys]]) -> list[Item]:
+    """Return the items whose keys occur in the last part of a text."""
+    folded = text[-_MOST_LOOKED_THROUGH:].casefold()
+    return [item for item, keys in keyed if keys.call(folded)]
 
 
 def with_keys(keys: Iterable[str], others: Iterable[str], content: str) -> str:

@@ -1,92 +1,45 @@
-"""The memory of a persona: items that are remembered, corrected, pinned, forgotten and recalled."""
+"""The memory of a persona: items that are remembered, corrected, pinned, forgotten, recalled and archived.
+
+An index of their words that is found damaged is made again from the items.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from chorus_cli.core.errors import MemoryItemError
+from chorus_cli.core.errors import DatabaseDamagedError, MemoryItemError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.log.rows import search_index
+from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
 from chorus_cli.memory.rules.capture import Captured, captured, sections
-from chorus_cli.memory.rules.checkpoint import MemoryStatistics, statistics_of
-from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_content
-from chorus_cli.memory.service.access import found
+from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, MemoryStatistics, Tier, checked_content
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.log.rules.log_acts import MemoryAct
     from chorus_cli.log.rules.operations import NewOperation, Operation
-    from chorus_cli.memory.rows.item_changes import CheckpointRow, FlashSave
+    from chorus_cli.machine.ports import Clock, TokenCounter
+    from chorus_cli.memory.rows.item_changes import CheckpointRow
     from chorus_cli.memory.rows.item_rows import ItemHead
-    from chorus_cli.memory.service.access import MemoryAccess
     from chorus_cli.personas.rules.persona import Persona
+    from chorus_cli.storage.store import Connection, Store
 
-
-class RequestFigures(NamedTuple):
-    """Tokens of the next request, and the budget's mark from which on a flash save needs no force."""
-
-    tokens: int
-    mark: int
-
-
-@dataclass(frozen=True, slots=True)
-class FlashSaves:
-    """Flash saves and checkpoints of memories."""
-
-    access: MemoryAccess
-
-    async def save(self, slug: str, figures: RequestFigures, *, force: bool = False) -> FlashSave:
-        """Archive the COLD items of a persona under a checkpoint, and report it.
-
-        Raises:
-            MemoryItemError: the next request is below the mark and nothing forces it, or the memory is empty.
-        """
-        if figures.tokens < figures.mark and not force:
-            raise MemoryItemError(
-                f"The next request has {counted(figures.tokens, 'token')}, below the {figures.mark:,} from which on "
-                "memory is archived. Nothing was changed; /memory flash --force archives COLD items anyway."
-            )
-        saved = await self._save(slug, automatic=False)
-        if saved is None:
-            raise MemoryItemError("The memory has no active items, so there is nothing to save.")
-        return saved
-
-    async def save_automatically(self, slug: str) -> FlashSave | None:
-        """Archive the COLD items of a persona; ``None`` if there are none. Only an undo by number takes it back.
-
-        Scores are not renewed for it, unless they are due: a long talk may ask for it with each message.
-        """
-        await self.access.renew_if_due(slug)
-        if not await self.access.read(item_rows.has_cold, slug):
-            return None
-        return await self._save(slug, automatic=True)
-
-    async def checkpoints(self, slug: str) -> Sequence[CheckpointRow]:
-        """Return the last checkpoints of a persona, newest first."""
-        return await self.access.read(item_changes.checkpoints, slug)
-
-    async def restore(self, slug: str, checkpoint_id: int) -> Operation | None:
-        """Bring the archived items of a checkpoint back; ``None`` if none of them is archived.
-
-        Raises:
-            MemoryItemError: there is no such checkpoint, or it cannot be read.
-        """
-        return await self.access.write(item_changes.restore, slug, checkpoint_id, self.access.clock.now())
-
-    async def _save(self, slug: str, *, automatic: bool) -> FlashSave | None:
-        await self.access.count_missing(slug)
-        return await self.access.write(item_changes.flash, slug, self.access.clock.now(), automatic=automatic)
-
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MOST_RECALLED = 20
 _LONGEST_INLINE = 20_000
 """A text of more characters takes longer than a frame of the screen, so that it is looked through in a thread."""
+
+_RENEWED = "The index of the memory was damaged and is made again; no memory item is concerned."
 
 
 class Remembered(NamedTuple):
@@ -97,12 +50,17 @@ class Remembered(NamedTuple):
     was_known: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Memory:
-    """The memories of all personas, each by the persona's slug."""
+    """The memories of all personas, each by the persona's slug; ``tell`` says that a damaged index was made again."""
 
-    access: MemoryAccess
-    flashes: FlashSaves
+    store: Store
+    clock: Clock
+    counter: TokenCounter
+    tell: Callable[[str], None]
+    _is_checked: bool = field(default=False, init=False)
+    _offers: tuple[str, Sequence[ItemHead]] = field(default=("", ()), init=False)
+    _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def remember(
         self,
@@ -122,18 +80,14 @@ class Memory:
             MemoryItemError: the content is blank or too long, or forgotten and must not be revived.
         """
         new = NewItem(item_type, checked_content(content), None, source_message_id)
-        if not revives and await self.access.read(item_rows.is_content_forgotten, slug, new.content):
+        if not revives and await self.store.read(item_rows.is_forgotten, slug, content=new.content):
             raise MemoryItemError("The user has asked to forget this.")
         added = await self._add(Addition(slug, [new], "add", self._now))
         (item,) = added.items
         return Remembered(item, added.operation, item.id in added.known_ids)
 
     async def import_sections(self, slug: str, markdown: str, source: str) -> Added:
-        """Add the sections of a document as PRD_SECTION items; ``source`` names the document to the user.
-
-        Raises:
-            MemoryItemError: there are no sections.
-        """
+        """Add the sections of a document as PRD_SECTION items; ``source`` names the document to the user."""
         contents = await asyncio.to_thread(sections, markdown)
         if not contents:
             raise MemoryItemError(f"{source} holds no text, so nothing was imported.")
@@ -162,18 +116,16 @@ class Memory:
     async def listing(self, slug: str, tier: Tier | None = None, item_type: ItemType | None = None) -> Sequence[Item]:
         """Return the items of a persona, of one tier or type if that is given, best first."""
         await self.renew_if_due(slug)
-        await self.access.count_missing(slug)
-        await self.access.read_heads(slug)
-        return await self.access.read(item_rows.listing, slug, tier, item_type)
+        await self._count_missing(slug)
+        return await self.store.read(item_rows.listing, slug, tier, item_type)
 
     async def statistics(self, slug: str) -> MemoryStatistics:
         """Return items and tokens by tier; the last update is the newest access or renewal."""
         await self.renew_if_due(slug)
-        await self.access.count_missing(slug)
-        await self.access.read_heads(slug)
-        totals = await self.access.read(item_rows.totals, slug)
-        updated = await self.access.read(item_rows.updated_at, slug)
-        return statistics_of(slug, totals, updated or self._now)
+        await self._count_missing(slug)
+        totals = await self.store.read(item_rows.totals, slug)
+        updated = await self.store.read(item_rows.updated_at, slug)
+        return MemoryStatistics(slug, totals, updated or self._now)
 
     async def item(self, slug: str, item_id: int) -> Item:
         """Return an item without counting an access.
@@ -181,30 +133,26 @@ class Memory:
         Raises:
             MemoryItemError: there is none, or it is forgotten.
         """
-        found = await self.access.read(item_rows.of_id, slug, item_id)
-        if found is not None:
-            return found
-        if await self.access.read(item_rows.is_forgotten, slug, item_id):
+        found = await self.store.read(item_rows.of_ids, slug, (item_id,))
+        if found:
+            return found[0]
+        if await self.store.read(item_rows.is_forgotten, slug, item_id):
             raise MemoryItemError(
                 f"Memory item #{item_id} is forgotten. /context ops lists the operation, and undoing it brings it back."
             )
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows those there are.")
 
     async def show(self, slug: str, item_id: int) -> Item:
-        """Return an item and count an access.
-
-        Raises:
-            MemoryItemError: there is none, or it is forgotten.
-        """
+        """Return an item and count an access."""
         await self.item(slug, item_id)
         await self.count_access(slug, (item_id,))
-        await self.access.count_missing(slug)
+        await self._count_missing(slug)
         return await self.item(slug, item_id)
 
     async def origins(self, slug: str, items: Iterable[Item]) -> Mapping[int, str]:
         """Return the change that brought in each item without a source message: add, import or capture, by its id."""
         without_message = [item.id for item in items if item.source_message_id is None]
-        return await self.access.read(item_changes.origins, slug, without_message) if without_message else {}
+        return await self.store.read(item_changes.origins, slug, without_message) if without_message else {}
 
     async def edit(self, item: Item, content: str) -> Operation | None:
         """Replace the content of an item as it was read, and count an access; ``None`` if the content is the same.
@@ -219,15 +167,11 @@ class Memory:
         state = ItemChange(item.id, ItemState(content=item.content), ItemState(content=checked))
         operation = await self._change(item.persona, MemoryChange("edit", (state,), shortened(checked)))
         await self.count_access(item.persona, (item.id,))
-        await self.access.count_missing(item.persona)
+        await self._count_missing(item.persona)
         return operation
 
     async def pin(self, slug: str, item_id: int) -> Operation:
-        """Keep an item HOT whatever its score; an archived one comes back.
-
-        Raises:
-            MemoryItemError: there is none, or it is pinned already.
-        """
+        """Keep an item HOT whatever its score; an archived one comes back."""
         item = await self.item(slug, item_id)
         if item.pinned:
             raise MemoryItemError(f"Memory item #{item_id} is pinned already.")
@@ -237,72 +181,152 @@ class Memory:
         return await self._change(slug, _of_one("pin", item, before, after))
 
     async def unpin(self, slug: str, item_id: int) -> Operation:
-        """Let an item have the tier of its score again.
-
-        Raises:
-            MemoryItemError: there is none, or it is not pinned.
-        """
+        """Let an item have the tier of its score again."""
         item = await self.item(slug, item_id)
         if not item.pinned:
             raise MemoryItemError(f"Memory item #{item_id} is not pinned.")
         return await self._change(slug, _of_one("unpin", item, ItemState(pinned=True), ItemState(pinned=False)))
 
     async def forget(self, slug: str, item_id: int) -> Operation:
-        """Hide an item from every prompt, list and restore; an undo brings it back.
-
-        Raises:
-            MemoryItemError: there is none, or it is forgotten already.
-        """
+        """Hide an item from every prompt, list and restore; an undo brings it back."""
         item = await self.item(slug, item_id)
         return await self._change(slug, _of_one("forget", item, ItemState(visible=True), ItemState(visible=False)))
 
     async def put_back(self, act: MemoryAct, reversal: NewOperation) -> None:
-        """Change items by ``act``, the inverse of an undone one or the repeated one, and store the undo or redo.
+        """Change items by ``act``, the inverse of an undone one or the repeated one, and store the undo or redo."""
+        await self._write(item_changes.put_back, act, reversal)
+
+    async def flash(self, slug: str, tokens: int, mark: int, *, force: bool = False) -> FlashReport:
+        """Archive the COLD items of a persona under a checkpoint, and report it.
+
+        ``tokens`` are those of the next request, which needs no force from the ``mark`` on.
 
         Raises:
-            JournalError: an item was changed again since, or another program has done the same meanwhile.
-            MemoryItemError: another item has the content by now.
+            MemoryItemError: the next request is below the mark and nothing forces it, or the memory is empty.
         """
-        await self.access.write(item_changes.put_back, act, reversal)
-        await self.access.read_heads(reversal.persona)
+        if tokens < mark and not force:
+            raise MemoryItemError(
+                f"The next request has {counted(tokens, 'token')}, below the {mark:,} from which on "
+                "memory is archived. Nothing was changed; /memory flash --force archives COLD items anyway."
+            )
+        saved = await self._flash(slug, automatic=False)
+        if saved is None:
+            raise MemoryItemError("The memory has no active items, so there is nothing to save.")
+        return saved
+
+    async def flash_automatically(self, slug: str) -> FlashReport | None:
+        """Archive the COLD items of a persona; ``None`` if there are none. Only an undo by number takes it back.
+
+        Scores are not renewed for it, unless they are due: a long talk may ask for it with each message.
+        """
+        await self.renew_if_due(slug)
+        is_needed = await self.store.read(item_rows.has_cold, slug)
+        return await self._flash(slug, automatic=True) if is_needed else None
+
+    async def checkpoints(self, slug: str) -> Sequence[CheckpointRow]:
+        """Return the last checkpoints of a persona, newest first."""
+        return await self.store.read(item_changes.checkpoints, slug)
+
+    async def restore(self, slug: str, checkpoint_id: int) -> Operation | None:
+        """Bring the archived items of a checkpoint back; ``None`` if none of them is archived."""
+        return await self._write(item_changes.restore, slug, checkpoint_id, self._now)
 
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
         """Return the HOT and WARM items that a query names or has words of, best match first."""
         await self.renew_if_due(slug)
-        items = await self.access.read(found, slug, text, limit)
-        if not items:
-            await self.access.check_index()
-            items = await self.access.read(found, slug, text, limit)
-        return items
+        return await self.renewing(lambda: self._found(slug, text, limit))
 
     async def count_access(self, slug: str, ids: Collection[int]) -> None:
         """Count one more access of some items, and renew their scores and tiers."""
         if ids:
-            await self.access.write(item_rows.count_access, slug, ids, self._now)
+            await self.store.write(item_rows.count_access, slug, ids, self._now)
 
     async def renew_if_due(self, slug: str) -> None:
-        """Renew the scores and tiers of a persona's items, at most every five minutes."""
-        await self.access.renew_if_due(slug)
+        """Renew the scores and tiers of a persona's items, at most every five minutes; else they are only read."""
+        if await self.store.read(item_rows.is_renewal_due, slug, self._now):
+            await self._write(item_rows.renew, slug, self._now)
+
+    async def count(self, contents: Iterable[str]) -> Mapping[str, int]:
+        """Count the tokens of contents."""
+        return await asyncio.to_thread(lambda: {content: self.counter.count(content) for content in contents})
 
     def offers(self, slug: str) -> Sequence[ItemHead]:
-        """Return the newest items for completion, as they were read last; they are read in the background."""
-        return self.access.heads(slug)
+        """Return the newest items for completion, as they were read last; they are read again in the background."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(self._read_offers(slug))
+        known, heads = self._offers
+        return heads if known == slug else ()
+
+    async def renewing(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Use the index of the items' words; if it is damaged, make it again from the items and try once more.
+
+        Raises:
+            DatabaseDamagedError: it cannot be made again.
+        """
+        try:
+            return await attempt()
+        except IndexDamagedError:
+            await self._make_index_again()
+        try:
+            return await attempt()
+        except IndexDamagedError as error:
+            raise DatabaseDamagedError(
+                "The index of the memory is damaged and cannot be made again. The items are not concerned; "
+                "chorus memory prints them."
+            ) from error
+
+    async def _make_index_again(self) -> None:
+        await self.store.read(search_index.require_sound_log)
+        await self.store.write(item_rows.renew_words)
+        # If it fails, the old pages only waste space.
+        with suppress(StorageError):
+            await self.store.compact()
+        self.tell(_RENEWED)
+
+    async def _write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.renewing(lambda: self.store.write(work, *args, **kwargs))
+
+    async def _found(self, slug: str, text: str, limit: int) -> Sequence[Item]:
+        """Find items; an empty result may mean that the index has lost its words, which is checked once."""
+        items = await self.store.read(item_rows.found, slug, text, limit)
+        if not items and not self._is_checked:
+            self._is_checked = True
+            # It cannot be checked while another program writes.
+            with suppress(StorageError):
+                await self.store.write(item_rows.check_words)
+        return items
+
+    async def _read_offers(self, slug: str) -> None:
+        # The store may be busy, or closed under a chat that ends; the next key tries again.
+        with suppress(StorageError, RuntimeError):
+            self._offers = slug, await self.store.read(item_rows.newest_heads, slug)
+
+    async def _count_missing(self, slug: str) -> None:
+        """Count the items of a persona that were put in without a count, and store the counts."""
+        contents = await self.store.read(item_rows.uncounted, slug)
+        if not contents:
+            return
+        tokens = await self.count(contents.values())
+        counts = {id_: tokens[content] for id_, content in contents.items()}
+        # The figures of an item that cannot be stored now are counted again next time.
+        with suppress(StorageError):
+            await self.store.write(item_rows.store_token_counts, contents, counts)
 
     async def _add(self, addition: Addition) -> Added:
-        tokens = await self.access.count(item.content for item in addition.items)
+        tokens = await self.count(item.content for item in addition.items)
         items = [item._replace(token_count=tokens[item.content]) for item in addition.items]
-        added = await self.access.write(item_changes.add, addition._replace(items=items))
-        await self.access.read_heads(addition.persona)
-        return added
+        return await self._write(item_changes.add, addition._replace(items=items))
 
     async def _change(self, slug: str, change: MemoryChange) -> Operation:
-        operation = await self.access.write(item_changes.change, slug, change, self._now)
-        await self.access.read_heads(slug)
-        return operation
+        return await self._write(item_changes.change, slug, change, self._now)
+
+    async def _flash(self, slug: str, *, automatic: bool) -> FlashReport | None:
+        await self._count_missing(slug)
+        return await self._write(item_changes.flash, slug, self._now, automatic=automatic)
 
     @property
     def _now(self) -> datetime:
-        return self.access.clock.now()
+        return self.clock.now()
 
 
 def _of_one(change: str, item: Item, before: ItemState, after: ItemState) -> MemoryChange:

@@ -1,7 +1,7 @@
-"""Saved sessions: their names, the text of their files, and their summaries.
+"""Saved sessions: their names, the text of their files, which is not trusted when it is read, and their summaries.
 
 The file is readable JSON: first the facts that a list of sessions shows, then the threads, then all messages in the
-order of their thread's context. The log does not rely on the ids in it; see ``core/sessions/matching``.
+order of their thread's context. The log does not rely on the ids in it; see ``matching``.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import unicodedata
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from chorus_cli.core.errors import SessionError
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rules.attachments import as_json
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.attachments import Attachment, as_json, is_sha256
+from chorus_cli.log.rules.messages import MessageContent, Role, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.messages import MessageContent
 
 FORMAT = "chorus-session"
 VERSION = 1
@@ -80,16 +80,14 @@ def text_of(session: Session) -> str:
         "window_start": timestamps.to_text(session.window_start),
         "window_end": timestamps.to_text(session.window_end),
         "active_thread_id": session.active_thread_id,
-        "threads": [_written_thread(each) for each in session.threads],
+        "threads": [
+            {"id": each.id, "title": each.title, "summary": each.summary}
+            | ({"summarised": each.summarised} if each.summarised else {})
+            for each in session.threads
+        ],
         "messages": [_written(message) for message in session.messages],
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-
-
-def _written_thread(thread: SavedThread) -> JsonValue:
-    always: dict[str, JsonValue] = {"id": thread.id, "title": thread.title, "summary": thread.summary}
-    summarised: dict[str, JsonValue] = {"summarised": thread.summarised} if thread.summarised else {}
-    return always | summarised
 
 
 def _written(message: MessageContent) -> JsonValue:
@@ -110,6 +108,165 @@ def _written(message: MessageContent) -> JsonValue:
         "attachments": [{**as_json(each)} for each in message.attachments] or None,
     }
     return always | {key: value for key, value in sometimes.items() if value is not None}
+
+
+_LARGEST_NUMBER = 2**63 - 1
+_FIRST_YEAR, _LAST_YEAR = 1000, 9998
+_MEASURES = ("width", "height", "pages", "tokens")
+_Kind = TypeVar("_Kind", str, int, list[Any])
+
+
+def read(text: str) -> Session:
+    """Return the session in the text of a file.
+
+    Raises:
+        SessionError: the text is not valid; the sentence names the fault and its position.
+    """
+    document = _Object(_parsed(text), "the file")
+    if document.text("format") != FORMAT:
+        raise SessionError(f'its "format" is not "{FORMAT}"')
+    if document.number("version", 0) != VERSION:
+        raise SessionError(f'its "version" is not {VERSION}: it may be from a newer Chorus')
+    document.number("message_count")
+    threads = tuple(_thread(each) for each in document.objects("threads"))
+    known = {thread.id for thread in threads}
+    if len(known) != len(threads):
+        raise SessionError('two of its "threads" have the same id')
+    active = document.number("active_thread_id")
+    if active not in known:
+        raise SessionError(f'its "active_thread_id" {active} is none of its threads')
+    messages = tuple(_message(each, known) for each in document.objects("messages"))
+    if not messages:
+        raise SessionError('there is nothing in its "messages"')
+    return Session(
+        session_id=document.text("session_id"),
+        persona=document.text("persona"),
+        timestamp=document.moment("timestamp"),
+        description=document.text("description"),
+        summary=document.text("summary"),
+        token_estimate=document.number("token_estimate", 0),
+        window_start=document.moment("window_start"),
+        window_end=document.moment("window_end"),
+        active_thread_id=active,
+        threads=threads,
+        messages=messages,
+    )
+
+
+class _Object:
+    """An object of the file, with values checked by kind; ``place`` is its name in errors."""
+
+    def __init__(self, value: object, place: str) -> None:
+        if not isinstance(value, dict):
+            raise SessionError(f"{place} is not an object")
+        self._values = value
+        self.place = place
+
+    def has(self, key: str) -> bool:
+        return key in self._values
+
+    def text(self, key: str) -> str:
+        return self._of_kind(key, str, "text")
+
+    def optional_text(self, key: str) -> str | None:
+        return self.text(key) if self.has(key) else None
+
+    def number(self, key: str, least: int = 1) -> int:
+        expected = f"a whole number from {least} upwards"
+        value = self._of_kind(key, int, expected)
+        if not least <= value <= _LARGEST_NUMBER:
+            self.refuse(key, expected)
+        return value
+
+    def moment(self, key: str) -> datetime:
+        try:
+            moment = timestamps.from_text(self.text(key))
+        except (ValueError, OverflowError):
+            self.refuse(key, "a time")
+        # At the ends of the calendar a time has no local time in some zones.
+        if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+            self.refuse(key, "a time")
+        return moment
+
+    def objects(self, key: str) -> list[_Object]:
+        return [_Object(each, f"{key}[{number}]") for number, each in enumerate(self._of_kind(key, list, "a list"))]
+
+    def refuse(self, key: str, expected: str) -> NoReturn:
+        raise SessionError(f'"{key}" of {self.place} is not {expected}')
+
+    def _of_kind(self, key: str, kind: type[_Kind], expected: str) -> _Kind:
+        if key not in self._values:
+            raise SessionError(f'{self.place} has no "{key}"')
+        value = self._values[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            self.refuse(key, expected)
+        return value
+
+
+def _thread(value: _Object) -> SavedThread:
+    summarised = value.number("summarised", 0) if value.has("summarised") else 0
+    return SavedThread(value.number("id"), value.text("title"), value.text("summary"), summarised)
+
+
+def _message(value: _Object, threads: set[int]) -> MessageContent:
+    thread_id, role, status = value.number("thread"), value.text("role"), value.text("status")
+    if thread_id not in threads:
+        value.refuse("thread", "one of the session's threads")
+    if role not in set(Role):
+        value.refuse("role", f"one of {', '.join(Role)}")
+    # A reply in progress is never saved, and one from a file would never be finished.
+    if status not in set(Status) - {Status.STREAMING}:
+        value.refuse("status", "that of a message that is over")
+    return MessageContent(
+        thread_id=thread_id,
+        turn_id=value.number("turn"),
+        role=Role(role),
+        content=value.text("content"),
+        timestamp=value.moment("timestamp"),
+        status=Status(status),
+        preamble=value.optional_text("preamble") or "",
+        tool_calls=_tool_calls(value),
+        tool_call_id=value.optional_text("tool_call_id"),
+        model=value.optional_text("model"),
+        attachments=tuple(map(_attachment, value.objects("attachments"))) if value.has("attachments") else (),
+    )
+
+
+def _attachment(value: _Object) -> Attachment:
+    """Return an attachment; where its bytes are not stored, its name stands for it."""
+    digest = value.text("sha256")
+    if not is_sha256(digest):
+        value.refuse("sha256", "64 hexadecimal digits")
+    known = (value.number(each, 0) if value.has(each) else 0 for each in _MEASURES)
+    return Attachment(value.text("name"), value.text("media_type"), value.number("size_bytes", 0), digest, *known)
+
+
+def _tool_calls(value: _Object) -> str | None:
+    """Return the calls as text, as in the log; the text must be a JSON list of objects."""
+    written = value.optional_text("tool_calls")
+    if written is not None:
+        calls = _parsed(written)
+        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+            value.refuse("tool_calls", "a list of calls in JSON")
+    return written
+
+
+def _parsed(text: str) -> JsonValue:
+    """Parse JSON, without the constants that are none and without half characters, which cannot be written again."""
+    try:
+        parsed: JsonValue = json.loads(text, parse_constant=_no_number)
+        json.dumps(parsed, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise SessionError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise SessionError("it is nested too deeply") from error
+    except ValueError as error:
+        raise SessionError(f"it holds a number or a character that cannot be: {error}") from error
+    return parsed
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word}, which is not a number in JSON")
 
 
 LONGEST_SLUG = 40

@@ -20,7 +20,7 @@ from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas import rows as persona_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from chorus_cli.context.service.current import Current
@@ -38,27 +38,9 @@ _OFF = "off"
 _SAVE_AND_CLEAR = "save+clear"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class IdleActions:
-    """The actions of the idle timer, each on the persona of a slug.
-
-    ``persona`` loads the persona. ``last_spoken`` returns the time of its newest message, of any process. ``unsaved``
-    returns the messages in context, of all threads, that are newer than the last save. ``save`` takes a description and
-    returns the line to show, or ``None`` if there was nothing to save after all; if it is cancelled, nothing is left
-    half-written. ``clear`` begins a new conversation unless the user has sent a message after that id, and returns
-    whether it did.
-    """
-
-    persona: Callable[[str], Awaitable[Persona]]
-    last_spoken: Callable[[str], Awaitable[datetime | None]]
-    unsaved: Callable[[str], Awaitable[Sequence[Message]]]
-    save: Callable[[str, str], Awaitable[str | None]]
-    clear: Callable[[str, int], Awaitable[bool]]
-
-
-@dataclass(frozen=True, slots=True)
-class IdleServices:
-    """The services behind the actions of the idle timer; ``worded`` makes the line about a saved session."""
+    """The actions of the idle timer, each on the persona of a slug; ``worded`` makes the line about a saved session."""
 
     store: Store
     current: Current
@@ -66,24 +48,26 @@ class IdleServices:
     journal: Journal
     worded: Callable[[Saved], str]
 
-    def actions(self) -> IdleActions:
-        """Return the actions of the timer."""
-        return IdleActions(
-            self._persona, self._last_spoken, self._unsaved, self._save, self.journal.clear_unless_spoken
-        )
-
-    async def _persona(self, slug: str) -> Persona:
+    async def persona(self, slug: str) -> Persona:
+        """Load the persona."""
         return await asyncio.to_thread(self.journal.personas.load, slug)
 
-    async def _last_spoken(self, slug: str) -> datetime | None:
+    async def last_spoken(self, slug: str) -> datetime | None:
+        """Return the time of its newest message, of any process."""
         return await self.store.read(persona_rows.last_spoken_at, slug)
 
-    async def _unsaved(self, slug: str) -> Sequence[Message]:
+    async def unsaved(self, slug: str) -> Sequence[Message]:
+        """Return the messages in context, of all threads, that are newer than the last save."""
         return await self.saving.unsaved(await self.current.target_of(slug))
 
-    async def _save(self, slug: str, description: str) -> str | None:
+    async def save(self, slug: str, description: str) -> str | None:
+        """Save a session and return the line to show, ``None`` if there was nothing to save after all."""
         saved = await self.saving.save_idle(await self.current.target_of(slug), description)
         return self.worded(saved) if saved else None
+
+    async def clear(self, slug: str, message_id: int) -> bool:
+        """Begin a new conversation unless the user has sent a message after that id, and return whether it did."""
+        return await self.journal.clear_unless_spoken(slug, message_id)
 
 
 class _IdlePeriod:
@@ -143,11 +127,6 @@ class IdleTimer:
         watch = self._watches.get(slug)
         if watch is None or watch.done():
             self._watches[slug] = asyncio.create_task(self._watch(slug), name=f"idle {slug}")
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a reply, a command or an editor holds up the end of idle periods."""
-        return self._busy > 0
 
     @contextmanager
     def busy(self) -> Iterator[None]:

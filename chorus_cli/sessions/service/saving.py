@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.core.errors import ModelError, SessionError
+from chorus_cli.core.errors import ModelError, SessionError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import operation_rows, thread_lists
@@ -17,18 +17,17 @@ from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
-from chorus_cli.sessions.rows import IDLE, MANUAL, Coverage, Saving
+from chorus_cli.sessions.rows import IDLE, MANUAL, Saving
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import SavedThread, Session, slug, stem
 from chorus_cli.turns.rules import entries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
-    from chorus_cli.context.rules.view import View
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.machine.ports import Clock
@@ -37,110 +36,90 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.folding.summarizer import Spent, Summarizer
 
-    Write = Callable[[Connection, Path, Saving], SessionRow | None]
-
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadCopy:
-    """The context of one thread; ``messages`` are those of the view that can be saved, each as one of this thread.
+class ContextCopy(NamedTuple):
+    """The context of all threads at ``now``, thread by thread: a session that has no summary yet.
 
-    A fork has messages of another thread, which the view names as their own.
+    ``said`` are the messages without those that an edit or a restore put in. ``window_starts`` are by thread; the
+    window of threads without messages begins at ``since``. ``running_turns`` are those of the replies in progress,
+    which stay out. ``operation_id`` is the newest operation at that moment.
     """
 
-    thread: SavedThread
-    view: View
+    threads: tuple[SavedThread, ...]
     messages: tuple[Message, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ContextCopy:
-    """The context of all threads at ``now``; the window of threads without messages begins at ``since``.
-
-    ``in_progress`` counts the replies in progress, which stay out; ``running_turn_id`` is the first turn of them.
-    ``operation_id`` is the newest operation at that moment.
-    """
-
-    threads: tuple[ThreadCopy, ...]
-    now: datetime
+    said: tuple[Message, ...]
+    window_starts: Mapping[int, datetime]
     since: datetime
-    in_progress: int
-    running_turn_id: int | None
+    now: datetime
+    running_turns: tuple[int, ...]
     operation_id: int
+
+    @property
+    def contents(self) -> tuple[MessageContent, ...]:
+        """The messages as a session has them."""
+        return tuple(map(content_of, self.messages))
 
     @property
     def through_message_id(self) -> int:
         """The newest message that it covers: none of a turn in progress, which ends later."""
         newest = max((message.id for message in self.messages), default=0)
-        return newest if self.running_turn_id is None else min(newest, self.running_turn_id - 1)
+        return min([newest, *(turn_id - 1 for turn_id in self.running_turns)])
 
-    @property
-    def window_start(self) -> datetime:
-        """The beginning of the earliest window."""
-        return min([self.since, *(each.view.cutoff for each in self.threads)])
-
-    def since_in(self, thread_id: int) -> datetime:
-        """Return the beginning of a thread's window."""
-        return next((each.view.cutoff for each in self.threads if each.thread.id == thread_id), self.since)
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The messages of all threads, thread by thread."""
-        return tuple(message for each in self.threads for message in each.messages)
+    def has_left(self, message: MessageContent) -> bool:
+        """Return whether a message is too old for the window of its thread."""
+        return message.timestamp <= self.window_starts.get(message.thread_id, self.since)
 
     def said_after(self, message_id: int) -> tuple[Message, ...]:
-        """Return the messages newer than one of the log, without those that an edit or a restore put in.
-
-        A message that several threads have, because one is a fork of the other, is returned once.
-        """
-        said = {message.id: message for each in reversed(self.threads) for message in _said(each)}
-        chosen = (message for each in self.threads for message in _said(each) if message.id > message_id)
-        return tuple(message for message in chosen if said[message.id] is message)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The rows that the views of the threads are computed from, and the newest operation."""
-
-    snapshots: tuple[tuple[str, ContextSnapshot], ...]
-    operation_id: int
+        """Return what was said after a message of the log, once if a thread and its fork have it."""
+        newer: dict[int, Message] = {}
+        for message in self.said:
+            if message.id > message_id:
+                newer.setdefault(message.id, message)
+        return tuple(newer.values())
 
 
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona at ``now``, with the tokens of every message."""
     since = cutoff(now, target.persona.settings.context_hours)
-    found = await context.store.read(_read, context, await context.request_settings(target), since, now)
-    threads: list[ThreadCopy] = []
+    request_settings = await context.request_settings(target)
+    snapshots, operation_id = await context.store.read(_read, context, request_settings, since, now)
+    threads: list[SavedThread] = []
+    messages: list[Message] = []
+    said: list[Message] = []
     running: list[int] = []
-    for title, snapshot in found.snapshots:
+    window_starts: dict[int, datetime] = {}
+    for title, snapshot in snapshots:
         thread_id, view = snapshot.target.thread_id, (await context.counted(snapshot)).view
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
-        messages = tuple(row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row))
-        if messages or thread_id == target.thread_id:
-            threads.append(ThreadCopy(_saved_thread(thread_id, title, view), view, messages))
-    return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
+        # A fork has messages of another thread, which the view names as their own.
+        own = [row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row)]
+        if own or thread_id == target.thread_id:
+            put_in = set(view.boundary.members_in(thread_id)) if view.boundary else set()
+            summary, folded = (view.summary.content, sum(map(_can_be_saved, view.folded))) if view.summary else ("", 0)
+            threads.append(SavedThread(thread_id, title, summary, folded))
+            window_starts[thread_id] = view.cutoff
+            messages += own
+            said += [each for each in own if each.introduced_by is None or each.id not in put_in]
+    return ContextCopy(
+        tuple(threads), tuple(messages), tuple(said), window_starts, since, now, tuple(running), operation_id
+    )
 
 
 def _read(
     connection: Connection, context: Context, request_settings: RequestSettings, since: datetime, now: datetime
-) -> _Found:
-    """Read all rows in one transaction, so that a session is of one moment."""
+) -> tuple[list[tuple[str, ContextSnapshot]], int]:
+    """Read titles, snapshots and the newest operation in one transaction, so that a session is of one moment."""
     target = request_settings.target
     # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
     titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
     targets = {each: target._replace(thread_id=each.id, thread_number=each.number) for each in titles}
-    snapshots = tuple(
+    snapshots = [
         (title, context.read(connection, replace(request_settings, target=targets[each]), now))
         for each, title in titles.items()
-    )
-    return _Found(snapshots, operation_rows.newest_id_of_all(connection))
-
-
-def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:
-    if view.summary is None:
-        return SavedThread(thread_id, title)
-    return SavedThread(thread_id, title, view.summary.content, sum(map(_can_be_saved, view.folded)))
+    ]
+    return snapshots, operation_rows.newest_id_of_all(connection)
 
 
 def _can_be_saved(message: Message) -> bool:
@@ -149,13 +128,7 @@ def _can_be_saved(message: Message) -> bool:
     return message.status is not Status.STREAMING and is_something
 
 
-def _said(copy: ThreadCopy) -> Iterator[Message]:
-    put_in = set(copy.view.boundary.members_in(copy.thread.id)) if copy.view.boundary else set()
-    return (message for message in copy.messages if message.introduced_by is None or message.id not in put_in)
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(NamedTuple):
     """A saved session, the number of replies in progress that are not in it, and the error if it has no summary.
 
     ``threads`` counts those that its messages are from.
@@ -167,8 +140,7 @@ class Saved:
     threads: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
+class _Summary(NamedTuple):
     text: str
     problem: str = ""
 
@@ -206,19 +178,20 @@ class SessionSaving:
             except asyncio.CancelledError:
                 summary = _STOPPED
             session = _session(target, description, copy, summary)
-            coverage = Coverage(copy.through_message_id, copy.through_message_id, copy.operation_id)
             await asyncio.to_thread(self.install)
+            through = copy.through_message_id
             # A cancellation while it is written comes too late.
-            row, _ = await self._stored(session_rows.create, Saving(session, MANUAL, coverage), spent)
+            row, _ = await self._stored(Saving(session, MANUAL, through, through, copy.operation_id), spent)
         if row is None:
             raise SessionError(
                 "Something was purged while the session was being saved, so nothing was saved. Save it again."
             )
-        return Saved(row, copy.in_progress, summary.problem, session.spoken_threads)
+        return Saved(row, len(copy.running_turns), summary.problem, session.spoken_threads)
 
     async def unsaved(self, target: Target) -> tuple[Message, ...]:
         """Return the messages in context, of all threads, that are newer than the last save."""
-        return await self._unsaved(target, await copied(self.context, target, self.clock.now()))
+        copy = await copied(self.context, target, self.clock.now())
+        return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
 
     async def save_idle(self, target: Target, description: str) -> Saved | None:
         """Save for the idle timer, unless there are no new messages since the last save.
@@ -236,52 +209,39 @@ class SessionSaving:
         known = await self.context.store.read(session_rows.idle_session, target.persona.slug)
         old = await self._file_of(known[0]) if known else None
         async with self.summarizer.spending() as spent:
-            if known is None or old is None or not _holds(copy, old):
-                write, summarized = session_rows.create, 0
+            aged = None if old is None else _aged(copy, old)
+            if known is None or old is None or aged is None:
+                is_new, summarized = True, 0
                 summary = await self._summary_of_all(target, copy, spent)
                 session = _session(target, description, copy, summary)
             else:
-                write, summarized = session_rows.rewrite, known[1]
-                session, summary = await self._extended(target, copy, old, summarized, spent)
+                is_new, summarized = False, known[1]
+                so_far = old.summary if session_format.can_be_extended(old.summary) else ""
+                whole = _in_threads(copy, aged)
+                said = tuple(map(content_of, copy.said_after(summarized))) if so_far else whole
+                summary = await self._summary(target, so_far, said, whole, spent)
+                tokens = await asyncio.to_thread(self._tokens, aged)
+                session = _extended(target, copy, old, aged, summary, tokens)
             reached = summarized if summary.problem else copy.through_message_id
-            coverage = Coverage(copy.through_message_id, reached, copy.operation_id)
-            row, is_stopped = await self._stored(write, Saving(session, IDLE, coverage, through), spent)
+            saving = Saving(session, IDLE, copy.through_message_id, reached, copy.operation_id, through, is_new)
+            row, is_stopped = await self._stored(saving, spent)
         if is_stopped:
             raise asyncio.CancelledError
-        return Saved(row, copy.in_progress, summary.problem, session.spoken_threads) if row else None
+        return Saved(row, len(copy.running_turns), summary.problem, session.spoken_threads) if row else None
 
-    async def _stored(self, write: Write, saving: Saving, spent: Spent) -> tuple[SessionRow | None, bool]:
+    async def _stored(self, saving: Saving, spent: Spent) -> tuple[SessionRow | None, bool]:
         """Write a session to completion, and return its row and whether the caller was cancelled meanwhile."""
-        return await run_to_completion(spent.stored_with(lambda connection: write(connection, self.personas, saving)))
-
-    async def _unsaved(self, target: Target, copy: ContextCopy) -> tuple[Message, ...]:
-        return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
+        try:
+            return await run_to_completion(
+                spent.stored_with(lambda connection: session_rows.save(connection, self.personas, saving))
+            )
+        except StorageError as error:
+            raise SessionError(
+                f"{error} The session is not recorded in the log; if its file was written, /context history finds it."
+            ) from error
 
     async def _summary_of_all(self, target: Target, copy: ContextCopy, spent: Spent) -> _Summary:
-        messages = tuple(map(content_of, copy.messages))
-        return await self._summary(target, "", messages, messages, spent)
-
-    async def _extended(
-        self, target: Target, copy: ContextCopy, old: Session, summarized_through: int, spent: Spent
-    ) -> tuple[Session, _Summary]:
-        """Return the session with the present context, and with messages that have left the context only by age."""
-        gone = [message for message in old.messages if message.timestamp <= copy.since_in(message.thread_id)]
-        messages, aged = _merged(gone, copy)
-        new = tuple(map(content_of, copy.said_after(summarized_through)))
-        so_far = old.summary if session_format.can_be_extended(old.summary) else ""
-        summary = await self._summary(target, so_far, new if so_far else messages, messages, spent)
-        known = {each.thread.id for each in copy.threads}
-        session = replace(
-            old,
-            timestamp=copy.now.astimezone(UTC),
-            summary=summary.text,
-            token_estimate=sum(map(tokens_of, copy.messages)) + await asyncio.to_thread(self._tokens, aged),
-            window_end=copy.now.astimezone(UTC),
-            active_thread_id=target.thread_id,
-            threads=(*(each for each in old.threads if each.id not in known), *_threads(copy, aged)),
-            messages=messages,
-        )
-        return session, summary
+        return await self._summary(target, "", copy.contents, copy.contents, spent)
 
     async def _summary(
         self,
@@ -294,7 +254,9 @@ class SessionSaving:
         """Extend a summary by messages; if that fails, return the old one with the error."""
         if not self.summarizer.can_summarize(target):
             return _Summary(session_format.extract(whole))
-        entries = entries_of(_each_once(said), target.persona.name)
+        # A fork has messages of its origin too.
+        each_once = {(each.role, each.timestamp, words_of(each)): each for each in said}
+        entries = entries_of(each_once.values(), target.persona.name)
         try:
             written = await self.summarizer.extended(target, session_format.TASK, so_far, entries, spent)
         except ModelError as error:
@@ -315,61 +277,66 @@ class SessionSaving:
 
 
 def _session(target: Target, description: str, copy: ContextCopy, summary: _Summary) -> Session:
-    messages = tuple(map(content_of, copy.messages))
     described = " ".join(cleaned_input(description)[0].split())
     return Session(
-        session_id=stem(copy.now, slug(described, messages[0].content)),
+        session_id=stem(copy.now, slug(described, copy.messages[0].content)),
         persona=target.persona.slug,
         timestamp=copy.now.astimezone(UTC),
         description=described,
         summary=summary.text,
         token_estimate=sum(map(tokens_of, copy.messages)),
-        window_start=copy.window_start,
+        window_start=min([copy.since, *copy.window_starts.values()]),
         window_end=copy.now.astimezone(UTC),
         active_thread_id=target.thread_id,
-        threads=tuple(each.thread for each in copy.threads),
-        messages=messages,
+        threads=copy.threads,
+        messages=copy.contents,
     )
 
 
-def _holds(copy: ContextCopy, old: Session) -> bool:
-    """Return whether all messages of a session are in the copy too, except those that have left by age."""
-    present = {_key(each) for each in map(content_of, copy.messages)}
-    return all(_key(each) in present for each in old.messages if each.timestamp > copy.since_in(each.thread_id))
+def _extended(
+    target: Target,
+    copy: ContextCopy,
+    old: Session,
+    aged: Sequence[MessageContent],
+    summary: _Summary,
+    aged_tokens: int,
+) -> Session:
+    """Return a session with the present context, and with messages that have left the context only by age."""
+    known, longer = {each.id for each in copy.threads}, {message.thread_id for message in aged}
+    threads = [each for each in old.threads if each.id not in known]
+    # If older messages come before, a summary no longer covers the first ones.
+    threads += [replace(each, summarised=0) if each.id in longer else each for each in copy.threads]
+    return replace(
+        old,
+        timestamp=copy.now.astimezone(UTC),
+        summary=summary.text,
+        token_estimate=sum(map(tokens_of, copy.messages)) + aged_tokens,
+        window_end=copy.now.astimezone(UTC),
+        active_thread_id=target.thread_id,
+        threads=tuple(threads),
+        messages=_in_threads(copy, aged),
+    )
 
 
-def _each_once(messages: Iterable[MessageContent]) -> list[MessageContent]:
-    """Return the messages without those of a fork that its origin has too."""
-    return list({(each.role, each.timestamp, words_of(each)): each for each in messages}.values())
+def _aged(copy: ContextCopy, old: Session) -> list[MessageContent] | None:
+    """Return the messages of a session that have left the context by age, ``None`` if others have left it too."""
+    present = set(map(_key, copy.contents))
+    gone = [each for each in old.messages if _key(each) not in present]
+    return gone if all(map(copy.has_left, gone)) else None
+
+
+def _in_threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> tuple[MessageContent, ...]:
+    """Put messages that have left the context before those in it, thread by thread."""
+    places = {thread.id: place for place, thread in enumerate(copy.threads)}
+    return tuple(sorted([*aged, *copy.contents], key=lambda each: places.get(each.thread_id, -1)))
 
 
 def _key(message: MessageContent) -> tuple[int, str, datetime, str]:
     return message.thread_id, message.role, message.timestamp, words_of(message)
 
 
-def _merged(
-    gone: Sequence[MessageContent], copy: ContextCopy
-) -> tuple[tuple[MessageContent, ...], list[MessageContent]]:
-    """Put messages that have left the context before those in it, thread by thread; return all, and those that left."""
-    present = {_key(each) for each in map(content_of, copy.messages)}
-    aged = [each for each in gone if _key(each) not in present]
-    silent = {each.thread_id for each in aged} - {each.thread.id for each in copy.threads}
-    merged = [each for each in aged if each.thread_id in silent]
-    for thread in copy.threads:
-        merged += [each for each in aged if each.thread_id == thread.thread.id]
-        merged += map(content_of, thread.messages)
-    return tuple(merged), aged
-
-
-def _threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> Iterator[SavedThread]:
-    """Return the threads of a copy; if older messages come before, a summary no longer covers the first ones."""
-    longer = {message.thread_id for message in aged}
-    for each in copy.threads:
-        yield replace(each.thread, summarised=0) if each.thread.id in longer else each.thread
-
-
 def _nothing(target: Target, copy: ContextCopy) -> str:
-    if copy.in_progress:
+    if copy.running_turns:
         return "There is nothing to save yet: only a reply that is still being written is in context."
     hours = target.persona.settings.context_hours
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import SessionError, StorageError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.sessions.rows import Restored, SessionRow
     from chorus_cli.sessions.rules.format import Session
-    from chorus_cli.sessions.rules.reader import Head
     from chorus_cli.sessions.service.saving import SessionSaving
     from chorus_cli.storage.store import Store
 
@@ -38,15 +37,7 @@ class Listing:
     problems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A session's name for completion, with time and description from its file."""
-
-    session_id: str
-    head: Head | None
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sessions:
     """The sessions of all personas; ``saving`` makes new ones."""
 
@@ -55,6 +46,8 @@ class Sessions:
     personas: Personas
     current: Current
     saving: SessionSaving
+    _offers: tuple[str, Sequence[SessionRow]] = field(default=("", ()), init=False)
+    _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def listing(self, persona: str) -> Listing:
         """Return the sessions of a persona; files that were added by hand get a row."""
@@ -99,11 +92,17 @@ class Sessions:
         self.current.go_on_in(restored.thread)
         return session, restored
 
-    def offers(self, persona: str) -> Sequence[Offer]:
-        """Return the sessions that have a file, newest first; cheap enough for every key typed."""
-        folder = self.personas.folder
-        offers = [Offer(name, session_files.head(folder, persona, name)) for name in session_files.ids(folder, persona)]
-        return sorted(offers, key=_age)
+    def offers(self, persona: str) -> Sequence[SessionRow]:
+        """Return the sessions for completion, newest first, as they were read last; they are read again meanwhile."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(self._read_offers(persona))
+        known, rows = self._offers
+        return rows if known == persona else ()
+
+    async def _read_offers(self, persona: str) -> None:
+        # The store may be busy, or closed under a chat that ends; the next key tries again.
+        with suppress(StorageError, RuntimeError):
+            self._offers = persona, await self.store.read(session_rows.of, persona)
 
     async def _find(self, persona: str, typed: str) -> str:
         rows = await self.store.read(session_rows.of, persona)
@@ -142,11 +141,6 @@ class Sessions:
             except SessionError as error:
                 problems.append(str(error))
         return found, problems
-
-
-def _age(offer: Offer) -> tuple[float, str]:
-    """Sort the newest first; sessions without a readable time come last."""
-    return (-offer.head.timestamp.timestamp() if offer.head else float("inf"), offer.session_id)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chorus_cli.attachments.files import attachments as attachment_files
 from chorus_cli.attachments.rows import named_attachments
 from chorus_cli.core.errors import PurgeError
-from chorus_cli.editing.rules.lines import HUMAN
+from chorus_cli.editing.rules.format import HUMAN
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
 from chorus_cli.log.rules.messages import Role

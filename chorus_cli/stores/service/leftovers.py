@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.personas import files as persona_files
-from chorus_cli.sessions import files as session_files
 from chorus_cli.storage import file_lock, migrations
 from chorus_cli.storage.files import TEMPORARY, is_stale
 from chorus_cli.stores.backup import archive, daily, restoring, working_folders
@@ -46,7 +45,7 @@ def _searched(home: Paths) -> Iterator[_Place]:
     yield _Place(home.data, _any_of(migrations.TEMPORARY, persona_files.TEMPORARY_SHIPPED, restoring.TEMPORARY))
     yield from (_Place(each, TEMPORARY) for each in (home.data, home.config, home.state, home.rescue, home.drafts))
     yield _Place(home.personas, persona_files.TEMPORARY)
-    yield _Place(home.personas, _any_of(TEMPORARY, session_files.TEMPORARY), is_deep=True)
+    yield _Place(home.personas, TEMPORARY, is_deep=True)
     yield _Place(home.attachments, TEMPORARY, is_deep=True)
     yield _Place(home.backups, _any_of(archive.TEMPORARY, working_folders.TEMPORARY, migrations.TEMPORARY_COPY))
     yield _Place(home.kept_attachments, daily.TEMPORARY, is_deep=True)

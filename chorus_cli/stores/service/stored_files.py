@@ -14,7 +14,7 @@ from chorus_cli.core.text.phrases import counted
 from chorus_cli.log.rules.attachments import digests_in, is_sha256
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions.rules import reader
+from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import read_within, write_atomically
@@ -177,7 +177,7 @@ def gap(connection: OpenDatabase, found: Copy) -> str:
     if path.parent.name != session_files.SESSIONS_FOLDER:
         return ""
     listed = examination.session_messages(connection, path.parents[1].name, path.stem)
-    brought = len(reader.read(found.data.decode("utf-8-sig")).messages)
+    brought = len(session_format.read(found.data.decode("utf-8-sig")).messages)
     if brought >= listed:
         return ""
     return f"The session {path.stem} of the backup is older: it has {brought:,} of {counted(listed, 'message')}."
@@ -213,7 +213,7 @@ def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
 
 def _is_session(data: bytes) -> bool:
     try:
-        reader.read(data.decode("utf-8-sig"))
+        session_format.read(data.decode("utf-8-sig"))
     except (SessionError, UnicodeDecodeError):
         return False
     return True

@@ -14,8 +14,7 @@ from chorus_cli.framework.arguments import TEXT, Documentation, declared_argumen
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Refill, Text
 from chorus_cli.services import Services
-from chorus_cli.threads.service.running_turn import RunningTurn
-from chorus_cli.threads.service.wording import waiting_line
+from chorus_cli.threads.service.running_turn import RunningTurn, waiting_line
 
 if TYPE_CHECKING:
     from chorus_cli.core.text.templates import Template

@@ -37,10 +37,6 @@ class AskedHistory:
     with_thoughts: bool = False
 
 
-def _asked_history(text: str, _now: datetime) -> AskedHistory:
-    return AskedHistory(*without_option(text, _THOUGHTS))
-
-
 def _with_closed(text: str, _now: datetime) -> bool:
     if text.casefold() != _ALL:
         raise CommandError(f'/thread list takes only "{_ALL}", not {quoted(text)}.')
@@ -91,7 +87,7 @@ THREAD = replace(
 OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complete=_open)
 HISTORY = Parameter(
     f"thread [{_THOUGHTS}]",
-    _asked_history,
+    lambda text, _now: AskedHistory(*without_option(text, _THOUGHTS)),
     f"{THREAD.help}; {_THOUGHTS} for what the model thought before its replies",
     _of_history,
 )
@@ -306,18 +302,13 @@ async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
     written_elsewhere = await services.threads.close(threads)
     numbers = enumerated([f"#{thread.number}" for thread in written_elsewhere])
     elsewhere = f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""
-    lines = [_closing(threads), _kept_as_drafts(waiting), elsewhere]
+    are = "is kept as a draft" if waiting == 1 else "are kept as drafts"
+    kept = f"{counted(waiting, 'message')} that waited there {are}."
+    lines = [_closing(threads), kept if waiting else "", elsewhere]
     done = Text("\n".join(filter(None, lines)))
     return (
         Report((done, *(await _arrived(services)).parts)) if services.current.thread_id != before else Report((done,))
     )
-
-
-def _kept_as_drafts(waiting: int) -> str:
-    if not waiting:
-        return ""
-    are = "is kept as a draft" if waiting == 1 else "are kept as drafts"
-    return f"{counted(waiting, 'message')} that waited there {are}."
 
 
 def _closing(threads: Sequence[Thread]) -> str:

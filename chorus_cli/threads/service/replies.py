@@ -15,8 +15,7 @@ from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Left, Unsaid
 from chorus_cli.models.rules.events import WaitBegun
-from chorus_cli.threads.service.running_turn import RunningTurn
-from chorus_cli.threads.service.wording import closing_lines, ended_line
+from chorus_cli.threads.service.running_turn import RunningTurn, closing_lines, ended_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -274,7 +273,8 @@ class Replies:
                 await self._outbox.dropped(sent)
             raise
         except ChorusError as error:
-            if isinstance(error, MessageNotStoredError) and not self._is_followed(sent.target.thread_id):
+            turn = self._turns.get(sent.target.thread_id)
+            if isinstance(error, MessageNotStoredError) and not (turn is not None and turn.is_followed):
                 sent = await self._kept(sent)
                 if sent.row is None:
                     raise CommandError(self._rescued(sent, error)) from error
@@ -293,11 +293,6 @@ class Replies:
     def _rescued(self, sent: Unsent, error: ChorusError) -> str:
         """Return the sentence of an error with the file that has the message now, or with the message."""
         return str(self._conversation.runner.rescued(error, sent.target.persona.slug, "user", sent.text))
-
-    def _is_followed(self, thread_id: int) -> bool:
-        """Return whether the user sees the turn of a thread, and so its end."""
-        turn = self._turns.get(thread_id)
-        return turn is not None and turn.is_followed
 
     async def _answered_in_new_thread(self, sent: Unsent) -> AsyncGenerator[TurnEvent, None]:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows.thread_views import newest_in_context, number_in_view
@@ -20,7 +20,7 @@ from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.memory.rows import item_rows
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
@@ -30,21 +30,10 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Message, Thoughts
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.log.rules.threads import Thread
+    from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadActivity:
-    """Replies in progress in threads.
-
-    ``is_alive`` returns whether the process of a run still runs. ``waiting`` returns the number of messages that wait
-    for a thread in this process. ``stop`` breaks off the reply that this process writes in a thread.
-    """
-
-    is_alive: Callable[[str], bool]
-    waiting: Callable[[int], int]
-    stop: Callable[[int], Awaitable[object]]
+    from chorus_cli.threads.service.replies import Replies
 
 
 MOST_CLOSED = 200
@@ -72,43 +61,42 @@ class History(NamedTuple):
     thoughts: Mapping[int, Thoughts]
 
 
+@dataclass(slots=True)
 class Threads:
-    """The threads of the persona in focus."""
+    """The threads of the persona in focus; ``is_alive`` returns whether the process of a run still runs."""
 
-    def __init__(
-        self, context: Context, current: Current, activity: ThreadActivity, now: Callable[[], datetime]
-    ) -> None:
-        self._context = context
-        self._current = current
-        self._activity = activity
-        self._now = now
-        self._offers: tuple[str, Sequence[Thread]] = ("", ())
-        self._reading: asyncio.Task[None] | None = None
+    context: Context
+    in_focus: Current
+    replies: Replies
+    is_alive: Callable[[str], bool]
+    clock: Clock
+    _offers: tuple[str, Sequence[Thread]] = field(default=("", ()), init=False)
+    _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def current(self) -> Thread:
         """Return the thread in focus."""
-        here = self._current.thread_id
+        here = self.in_focus.thread_id
         return next(thread for thread in await self.all() if thread.id == here)
 
     async def all(self) -> list[Thread]:
         """Return all threads, also closed ones, oldest first."""
-        slug = self._current.slug
-        found = await self._context.store.read(thread_lists.all_threads, slug)
+        slug = self.in_focus.slug
+        found = await self.context.store.read(thread_lists.all_threads, slug)
         self._offers = slug, found
         return found
 
     async def open_threads(self) -> list[Thread]:
         """Return the open threads, oldest first."""
-        return await self._context.store.read(thread_lists.open_threads, self._current.slug)
+        return await self.context.store.read(thread_lists.open_threads, self.in_focus.slug)
 
     async def listed(self, *, closed: bool) -> list[ListedThread]:
         """Return the open threads with their states, with ``closed`` also the newest closed ones, oldest first."""
-        target, now = self._current.target(), self._now()
+        target, now = self.in_focus.target(), self.clock.now()
         threads = (
             core_threads.with_newest_closed(await self.all(), MOST_CLOSED) if closed else await self.open_threads()
         )
-        waiting = {thread.id: self._activity.waiting(thread.id) for thread in threads}
-        return await self._context.store.read(self._read, target, threads, waiting, now)
+        waiting = {thread.id: self.replies.waiting_in(thread.id) for thread in threads}
+        return await self.context.store.read(self._read, target, threads, waiting, now)
 
     async def found(self, typed: str) -> Thread:
         """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one.
@@ -131,12 +119,12 @@ class Threads:
     async def new(self, title: str = "") -> None:
         """Open a new thread and switch to it."""
         opened = await self._new(title)
-        await self._current.turn_to_thread(opened.id)
+        await self.in_focus.turn_to_thread(opened.id)
 
     async def new_aside(self) -> Target:
         """Open a new thread, and return it as a target without switching to it."""
         opened = await self._new()
-        return self._current.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
+        return self.in_focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
 
     @asynccontextmanager
     async def aside(self) -> AsyncGenerator[Target, None]:
@@ -145,11 +133,11 @@ class Threads:
         try:
             yield target
         finally:
-            await run_to_completion(self._context.store.write(thread_rows.close, [target.thread_id], self._now()))
+            await run_to_completion(self.context.store.write(thread_rows.close, [target.thread_id], self.clock.now()))
 
     async def rename(self, thread: Thread, title: str) -> Thread:
         """Give a thread a title, with an empty one its first words again; return it as it is now."""
-        await self._context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
+        await self.context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
         return next(each for each in await self.all() if each.id == thread.id)
 
     async def close(self, threads: Sequence[Thread]) -> tuple[Thread, ...]:
@@ -159,16 +147,16 @@ class Threads:
         Returns those in which another process goes on writing a reply.
         """
         for thread in threads:
-            await self._activity.stop(thread.id)
-        await self._context.store.write(thread_rows.close, [thread.id for thread in threads], self._now())
-        if self._current.thread_id in {thread.id for thread in threads}:
+            await self.replies.stop(thread.id)
+        await self.context.store.write(thread_rows.close, [thread.id for thread in threads], self.clock.now())
+        if self.in_focus.thread_id in {thread.id for thread in threads}:
             await self._leave()
-        running = await self._context.store.read(self._running)
+        running = await self.context.store.read(self._running)
         return tuple(thread for thread in threads if thread.id in running)
 
     async def history(self, thread: Thread, *, with_thoughts: bool = False) -> History:
         """Return the whole thread, also what is no longer in context."""
-        store, selection = self._context.store, Selection(self._current.slug, thread.id)
+        store, selection = self.context.store, Selection(self.in_focus.slug, thread.id)
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
         thoughts = await thoughts_in(store, entries) if with_thoughts else {}
@@ -179,7 +167,7 @@ class Threads:
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers())
         slug, threads = self._offers
-        return threads if slug == self._current.slug else ()
+        return threads if slug == self.in_focus.slug else ()
 
     async def _read_offers(self) -> None:
         # The store may be busy, or closed under a chat that ends; the next key tries again.
@@ -187,19 +175,19 @@ class Threads:
             await self.all()
 
     async def _new(self, title: str = "") -> ThreadKey:
-        return await self._context.store.write(thread_rows.new, self._current.slug, title, self._now())
+        return await self.context.store.write(thread_rows.new, self.in_focus.slug, title, self.clock.now())
 
     async def _leave(self) -> None:
         left = await self.open_threads()
         if left:
-            await self._current.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
+            await self.in_focus.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
         else:
             await self.new()
 
     def _running(self, connection: Connection) -> set[int]:
         """Return the threads in which a live process writes a reply."""
         writers = thread_rows.writers(connection)
-        alive = {run for run in {run for _, run in writers} if run and self._activity.is_alive(run)}
+        alive = {run for run in {run for _, run in writers} if run and self.is_alive(run)}
         return {thread_id for thread_id, run in writers if run in alive}
 
     def _read(
@@ -224,6 +212,6 @@ class Threads:
                 waiting=waiting[thread.id],
                 newest_reply=newest.status if newest else None,
             )
-            in_view = number_in_view(connection, journal, self._context.window_start(target, journal, now))
+            in_view = number_in_view(connection, journal, self.context.window_start(target, journal, now))
             listed.append(ListedThread(thread, state, in_view, waiting[thread.id]))
         return listed

@@ -90,9 +90,7 @@ class Conversation:
     @property
     def opener(self) -> TurnOpener:
         """The opening of turns."""
-        return TurnOpener(
-            self.tool_loop.context, self.tool_loop.runner, self.tool_loop.memory.access, self.jobs, self.run
-        )
+        return TurnOpener(self.tool_loop.context, self.tool_loop.runner, self.tool_loop.memory, self.jobs, self.run)
 
     async def _turn(self, thread_id: int, open_turn: _OpenTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a turn opened once no other reply is being written in the thread, and have it answered."""

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Message
-    from chorus_cli.memory.rules.checkpoint import FlashReport
-    from chorus_cli.memory.rules.items import Item
+    from chorus_cli.memory.rules.items import FlashReport, Item
     from chorus_cli.personas.rules.persona import Persona, Target
 
 _ALTERED = "Some characters of your message are not valid text and were replaced."

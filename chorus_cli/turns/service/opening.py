@@ -29,7 +29,6 @@ from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.jobs.service import News
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
-from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.messages import MessageContent, Role, last_question
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.machine.states import RunningJob
     from chorus_cli.memory.rules.items import Item
-    from chorus_cli.memory.service.access import MemoryAccess
+    from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.service.reply import ReplyRunner
@@ -150,7 +149,7 @@ class TurnOpener:
 
     context: Context
     runner: ReplyRunner
-    memory: MemoryAccess
+    memory: Memory
     jobs: Jobs
     run: str
 
@@ -214,10 +213,9 @@ class TurnOpener:
             request_settings, count = await self.context.measured(target, content, OTHER_TOKENS + attached)
             now, tokens = self.runner.dependencies.clock.now(), count + attached
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=tokens, attachments=files)
-            try:
-                opened = await self.context.store.write(self._store, request_settings, question, beside)
-            except IndexDamagedError:
-                opened = await self.memory.write(self._store, request_settings, question, beside)
+            opened = await self.memory.renewing(
+                lambda: self.context.store.write(self._store, request_settings, question, beside)
+            )
         except DatabaseBusyError as error:
             raise MessageNotStoredError(str(error)) from error
         except (StorageError, ModelError) as error:

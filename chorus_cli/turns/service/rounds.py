@@ -150,8 +150,8 @@ class ToolLoop:
             turn.notices += filter(None, [await self.folds.at_once(turn.target)])
         # A memory that cannot be written now is saved when a request is crowded again.
         with suppress(StorageError):
-            saved = await self.memory.flashes.save_automatically(turn.target.persona.slug)
-            turn.notices += [flash_notice(saved.report)] if saved else []
+            saved = await self.memory.flash_automatically(turn.target.persona.slug)
+            turn.notices += [flash_notice(saved)] if saved else []
         turn.plan = await self._replanned(turn.plan)
         turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
 

@@ -11,7 +11,6 @@ from chorus_cli.context.service.report import context_report
 from chorus_cli.framework.replies import plain
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.sessions.rules import format as session_format
-from chorus_cli.sessions.rules import reader
 from tests.attached_files import FILES, attachment
 from tests.attachments.attached_talk import say
 
@@ -75,7 +74,7 @@ async def test_a_session_is_restored_where_the_log_has_none_of_it(world: World) 
     world.model.say("A talk about a picture.")
     await world.told("/context save")
     (file,) = (world.personas.folder / "chorus" / "sessions").glob("*.json")
-    session = reader.read(file.read_text())
+    session = session_format.read(file.read_text())
     assert session.messages[0].attachments == (attachment("photo.png"),)
     assert session_format.text_of(session) == file.read_text()
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from chorus_cli.editing.rules.format import Block
-from chorus_cli.editing.rules.lines import CONTEXT_LINE, END_LINE
+from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, Block
 from chorus_cli.log.rules.messages import Role
 
 if TYPE_CHECKING:

@@ -10,19 +10,31 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.editing.rules.format import parse
-from chorus_cli.editing.rules.lines import CONTEXT_LINE, END_LINE
-from chorus_cli.editing.rules.matching import ContextEdit, Kept, Reworded, Sheet, laid_out, matched
+from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, parse
+from chorus_cli.editing.rules.matching import Sheet, laid_out
 from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.messages import Message, Role
 from tests.amount import examples
-from tests.editing.rules.edit_sheets import CALL, MOMENTS, NOON, ZONES, edited, kept, said, sheet_of
+from tests.editing.rules.edit_sheets import (
+    CALL,
+    MOMENTS,
+    NOON,
+    ZONES,
+    ContextEdit,
+    Kept,
+    Reworded,
+    edited,
+    kept,
+    matched,
+    said,
+    sheet_of,
+)
 from tests.editing.rules.edit_texts import BODIES, LOSSLESS_EDITORS, without_trailing_blanks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chorus_cli.editing.rules.matching import Member
+    from tests.editing.rules.edit_sheets import Member
 
 EDITORS: dict[str, Callable[[str], str]] = {
     **LOSSLESS_EDITORS,
@@ -163,7 +175,7 @@ def test_whatever_is_deleted_the_rest_stays_in_its_order(log: list[Message], spl
     entries = [*sheet.before, *sheet.context]
     edit = matched(replace(parsed, blocks=blocks, context_start=start), sheet)
     texts = {row.id: (row.role, trimmed(row.content)) for row in log}
-    left = [row_id for number in chosen[start:] for row_id in entries[number].row_ids]
+    left = [row_id for number in chosen[start:] for row_id in [row.id for row in entries[number].rows]]
     assert all(isinstance(member, Kept) for member in edit.members)
     assert [texts[member.message_id] for member in edit.members if isinstance(member, Kept)] == [
         texts[row_id] for row_id in left

@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import EditFormatError
-from chorus_cli.editing.rules.format import Block, ParsedEdit, parse, render, shown_name
-from chorus_cli.editing.rules.lines import CONTEXT_LINE, END_LINE
+from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, Block, ParsedEdit, parse, render, shown_name
 from chorus_cli.log.rules.messages import Role
 from tests.amount import examples
 from tests.editing.rules.edit_texts import BLOCK_LISTS, LINES, LOSSLESS_EDITORS, without_trailing_blanks

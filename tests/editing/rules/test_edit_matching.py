@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 
 from chorus_cli.core.errors import EditFormatError
-from chorus_cli.editing.rules.format import parse
-from chorus_cli.editing.rules.lines import CONTEXT_LINE, END_LINE
-from chorus_cli.editing.rules.matching import Added, ContextEdit, Kept, Reworded, laid_out, matched
+from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, parse
+from chorus_cli.editing.rules.matching import laid_out
 from chorus_cli.log.rules.messages import Role
 from tests.editing.rules.edit_sheets import (
     ANSWER,
@@ -24,14 +23,19 @@ from tests.editing.rules.edit_sheets import (
     TALK,
     THANKS,
     ZONES,
+    Added,
+    ContextEdit,
+    Kept,
+    Reworded,
     edited,
     kept,
+    matched,
     said,
     sheet_of,
 )
 
 if TYPE_CHECKING:
-    from chorus_cli.editing.rules.matching import Member
+    from tests.editing.rules.edit_sheets import Member
 
 
 # Case by case

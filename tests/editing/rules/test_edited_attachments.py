@@ -5,10 +5,21 @@ from __future__ import annotations
 import pytest
 
 from chorus_cli.core.errors import EditFormatError
-from chorus_cli.editing.rules.matching import Added, ContextEdit, Kept, Reworded
 from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.messages import Role
-from tests.editing.rules.edit_sheets import ANSWER, NOON, QUESTION, edited, kept, said, sheet_of
+from tests.editing.rules.edit_sheets import (
+    ANSWER,
+    NOON,
+    QUESTION,
+    Added,
+    ContextEdit,
+    Kept,
+    Reworded,
+    edited,
+    kept,
+    said,
+    sheet_of,
+)
 
 PHOTO = Attachment("photo.png", "image/png", 1_234_567, "0" * 64)
 OTHER = PHOTO._replace(sha256="1" * 64)

@@ -8,15 +8,26 @@ import pytest
 
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.editing.rules.format import parse
-from chorus_cli.editing.rules.matching import ContextEdit, matched
 from chorus_cli.log.rules.messages import Message
-from tests.editing.rules.edit_sheets import ANSWER, CALL, QUESTION, call, edited, kept, result, said, sheet_of
+from tests.editing.rules.edit_sheets import (
+    ANSWER,
+    CALL,
+    QUESTION,
+    ContextEdit,
+    call,
+    edited,
+    kept,
+    matched,
+    result,
+    said,
+    sheet_of,
+)
 
 
 def test_a_call_and_its_result_are_one_block() -> None:
     sheet = sheet_of([], [QUESTION, call(6, "a", 12), result(7, "a", "three\n\nhits", 13), ANSWER])
     assert '[2026-02-12 12:00:12] Frodo (tool): search {"q": "ring"}\n→ three\n\nhits\n\n' in sheet.text
-    assert [entry.row_ids for entry in sheet.context] == [(3,), (6, 7), (4,)]
+    assert [tuple(row.id for row in entry.rows) for entry in sheet.context] == [(3,), (6, 7), (4,)]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +45,7 @@ def test_calls_side_by_side_are_one_block_and_what_lacks_its_partner_is_alone(
     log: list[Message], sizes: list[int]
 ) -> None:
     sheet = sheet_of([], log)
-    assert [len(entry.row_ids) for entry in sheet.context] == sizes
+    assert [len(entry.rows) for entry in sheet.context] == sizes
     assert edited(sheet) == ContextEdit(kept(*(row.id for row in log)), dropped=(), changed=False)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chorus_cli.core.errors import HeaderLikeError
-from chorus_cli.editing.rules.format import Block, parse, render
-from chorus_cli.editing.rules.lines import END_LINE, header_likeness
+from chorus_cli.editing.rules.format import END_LINE, Block, header_likeness, parse, render
 from chorus_cli.log.rules.messages import Role
 
 NOON = "2025-01-18 12:00:00"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import MemoryItemError
-from chorus_cli.memory.rules.checkpoint import CheckpointItem, FlashReport, checkpoint_json, read_checkpoint, statistics
-from chorus_cli.memory.rules.items import Item, ItemType, Tier
+from chorus_cli.memory.rules.items import FlashReport, Item, ItemType, Tier, checkpoint_json, ids_in, statistics
 from tests.fakes import START
 from tests.memory.rules.memory_items import item
 
@@ -48,80 +47,28 @@ def test_a_checkpoint_has_the_shape_of_the_original() -> None:
     assert list(json.loads(text)) == list(DOCUMENT)
 
 
-def test_a_checkpoint_is_read_back() -> None:
-    checkpoint = read_checkpoint(json.dumps(DOCUMENT))
-    assert checkpoint.persona == "frodo"
-    assert checkpoint.hot == (CheckpointItem(123, ItemType.TASK, "call the plumber", 0.95),)
-    assert [each.id for each in checkpoint.cold] == [125, 126]
-    assert checkpoint.total_tokens == 35
-    assert checkpoint.timestamp == datetime(2025, 11, 14, 11, 30, tzinfo=UTC)
+def test_the_items_of_a_checkpoint_are_read_back() -> None:
+    assert ids_in(json.dumps(DOCUMENT)) == {123, 124, 125, 126}
 
 
 @given(items_of_any_content)
 def test_no_item_is_lost_in_a_checkpoint(items: list[Item]) -> None:
-    checkpoint = read_checkpoint(checkpoint_json("frodo", items, START))
-    held = {each.id: each.content for each in (*checkpoint.hot, *checkpoint.warm, *checkpoint.cold)}
-    assert held == {each.id: each.content for each in items if each.tier is not Tier.ARCHIVED}
-    assert {each.id for each in checkpoint.cold} == {each.id for each in items if each.tier is Tier.COLD}
-
-
-def changed(path: str, value: object) -> str:
-    """Return the text of the document with one value replaced; the path names keys and positions."""
-    document = json.loads(json.dumps(DOCUMENT))
-    *parents, last = path.split("/")
-    place = document
-    for key in parents:
-        place = place[int(key) if key.isdigit() else key]
-    place[last] = value
-    return json.dumps(document)
+    active = {each.id for each in items if each.tier is not Tier.ARCHIVED}
+    assume(active)
+    text = checkpoint_json("frodo", items, START)
+    assert ids_in(text) == active
+    cold = json.loads(text)["context_state"]["cold_items"]
+    assert {each["id"]: each["content"] for each in cold} == {
+        each.id: each.content for each in items if each.tier is Tier.COLD
+    }
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("", "not valid"),
-        ("{", "not valid"),
-        ("[" * 100_000, "not valid"),
-        ("[]", '"checkpoint"'),
-        ("{}", '"context_state"'),
-        (changed("agent_id", 5), '"agent_id"'),
-        (changed("context_state/cold_items", None), '"cold_items"'),
-        (changed("context_state/cold_items/0/id", "7"), '"id"'),
-        (changed("context_state/cold_items/0/id", 0), "not valid"),
-        (changed("context_state/cold_items/0/id", 2**70), "not valid"),
-        (changed("context_state/cold_items/0/type", "NOTE"), "not valid"),
-        (changed("context_state/hot_items/0/score", "high"), '"score"'),
-        (changed("context_state/hot_items/0/score", 1.5), "not valid"),
-        (changed("context_state/hot_items/0/content", None), '"content"'),
-        (changed("metrics/total_tokens", 1.5), '"total_tokens"'),
-        (changed("timestamp", "yesterday"), "not valid"),
-    ],
+    "text", ["", "{", "[" * 100_000, "[]", "{}", '{"context_state": {"cold_items": null}}', '{"context_state": 5}']
 )
-def test_another_text_is_refused_with_a_sentence(text: str, fault: str) -> None:
-    with pytest.raises(MemoryItemError, match=fault) as problem:
-        read_checkpoint(text)
-    assert str(problem.value).startswith("The checkpoint cannot be read: ")
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "sentence"),
-    [
-        ("context_state/hot_items/0/score", 1.5, "Importance score must be between 0.0 and 1.0"),
-        (
-            "context_state/cold_items/0/type",
-            "NOTE",
-            "Invalid item type, must be one of: TASK, CODE, ERROR, TEST_RESULT, PRD_SECTION",
-        ),
-    ],
-)
-def test_a_value_that_no_item_can_have_is_refused_with_its_own_sentence(
-    path: str, value: object, sentence: str
-) -> None:
-    with pytest.raises(MemoryItemError) as problem:
-        read_checkpoint(changed(path, value))
-    assert str(problem.value) == (
-        f"The checkpoint cannot be read: it is not valid. {sentence}. The memory was not changed."
-    )
+def test_another_text_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(MemoryItemError, match=r"^The checkpoint cannot be read: it is not valid\."):
+        ids_in(text)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +76,7 @@ def test_a_value_that_no_item_can_have_is_refused_with_its_own_sentence(
     [(1000, 250, 75.0), (3, 2, 33.33), (10, 10, 0.0), (10, 0, 100.0), (0, 0, 0.0)],
 )
 def test_the_reduction_is_in_percent_of_the_tokens_before(before: int, after: int, percentage: float) -> None:
-    report = FlashReport(1, "frodo", 4, 2, 1, before, after, START)
+    report = FlashReport(1, 4, 2, 1, before, after)
     assert report.reduction_percentage == percentage
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from chorus_cli.core.errors import ChorusError, MemoryItemError
-from chorus_cli.memory.rules.items import ItemType, Tier, checked_content, checked_tier, checked_type, content_hash
+from chorus_cli.memory.rules.items import (
+    WEIGHTS,
+    ItemType,
+    Tier,
+    checked_content,
+    checked_tier,
+    checked_type,
+    content_hash,
+)
 
 EMPTY = "Content cannot be empty or whitespace-only"
 TOO_LONG = "Content exceeds maximum length of 100000 characters"
@@ -74,7 +82,7 @@ def test_another_tier_is_refused_with_the_list() -> None:
 
 
 def test_types_have_the_weights_of_the_design() -> None:
-    assert [each.weight for each in ItemType] == [1.0, 0.8, 0.7, 0.6, 0.5]
+    assert [*WEIGHTS.values()] == [1.0, 0.8, 0.7, 0.6, 0.5]
     assert list(ItemType) == ["TASK", "CODE", "ERROR", "TEST_RESULT", "PRD_SECTION"]
 
 

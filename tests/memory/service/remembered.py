@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item, ItemType
-from chorus_cli.memory.service.access import referred_to
-from chorus_cli.memory.service.memory import RequestFigures
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from chorus_cli.memory.rows.item_changes import FlashSave
+    from chorus_cli.memory.rules.items import FlashReport
     from chorus_cli.memory.service.memory import Memory
     from tests.world import World
 
-FIGURES = RequestFigures(tokens=10, mark=100)
+FIGURES = (10, 100)
+"""The tokens of a request, and the mark from which on a flash save needs no force."""
 
 
 @dataclass
@@ -47,15 +47,15 @@ class Remembering:
     async def forget(self, item_id: int) -> None:
         await self.service.forget(self.slug, item_id)
 
-    async def flash(self) -> FlashSave:
-        return await self.service.flashes.save(self.slug, FIGURES, force=True)
+    async def flash(self) -> FlashReport:
+        return await self.service.flash(self.slug, *FIGURES, force=True)
 
     async def recalled(self, text: str) -> list[str]:
         return [item.content for item in await self.service.recall(self.slug, text)]
 
     async def referred_to(self, text: str) -> list[str]:
         """Return the items that a message refers to."""
-        return [item.content for item in await self.world.store.read(referred_to, self.slug, text, 20)]
+        return [item.content for item in await self.world.store.read(item_rows.referred_to, self.slug, text, 20)]
 
     async def sql(self, statement: str, *values: object) -> list[Any]:
         """Carry out a statement and return its rows."""

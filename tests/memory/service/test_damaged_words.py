@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from chorus_cli.memory.rules.items import ItemType
-from chorus_cli.memory.service.access import MemoryAccess
-from chorus_cli.memory.service.memory import FlashSaves, Memory
+from chorus_cli.memory.service.memory import Memory
 from chorus_cli.storage.store import Store
 from tests.fakes import WordCounter
 from tests.log.service.test_damaged_index import damage, integrity
@@ -38,8 +37,7 @@ async def test_an_index_whose_pages_cannot_be_read_is_made_again(
     damage(path, f"context_item_words_{table}", b"\x05\xa7\x13")
     store = Store(path)
     await store.open()
-    access = MemoryAccess(store, memory.world.clock, WordCounter(), told.append)
-    service = Memory(access, FlashSaves(access))
+    service = Memory(store, memory.world.clock, WordCounter(), told.append)
     assert [item.id for item in await service.recall(memory.slug, "subject42")] == [43]
     await service.remember(memory.slug, ItemType.TASK, "one more about subject42")
     assert len(await service.recall(memory.slug, "subject42")) == 2

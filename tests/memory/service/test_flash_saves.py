@@ -12,7 +12,6 @@ import pytest
 from chorus_cli.core.errors import MemoryItemError, StorageError
 from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rules.items import ItemType, Tier
-from chorus_cli.memory.service.memory import RequestFigures
 from chorus_cli.storage.store import Connection
 from tests.memory.service.remembered import FIGURES, Remembering
 
@@ -47,7 +46,7 @@ ARCHIVED = COLD | {"an old section": "ARCHIVED", "an old test result": "ARCHIVED
 
 async def test_the_report_is_right_to_the_token(aged: Remembering) -> None:
     assert await tiers(aged) == COLD
-    report = (await aged.flash()).report
+    report = await aged.flash()
     assert (report.items_count, report.items_archived, report.hot_items_retained) == (4, 2, 1)
     assert (report.token_count_before, report.token_count_after, report.reduction_percentage) == (13, 6, 53.85)
     assert await tiers(aged) == ARCHIVED
@@ -55,10 +54,16 @@ async def test_the_report_is_right_to_the_token(aged: Remembering) -> None:
 
 async def test_it_is_refused_below_the_mark_with_the_figures(aged: Remembering) -> None:
     with pytest.raises(MemoryItemError, match="The next request has 10 tokens, below the 100 from which on"):
-        await aged.service.flashes.save(aged.slug, FIGURES)
+        await aged.service.flash(aged.slug, *FIGURES)
     assert await tiers(aged) == COLD
-    assert await aged.service.flashes.checkpoints(aged.slug) == []
-    assert (await aged.service.flashes.save(aged.slug, RequestFigures(100, 100))).report.items_archived == 2
+    assert await aged.service.checkpoints(aged.slug) == []
+    assert (await aged.service.flash(aged.slug, 100, 100)).items_archived == 2
+
+
+async def flash_number(memory: Remembering) -> int:
+    """Return the number of the newest flash save in the journal."""
+    ((number,),) = await memory.sql("SELECT MAX(number) FROM operations WHERE kind = 'flash'")
+    return int(number)
 
 
 async def test_an_empty_memory_is_not_saved(memory: Remembering) -> None:
@@ -67,13 +72,11 @@ async def test_an_empty_memory_is_not_saved(memory: Remembering) -> None:
 
 
 async def test_an_automatic_one_needs_a_cold_item_and_is_taken_back_by_its_number_only(aged: Remembering) -> None:
-    saved = await aged.service.flashes.save_automatically(aged.slug)
-    assert saved is not None
-    assert await aged.service.flashes.save_automatically(aged.slug) is None
+    assert await aged.service.flash_automatically(aged.slug) is not None
+    number = await flash_number(aged)
+    assert await aged.service.flash_automatically(aged.slug) is None
     assert await aged.world.told("/undo") == 'Undone: remembered #4 "the new task"'
-    assert await aged.world.told(f"/context undo {saved.operation.number}") == (
-        "Undone: flash save, 2 memory items archived"
-    )
+    assert await aged.world.told(f"/context undo {number}") == ("Undone: flash save, 2 memory items archived")
     assert (await tiers(aged))["an old section"] == "COLD"
 
 
@@ -81,7 +84,7 @@ async def test_an_automatic_one_without_cold_items_changes_no_score(memory: Reme
     await memory.add("the new task", ItemType.TASK)
     await memory.service.renew_if_due(memory.slug)
     memory.world.clock.advance(timedelta(minutes=4))
-    statements = await memory.statements(memory.service.flashes.save_automatically(memory.slug))
+    statements = await memory.statements(memory.service.flash_automatically(memory.slug))
     assert not any("UPDATE" in statement or "IMMEDIATE" in statement for statement in statements)
 
 
@@ -94,23 +97,23 @@ async def test_the_checkpoint_holds_every_active_item(aged: Remembering) -> None
 
 
 async def test_eleven_saves_keep_ten_checkpoints_and_an_undo_outlives_its_own(aged: Remembering) -> None:
-    first = await aged.flash()
+    first, number = await aged.flash(), await flash_number(aged)
     for _ in range(10):
         await aged.flash()
-    kept = [row.id for row in await aged.service.flashes.checkpoints(aged.slug)]
+    kept = [row.id for row in await aged.service.checkpoints(aged.slug)]
     assert kept == [*range(11, 1, -1)]
     with pytest.raises(MemoryItemError, match="There is no checkpoint 1 here"):
-        await aged.service.flashes.restore(aged.slug, first.report.checkpoint_id)
-    await aged.world.told(f"/context undo {first.operation.number}")
+        await aged.service.restore(aged.slug, first.checkpoint_id)
+    await aged.world.told(f"/context undo {number}")
     assert await tiers(aged) == COLD
 
 
 async def test_restore_and_undo_and_redo_bring_items_back_and_put_them_away(aged: Remembering) -> None:
     saved = await aged.flash()
-    operation = await aged.service.flashes.restore(aged.slug, saved.report.checkpoint_id)
+    operation = await aged.service.restore(aged.slug, saved.checkpoint_id)
     assert operation is not None
     assert operation.describe() == "restored 2 memory items from checkpoint 1"
-    assert await aged.service.flashes.restore(aged.slug, saved.report.checkpoint_id) is None
+    assert await aged.service.restore(aged.slug, saved.checkpoint_id) is None
     for command, expected in [("/undo", ARCHIVED), ("/undo", COLD), ("/redo", ARCHIVED), ("/redo", COLD)]:
         await aged.world.told(command)
         assert await tiers(aged) == expected, command
@@ -124,23 +127,24 @@ async def test_a_restore_brings_back_items_that_were_warm_in_the_checkpoint_and_
     memory.world.clock.advance(LONG_AGO)
     await memory.flash()
     assert await tiers(memory) == {"a section": "ARCHIVED"}
-    await memory.service.flashes.restore(memory.slug, early.report.checkpoint_id)
+    await memory.service.restore(memory.slug, early.checkpoint_id)
     assert await tiers(memory) == {"a section": "COLD"}
 
 
 async def test_a_restore_leaves_forgotten_items_hidden(aged: Remembering) -> None:
     saved = await aged.flash()
     await aged.forget(1)
-    await aged.service.flashes.restore(aged.slug, saved.report.checkpoint_id)
+    await aged.service.restore(aged.slug, saved.checkpoint_id)
     assert await aged.listed() == ["an old test result", "the old task", "the new task"]
 
 
 async def test_an_undo_passes_over_an_item_that_is_in_use_again(aged: Remembering) -> None:
-    saved = await aged.flash()
+    await aged.flash()
+    number = await flash_number(aged)
     await aged.service.pin(aged.slug, 1)
-    await aged.world.told(f"/context undo {saved.operation.number}")
+    await aged.world.told(f"/context undo {number}")
     assert [item.tier for item in await aged.service.listing(aged.slug)] == [Tier.HOT, Tier.HOT, Tier.WARM, Tier.COLD]
-    await aged.world.told(f"/context redo {saved.operation.number}")
+    await aged.world.told(f"/context redo {number}")
     assert await tiers(aged) == ARCHIVED | {"an old section": "HOT"}
 
 

@@ -212,7 +212,7 @@ async def test_a_message_full_of_common_words_recalls_nothing(memory: Rememberin
     assert await memory.referred_to("and number 42?") == ["the report number 42 about the weather"]
     memory.world.clock.advance(timedelta(days=30))
     await memory.service.renew_if_due(memory.slug)
-    await memory.service.flashes.save_automatically(memory.slug)
+    await memory.service.flash_automatically(memory.slug)
     assert len(await memory.recalled("#7")) == 1
 
 
@@ -280,12 +280,12 @@ async def test_a_new_persona_does_not_see_the_memory_of_an_earlier_one_of_its_na
     persona_admin = memory.world.persona_admin
     slug = await persona_admin.create("Sam")
     old = (await memory.service.remember(slug, ItemType.TASK, PLUMBER)).item
-    await memory.service.flashes.save(slug, FIGURES, force=True)
+    await memory.service.flash(slug, *FIGURES, force=True)
     await persona_admin.archive(slug)
     await persona_admin.delete(slug)
     await persona_admin.create("Sam")
     assert await memory.service.listing(slug) == []
-    assert await memory.service.flashes.checkpoints(slug) == []
+    assert await memory.service.checkpoints(slug) == []
     with pytest.raises(MemoryItemError, match="There is no memory item"):
         await memory.service.item(slug, old.id)
     new = await memory.service.remember(slug, ItemType.TASK, PLUMBER)

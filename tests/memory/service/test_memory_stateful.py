@@ -109,7 +109,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
     def restore(self, data: st.DataObject) -> None:
         checkpoint = data.draw(st.integers(1, 2))
-        self.act(lambda: self.memory.service.flashes.restore(self.memory.slug, checkpoint))
+        self.act(lambda: self.memory.service.restore(self.memory.slug, checkpoint))
 
     def let_time_pass(self, data: st.DataObject) -> None:
         self.memory.world.clock.advance(timedelta(days=data.draw(st.sampled_from((30, 1)))))

@@ -128,7 +128,7 @@ async def test_what_is_saved_by_itself_is_told_in_one_line_without_its_summary(d
     desk.world.model.say(LONG)
     saved = await desk.world.services.sessions.saving.save(desk.world.current.target(), "Auth refactor")
     assert saved_line(saved) == f"Saved session {NAME}: 2 messages. /context history lists it."
-    assert saved_line(replace(saved, problem="The key is wrong.")).endswith("lists it. The key is wrong.")
+    assert saved_line(saved._replace(problem="The key is wrong.")).endswith("lists it. The key is wrong.")
 
 
 async def test_history_without_any_says_so(desk: Desk) -> None:
@@ -226,6 +226,9 @@ async def test_what_cannot_be_found_is_one_sentence_and_changes_nothing(desk: De
 @pytest.mark.parametrize("command", ["show", "restore"])
 async def test_names_are_completed_with_when_and_what(desk: Desk, command: str) -> None:
     await desk.save()
+    desk.offers(f"/context {command} ")
+    for _ in range(2):
+        await desk.told("/context history")
     assert desk.offers(f"/context {command} ") == {NAME: "Thu 2026-02-12 14:30  Auth refactor"}
     assert desk.offers(f"/context {command} 2026-02-12_au") == {NAME: "Thu 2026-02-12 14:30  Auth refactor"}
     assert desk.offers(f"/context {command} 2027") == {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,7 @@ import pytest
 from chorus_cli.core.errors import SessionError
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions.rules.format import SavedThread, Session, candidates, text_of
-from chorus_cli.sessions.rules.reader import Head
+from chorus_cli.sessions.rules.format import SavedThread, Session, text_of
 from tests.fakes import START
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
 
@@ -55,7 +53,7 @@ def leftovers(personas: Path) -> list[str]:
 
 
 def test_what_was_written_is_read_back_and_only_the_owner_may_read_it(personas: Path) -> None:
-    assert session_files.create(personas, SESSION, candidates(NAME)) == SESSION
+    assert session_files.create(personas, SESSION) == SESSION
     assert session_files.read(personas, "chorus", NAME) == SESSION
     path = session_files.path_of(personas, "chorus", NAME)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -64,36 +62,22 @@ def test_what_was_written_is_read_back_and_only_the_owner_may_read_it(personas: 
 
 
 def test_a_name_that_is_taken_is_numbered_and_the_file_says_its_own_name(personas: Path) -> None:
-    names = [session_files.create(personas, SESSION, candidates(NAME)).session_id for _ in range(3)]
+    names = [session_files.create(personas, SESSION).session_id for _ in range(3)]
     assert names == [NAME, f"{NAME}-2", f"{NAME}-3"]
     assert f'"session_id": "{NAME}-3"' in session_files.path_of(personas, "chorus", names[2]).read_text()
 
 
-def test_saving_at_the_same_moment_gives_everybody_a_name_of_their_own(personas: Path) -> None:
-    def save(number: int) -> str:
-        mine = replace(SESSION, description=str(number))
-        return session_files.create(personas, mine, candidates(NAME)).session_id
-
-    with ThreadPoolExecutor(8) as pool:
-        names = list(pool.map(save, range(24)))
-    assert len(set(names)) == 24
-    found = {session_files.read(personas, "chorus", name).description for name in names}
-    assert found == {str(number) for number in range(24)}
-    assert leftovers(personas) == []
-
-
 def test_a_file_of_somebody_else_is_not_overwritten(personas: Path) -> None:
     put(personas, b"somebody else's")
-    assert session_files.create(personas, SESSION, [NAME, f"{NAME}-2"]).session_id == f"{NAME}-2"
+    assert session_files.create(personas, SESSION).session_id == f"{NAME}-2"
     assert session_files.path_of(personas, "chorus", NAME).read_bytes() == b"somebody else's"
-    with pytest.raises(SessionError, match="No name was left"):
-        session_files.create(personas, SESSION, [NAME])
+    assert session_files.create(personas, SESSION, {f"{NAME}-3"}).session_id == f"{NAME}-4"
 
 
 def test_rewriting_replaces_the_whole_file(personas: Path) -> None:
-    session_files.create(personas, SESSION, [NAME])
+    session_files.create(personas, SESSION)
     longer = replace(SESSION, summary="More was done.")
-    session_files.rewrite(personas, longer)
+    session_files.write(personas, longer)
     assert session_files.read(personas, "chorus", NAME) == longer
     assert leftovers(personas) == []
 
@@ -114,7 +98,7 @@ def test_what_is_no_name_never_becomes_a_path(personas: Path, name: str) -> None
     with pytest.raises(SessionError, match="is no session's name"):
         session_files.read(personas, "chorus", name)
     with pytest.raises(SessionError, match="is no session's name"):
-        session_files.create(personas, SESSION, [name])
+        session_files.create(personas, replace(SESSION, session_id=name))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +145,7 @@ def test_a_link_a_pipe_a_folder_and_a_giant_are_not_read(personas: Path) -> None
 def test_a_folder_that_cannot_be_written_is_said_and_nothing_is_left(personas: Path) -> None:
     (personas / "chorus" / "sessions").write_text("a file is in the way")
     with pytest.raises(SessionError, match=r"The session cannot be written to .*Nothing was saved"):
-        session_files.create(personas, SESSION, [NAME])
+        session_files.create(personas, SESSION)
     assert session_files.ids(personas, "chorus") == frozenset()
 
 
@@ -169,46 +153,31 @@ def test_a_session_is_synced_with_the_names_of_its_file_and_folder(
     personas: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     confirmed = confirmed_syncs(monkeypatch)
-    session_files.create(personas, SESSION, [NAME])
+    session_files.create(personas, SESSION)
     path = session_files.path_of(personas, "chorus", NAME)
     assert confirmed.has_all(path)
     assert confirmed.has_name(path.parent)
 
 
-@pytest.mark.parametrize("times", [0, 1, 2])
+@pytest.mark.parametrize("times", [0, 1])
 def test_a_new_session_whose_folder_cannot_be_synced_leaves_no_file(
     personas: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     confirm_folders(monkeypatch, times)
     with pytest.raises(SessionError, match=r"Input/output error\. Nothing was saved"):
-        session_files.create(personas, SESSION, [NAME])
+        session_files.create(personas, SESSION)
     assert [*(personas / "chorus" / "sessions").iterdir()] == []
 
 
 def test_a_rewritten_session_whose_folder_cannot_be_synced_is_as_it_was(
     personas: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session_files.create(personas, SESSION, [NAME])
+    session_files.create(personas, SESSION)
     confirm_folders(monkeypatch, 0)
     with pytest.raises(SessionError, match=r"Input/output error\. Nothing was saved"):
-        session_files.rewrite(personas, replace(SESSION, summary="More was done."))
+        session_files.write(personas, replace(SESSION, summary="More was done."))
     assert session_files.read(personas, "chorus", NAME) == SESSION
     assert leftovers(personas) == []
-
-
-def test_a_session_that_cannot_be_taken_back_is_said_to_be_there(
-    personas: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session_files.create(personas, SESSION, [NAME])
-    take_back = session_files.rewrite(personas, replace(SESSION, summary="More was done."))
-    confirm_folders(monkeypatch, 0)
-    path = session_files.path_of(personas, "chorus", NAME)
-    with pytest.raises(SessionError, match=rf"was written to {path}, but .* cannot be taken back: Input/output error"):
-        take_back()
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(SessionError, match=rf"was written to {path}, but .* cannot be taken back: Is a directory"):
-        session_files.discard(path)
 
 
 def test_only_files_with_a_sessions_name_are_sessions(personas: Path) -> None:
@@ -217,16 +186,3 @@ def test_only_files_with_a_sessions_name_are_sessions(personas: Path) -> None:
     (personas / "chorus" / "sessions" / f"{NAME}-2.txt").write_text("")
     assert session_files.ids(personas, "chorus") == {NAME}
     assert session_files.ids(personas, "nobody") == frozenset()
-
-
-def test_the_head_is_read_again_when_the_file_has_changed(personas: Path) -> None:
-    path = put(personas, text_of(SESSION).encode())
-    assert session_files.head(personas, "chorus", NAME) == Head(START, "Auth")
-    path.write_text(text_of(replace(SESSION, description="Tests")))
-    os.utime(path, ns=(1, 1))
-    assert session_files.head(personas, "chorus", NAME) == Head(START, "Tests")
-    path.write_text("damaged")
-    os.utime(path, ns=(2, 2))
-    assert session_files.head(personas, "chorus", NAME) is None
-    path.unlink()
-    assert session_files.head(personas, "chorus", NAME) is None

@@ -95,8 +95,7 @@ class Talk:
 
     def restarted(self) -> IdleTimer:
         """Make a timer as another process would, which knows only what was stored."""
-        actions = IdleActions(self._persona, self._last_spoken, self._unsaved, self._save, self._clear)
-        return IdleTimer(self.clock, actions, lambda: self.in_focus, self.told.append, self._report_bug)
+        return IdleTimer(self.clock, SilentTalk(self), lambda: self.in_focus, self.told.append, self._report_bug)
 
     def set(self, slug: str = "chorus", **chosen: int | str) -> None:
         known = self.personas.get(slug, Persona(slug, Settings()))
@@ -107,46 +106,53 @@ class Talk:
         """Say something to the persona in focus, as the chat does: busy while it answers."""
         with self.timer.busy():
             for line in lines:
-                self.log.setdefault(self.in_focus, []).append(message(self._newest() + 1, line, at=self.clock.now()))
+                self.log.setdefault(self.in_focus, []).append(message(self.newest() + 1, line, at=self.clock.now()))
 
     def turn_to(self, slug: str) -> None:
         with self.timer.busy():
             self.in_focus = slug
 
-    def _newest(self) -> int:
+    def newest(self) -> int:
         return max((said.id for talk in self.log.values() for said in talk), default=0)
-
-    async def _persona(self, slug: str) -> Persona:
-        if slug not in self.personas:
-            raise UnknownPersonaError(slug, ())
-        return self.personas[slug]
-
-    async def _last_spoken(self, slug: str) -> datetime | None:
-        here = [said.timestamp for said in self.log.get(slug, ())]
-        return max([*here, *([self.elsewhere[slug]] if slug in self.elsewhere else [])], default=None)
-
-    async def _unsaved(self, slug: str) -> list[Message]:
-        return [said for said in self.log.get(slug, ()) if said.id > self.saved_through.get(slug, 0)]
-
-    async def _save(self, slug: str, description: str) -> str | None:
-        through = self._newest()
-        if self.summary is not None:
-            await self.summary.wait()
-        if self.fails:
-            raise self.fails.pop()
-        self.saved.append((slug, description))
-        self.saved_through[slug] = through
-        return f"Saved session {len(self.saved)}: they spoke of {description}."
-
-    async def _clear(self, slug: str, through: int) -> bool:
-        if self.fails:
-            raise self.fails.pop()
-        if self._newest() > through:
-            return False
-        self.cleared.append((slug, through))
-        self.log[slug] = []
-        return True
 
     def _report_bug(self, error: Exception) -> str:
         self.bugs.append(error)
         return "That is a bug."
+
+
+class SilentTalk(IdleActions):
+    """What a timer does about a talk."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+
+    async def persona(self, slug: str) -> Persona:
+        if slug not in self.talk.personas:
+            raise UnknownPersonaError(slug, ())
+        return self.talk.personas[slug]
+
+    async def last_spoken(self, slug: str) -> datetime | None:
+        here = [said.timestamp for said in self.talk.log.get(slug, ())]
+        return max([*here, *([self.talk.elsewhere[slug]] if slug in self.talk.elsewhere else [])], default=None)
+
+    async def unsaved(self, slug: str) -> list[Message]:
+        return [said for said in self.talk.log.get(slug, ()) if said.id > self.talk.saved_through.get(slug, 0)]
+
+    async def save(self, slug: str, description: str) -> str | None:
+        through = self.talk.newest()
+        if self.talk.summary is not None:
+            await self.talk.summary.wait()
+        if self.talk.fails:
+            raise self.talk.fails.pop()
+        self.talk.saved.append((slug, description))
+        self.talk.saved_through[slug] = through
+        return f"Saved session {len(self.talk.saved)}: they spoke of {description}."
+
+    async def clear(self, slug: str, message_id: int) -> bool:
+        if self.talk.fails:
+            raise self.talk.fails.pop()
+        if self.talk.newest() > message_id:
+            return False
+        self.talk.cleared.append((slug, message_id))
+        self.talk.log[slug] = []
+        return True

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.sessions.service.idle import IdleTimer
-from tests.sessions.idle.silence import HALF_AN_HOUR, Talk, message, settled
+from tests.sessions.idle.silence import HALF_AN_HOUR, SilentTalk, Talk, message, settled
 
 
 async def test_saving_alone_leaves_the_context(talk: Talk) -> None:
@@ -71,13 +70,13 @@ async def test_a_context_that_cannot_be_cleared_is_told_beside_the_session(talk:
     talk.set(on_idle="save+clear")
     talk.say("hello")
 
-    async def fail_next(_slug: str, _description: str) -> str:
-        talk.fails.append(StorageError("The disk is full."))
-        return "Saved."
+    class FullDisk(SilentTalk):
+        async def save(self, _slug: str, _description: str) -> str:
+            talk.fails.append(StorageError("The disk is full."))
+            return "Saved."
 
-    storage = replace(talk.timer._actions, save=fail_next)
     await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, storage, lambda: "chorus", talk.told.append, talk._report_bug)
+    talk.timer = IdleTimer(talk.clock, FullDisk(talk), lambda: "chorus", talk.told.append, talk._report_bug)
     talk.timer.arm()
     await talk.clock.pass_by(HALF_AN_HOUR)
     assert talk.told == [

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from chorus_cli.core.errors import ChorusError, PersonaError, StorageError
-from chorus_cli.log.rules.messages import Message, Role
+from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.sessions.service.idle import IdleActions, IdleTimer, described
-from tests.sessions.idle.silence import A_SECOND, ALMOST, HALF_AN_HOUR, Talk, message, settled, watches
+from chorus_cli.sessions.service.saving import Saved
+from tests.sessions.idle.silence import A_SECOND, ALMOST, HALF_AN_HOUR, SilentTalk, Talk, message, settled, watches
 from tests.world import World
 
 
@@ -130,12 +129,12 @@ async def test_a_failure_is_told_once_and_ends_nothing(talk: Talk, failure: Exce
 
 
 async def test_a_log_that_cannot_be_asked_is_told_once_too(talk: Talk) -> None:
-    async def fail(_slug: str) -> datetime | None:
-        raise StorageError("The disk is gone.")
+    class GoneDisk(SilentTalk):
+        async def last_spoken(self, _slug: str) -> datetime | None:
+            raise StorageError("The disk is gone.")
 
-    actions = replace(talk.timer._actions, last_spoken=fail)
     await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, actions, lambda: "chorus", talk.told.append, talk._report_bug)
+    talk.timer = IdleTimer(talk.clock, GoneDisk(talk), lambda: "chorus", talk.told.append, talk._report_bug)
     talk.say("hello")
     await talk.clock.pass_by(2 * HALF_AN_HOUR)
     assert talk.told == ["The talk with chorus could not be saved after a while of silence: The disk is gone."]
@@ -162,26 +161,17 @@ async def test_a_persona_put_away_meanwhile_is_left_alone_without_a_word(talk: T
 
 
 def kept_by(world: World, told: list[str]) -> IdleTimer:
-    """Make a timer that saves real sessions of the persona in focus."""
-    saving = world.sessions.saving
+    """Return a timer that saves what is said, as the app makes one; each Chorus has its own window of time."""
 
-    async def persona(slug: str) -> Persona:
-        return world.personas.load(slug)
+    class OneChorus(IdleActions):
+        async def last_spoken(self, _slug: str) -> datetime | None:
+            return None
 
-    async def unsaved(_slug: str) -> Sequence[Message]:
-        return await saving.unsaved(world.current.target())
+    def worded(saved: Saved) -> str:
+        return f"{saved.row.session_id}, {saved.row.message_count} messages."
 
-    async def save(_slug: str, description: str) -> str | None:
-        saved = await saving.save_idle(world.current.target(), description)
-        return f"{saved.row.session_id}, {saved.row.message_count} messages." if saved else None
-
-    async def no_other_window(_slug: str) -> datetime | None:
-        return None
-
-    async def never(_slug: str, _message_id: int) -> bool:
-        return False
-
-    actions = IdleActions(persona, no_other_window, unsaved, save, never)
+    services = world.services
+    actions = OneChorus(world.store, world.current, services.sessions.saving, services.log.journal, worded)
     return IdleTimer(world.clock, actions, lambda: world.current.slug, told.append, str)
 
 
@@ -249,12 +239,12 @@ def test_a_session_is_described_by_the_first_line_that_the_user_says(
 
 
 async def test_settings_that_cannot_be_read_are_told_of_once_and_not_while_the_user_is_at_work(talk: Talk) -> None:
-    async def fail(_slug: str) -> Persona:
-        raise PersonaError("The folder cannot be read.")
+    class GoneFolder(SilentTalk):
+        async def persona(self, _slug: str) -> Persona:
+            raise PersonaError("The folder cannot be read.")
 
-    actions = replace(talk.timer._actions, persona=fail)
     await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, actions, lambda: "chorus", talk.told.append, talk._report_bug)
+    talk.timer = IdleTimer(talk.clock, GoneFolder(talk), lambda: "chorus", talk.told.append, talk._report_bug)
     for _ in range(3):
         talk.say("hello")
         await talk.clock.pass_by(A_SECOND)

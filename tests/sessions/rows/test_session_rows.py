@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -17,9 +18,9 @@ from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Retry, Subject
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
-from chorus_cli.sessions.rows import IDLE, MANUAL, Coverage, Saving, SessionRow, row_of
+from chorus_cli.sessions.rows import IDLE, MANUAL, Saving, SessionRow, row_of
 from chorus_cli.storage.migrations import migrate
-from chorus_cli.storage.store import Connection, FinishedRows, committed
+from chorus_cli.storage.store import Connection, FinishedRows, Store, committed
 from tests.fakes import START
 from tests.sessions.files.test_session_files import NAME, SESSION
 
@@ -43,11 +44,11 @@ def personas(tmp_path: Path) -> Path:
 
 
 def saving(trigger: str = MANUAL, through: int = 5, operation: int = 0) -> Saving:
-    return Saving(SESSION, trigger, Coverage(through, 4, operation))
+    return Saving(SESSION, trigger, through, 4, operation)
 
 
 def created(connection: Connection, personas: Path, what: Saving) -> SessionRow:
-    row = session_rows.create(connection, personas, what)
+    row = session_rows.save(connection, personas, what)
     assert row is not None
     return row
 
@@ -63,22 +64,26 @@ def test_what_was_stored_is_read_back(connection: Connection, personas: Path) ->
     assert path == f"chorus/sessions/{NAME}.json"
 
 
-def test_a_session_whose_row_cannot_be_stored_leaves_no_file_or_the_one_before(
-    connection: Connection, personas: Path
-) -> None:
-    refusing = "CREATE TRIGGER refusing BEFORE INSERT ON sessions BEGIN SELECT RAISE(ABORT, 'no row'); END"
-    longer = replace(saving(), session=replace(SESSION, summary="More was done."))
-    path = session_files.path_of(personas, "chorus", NAME)
-    connection.execute(refusing)
+def test_a_session_whose_row_cannot_be_stored_is_a_file_that_is_found(connection: Connection, personas: Path) -> None:
+    connection.execute("CREATE TRIGGER no BEFORE INSERT ON sessions BEGIN SELECT RAISE(ABORT, 'no row'); END")
     with pytest.raises(sqlite3.IntegrityError, match="no row"):
-        committed(connection, lambda c: session_rows.create(c, personas, saving()))
-    assert [*path.parent.iterdir()] == []
-    connection.execute("DROP TRIGGER refusing")
-    committed(connection, lambda c: session_rows.create(c, personas, saving()))
-    connection.execute(refusing)
-    with pytest.raises(sqlite3.IntegrityError, match="no row"):
-        committed(connection, lambda c: session_rows.rewrite(c, personas, longer))
+        committed(connection, lambda c: session_rows.save(c, personas, saving()))
+    assert session_rows.of(connection, "chorus") == []
     assert session_files.read(personas, "chorus", NAME) == SESSION
+
+
+async def test_saving_at_the_same_moment_gives_everybody_a_name_of_their_own(personas: Path) -> None:
+    stores = [Store(personas.parent / "names.db") for _ in range(4)]
+    for store in stores:
+        await store.open()
+    mine = [saving()._replace(session=replace(SESSION, description=str(number))) for number in range(12)]
+    saved = (stores[number % 4].write(session_rows.save, personas, each) for number, each in enumerate(mine))
+    rows = [row for row in await asyncio.gather(*saved) if row is not None]
+    for store in stores:
+        await store.close()
+    assert len({row.session_id for row in rows}) == 12
+    for row in rows:
+        assert session_files.read(personas, "chorus", row.session_id).description == row.description
 
 
 def test_list_sessions_ordered_by_timestamp_desc(connection: Connection) -> None:
@@ -93,7 +98,7 @@ def test_list_sessions_ordered_by_timestamp_desc(connection: Connection) -> None
 def test_a_name_is_taken_by_a_row_as_well_as_by_a_file(connection: Connection, personas: Path) -> None:
     session_rows.adopt(connection, [SESSION])
     assert created(connection, personas, saving()).session_id == f"{NAME}-2"
-    session_files.create(personas, SESSION, [f"{NAME}-3"])
+    session_files.create(personas, replace(SESSION, session_id=f"{NAME}-3"))
     assert created(connection, personas, saving()).session_id == f"{NAME}-4"
 
 
@@ -106,7 +111,7 @@ def test_a_file_that_is_found_takes_no_known_row_away(connection: Connection, pe
 def test_how_far_any_session_reaches(connection: Connection, personas: Path) -> None:
     assert session_rows.through(connection, "chorus") == 0
     for through in (9, 4):
-        session_rows.create(connection, personas, saving(through=through))
+        session_rows.save(connection, personas, saving(through=through))
     session_rows.adopt(connection, [replace(SESSION, session_id="2026-01-01_found")])
     assert session_rows.through(connection, "chorus") == 9
     assert session_rows.through(connection, "frodo") == 0
@@ -118,15 +123,15 @@ def test_sessions_of_others_are_known_with_their_owners(connection: Connection) 
 
 
 def test_what_somebody_else_has_saved_meanwhile_is_not_saved_again(connection: Connection, personas: Path) -> None:
-    late = replace(saving(IDLE), expected_through=0)
-    assert session_rows.create(connection, personas, late) is not None
-    assert session_rows.create(connection, personas, late) is None
-    assert session_rows.rewrite(connection, personas, late) is None
+    late = saving(IDLE)._replace(expected_through=0)
+    assert session_rows.save(connection, personas, late) is not None
+    assert session_rows.save(connection, personas, late) is None
+    assert session_rows.save(connection, personas, late._replace(is_new=False)) is None
     assert len(session_rows.of(connection, "chorus")) == 1
 
 
 def test_the_sessions_of_an_earlier_persona_are_forgotten(connection: Connection, personas: Path) -> None:
-    session_rows.create(connection, personas, saving(IDLE))
+    session_rows.save(connection, personas, saving(IDLE))
     session_rows.forget(connection, "chorus")
     assert session_rows.of(connection, "chorus") == []
     assert session_rows.idle_session(connection, "chorus") is None
@@ -134,10 +139,10 @@ def test_the_sessions_of_an_earlier_persona_are_forgotten(connection: Connection
 
 def test_the_idle_session_is_the_newest_that_was_saved_by_itself(connection: Connection, personas: Path) -> None:
     assert session_rows.idle_session(connection, "chorus") is None
-    session_rows.create(connection, personas, saving(MANUAL))
+    session_rows.save(connection, personas, saving(MANUAL))
     assert session_rows.idle_session(connection, "chorus") is None
     idle = created(connection, personas, saving(IDLE))
-    session_rows.create(connection, personas, saving(MANUAL))
+    session_rows.save(connection, personas, saving(MANUAL))
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import SessionError
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, content_of
-from chorus_cli.sessions.rules.format import SavedThread, Session, text_of
-from chorus_cli.sessions.rules.reader import Head, head, read
+from chorus_cli.sessions.rules.format import SavedThread, Session, read, text_of
 from tests.amount import examples
 from tests.fakes import START
 
@@ -168,12 +167,12 @@ def test_a_missing_key_of_a_message_is_named_with_its_place(key: str) -> None:
     ("key", "value", "sentence"),
     [
         ("format", "other", 'its "format" is not "chorus-session"'),
-        ("format", None, '"format" of the file is null, not text'),
+        ("format", None, '"format" of the file is not text'),
         ("version", 2, "it may be from a newer Chorus"),
-        ("version", True, '"version" of the file is true, not a whole number'),
-        ("session_id", 7, '"session_id" of the file is 7, not text'),
-        ("summary", "half \ud800", "not text"),
-        ("timestamp", "yesterday", "'yesterday', not a time"),
+        ("version", True, '"version" of the file is not a whole number'),
+        ("session_id", 7, '"session_id" of the file is not text'),
+        ("summary", "half \ud800", "a character that cannot be"),
+        ("timestamp", "yesterday", "not a time"),
         ("timestamp", "0999-01-01T00:00:00Z", "not a time"),
         ("timestamp", "9999-12-31T23:59:59-14:00", "not a time"),
         ("message_count", -1, "not a whole number"),
@@ -182,11 +181,11 @@ def test_a_missing_key_of_a_message_is_named_with_its_place(key: str) -> None:
         ("active_thread_id", True, "not a whole number"),
         ("active_thread_id", 2, "is none of its threads"),
         ("active_thread_id", 2**63, "not a whole number"),
-        ("threads", {}, '"threads" of the file is an object, not a list'),
+        ("threads", {}, '"threads" of the file is not a list'),
         ("threads", [1], r"threads\[0\] is not an object"),
         ("threads", [], "is none of its threads"),
         ("threads", [{"id": 1, "title": "a", "summary": ""}] * 2, "have the same id"),
-        ("threads", [{"id": 1, "title": None, "summary": ""}], r'"title" of threads\[0\] is null'),
+        ("threads", [{"id": 1, "title": None, "summary": ""}], r'"title" of threads\[0\] is not text'),
         ("messages", [], "there is nothing in its"),
         ("messages", "many", "not a list"),
     ],
@@ -199,21 +198,21 @@ def test_a_value_that_cannot_be_is_refused(key: str, value: JsonValue, sentence:
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("role", "robot", "'robot', not one of user, assistant, tool_use, tool_result"),
+        ("role", "robot", "not one of user, assistant, tool_use, tool_result"),
         ("role", "system", "not one of"),
-        ("status", "streaming", "not one of complete"),
-        ("content", None, "null, not text"),
-        ("content", "\udc00", "not text"),
-        ("thread", 9, "9, not one of the session's threads"),
+        ("status", "streaming", "not that of a message that is over"),
+        ("content", None, "not text"),
+        ("content", "\udc00", "a character that cannot be"),
+        ("thread", 9, "not one of the session's threads"),
         ("thread", "../../etc", "not a whole number"),
         ("turn", 0, "from 1 upwards"),
         ("timestamp", "2026-02-31T00:00:00Z", "not a time"),
-        ("preamble", 5, "5, not text"),
+        ("preamble", 5, "not text"),
         ("tool_calls", "not JSON", "line 1, column 1"),
         ("tool_calls", "{}", "not a list of calls in JSON"),
         ("tool_calls", "[NaN]", "NaN"),
-        ("tool_calls", '[{"a": "\\ud800"}]', "not a list of calls in JSON"),
-        ("tool_calls", [], "a list, not text"),
+        ("tool_calls", '[{"a": "\\ud800"}]', "a character that cannot be"),
+        ("tool_calls", [], "not text"),
     ],
 )
 def test_a_message_that_cannot_be_is_refused_with_its_place(key: str, value: JsonValue, sentence: str) -> None:
@@ -232,10 +231,7 @@ def test_a_message_that_cannot_be_is_refused_with_its_place(key: str, value: Jso
         ("[]", "the file is not an object"),
         ('{"version": NaN}', "NaN, which is not a number in JSON"),
         ('{"version": -Infinity}', "-Infinity, which is not a number"),
-        ('{"version": 1e999}', "too large"),
-        ('{"version": ' + "1" * 5000 + "}", "a number of 5,000 digits"),
-        ('{"version": 1, "version": 2}', "'version' stands twice"),
-        ('{"a": {"b": 1, "b": 1}}', "'b' stands twice"),
+        ('{"version": ' + "1" * 5000 + "}", "a number or a character that cannot be"),
         ("[" * 200_000, "nested too deeply"),
         ('{"a":' * 200_000, "nested too deeply"),
         ('{"a": 1,}', "line 1"),
@@ -252,15 +248,3 @@ def test_a_file_that_was_cut_anywhere_is_refused() -> None:
     for length in range(0, len(text) - 2, 7):
         with pytest.raises(SessionError):
             read(text[:length])
-
-
-@examples(200)
-@given(session=sessions())
-def test_the_beginning_of_a_file_tells_its_time_and_description(session: Session) -> None:
-    assert head(text_of(session)) == Head(session.timestamp, session.description)
-
-
-@pytest.mark.parametrize("beginning", ["", "{}", "not JSON", '{\n  "timestamp": "never",\n  "description": "a",\n'])
-def test_a_beginning_that_tells_nothing_is_nothing(beginning: str) -> None:
-    assert head(beginning) is None
-    assert head(text_of(SESSION)[:90]) is None

@@ -74,7 +74,7 @@ LEFT = (
     "personas/.persona-ab12_z9k",
     "personas/.persona-frodo",
     "personas/chorus/.chorus-ab12_z9k.tmp",
-    "personas/chorus/sessions/.chorus-0123456789ab.tmp",
+    "personas/chorus/sessions/.chorus-01234567.tmp",
     "attachments/ab/.chorus-ab12_z9k.tmp",
     "backups/.chorus-ab12_z9k.tmp-journal",
     "backups/.chorus-ab12_z9k",
@@ -239,7 +239,7 @@ def refuse() -> None:
 SESSION = Session("2026-11-22_x", "chorus", NOW, "", "", 0, NOW, NOW, 1, (), ())
 MAKERS: dict[str, tuple[str, Callable[[Paths], object]]] = {
     "settings": ("os.rename", lambda places: write_atomically(places.config_file, "{}")),
-    "session": ("os.link", lambda places: session_files.create(places.personas, SESSION, ["2026-11-22_x"])),
+    "session": ("os.rename", lambda places: session_files.create(places.personas, SESSION)),
     "attachment": ("os.rename", lambda places: attachments.store(places.attachments, b"a picture")),
     "draft": ("os.rename", lambda places: drafts.create(places.drafts, "context.md", "a draft")),
     "new log": ("os.link", with_log),

@@ -285,7 +285,7 @@ async def test_the_next_run_goes_on_where_the_user_is(world: World) -> None:
 async def test_no_silence_is_kept_while_a_reply_is_written_in_the_background(world: World) -> None:
     gate = slow_reply(world, "first")
     await sent(world, world.current.target(), "first")
-    assert world.services.idle_timer.is_busy
+    assert world.services.idle_timer._busy
     gate.set()
     await settled(world)
-    assert not world.services.idle_timer.is_busy
+    assert not world.services.idle_timer._busy

@@ -27,7 +27,7 @@ async def test_a_crowded_turn_archives_cold_items_and_says_so_once(world: World)
     crowded = [number for number, notices in enumerate(told) if ARCHIVED in notices]
     assert crowded == [3]
     assert (await world.services.memory.item(world.current.slug, item_id)).tier is Tier.ARCHIVED
-    (checkpoint,) = await world.services.memory.flashes.checkpoints(world.current.slug)
+    (checkpoint,) = await world.services.memory.checkpoints(world.current.slug)
     assert (checkpoint.items_count, checkpoint.items_archived) == (1, 1)
 
 
