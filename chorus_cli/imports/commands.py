@@ -231,12 +231,12 @@ async def _take_in(services: Services, wanted: Wanted, *, is_dry: bool) -> tuple
     try:
         await services.imports.take_in(wanted, report, services.machine.notifier.progress)
     except asyncio.CancelledError:
-        if not report.added_messages:
+        if not report.added.messages:
             raise
         stopped = "It was stopped before the end; the same import goes on from there."
         return report.conversations, f"{report.text()}\n{stopped}"
     except ImportFormatError as error:
-        if not report.added_messages:
+        if not report.added.messages:
             raise
         return report.conversations, f"{report.text()}\nThen it came to an end: {error}"
     return report.conversations, report.text()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.attachments.files import attachments
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, ImportFormatError, OutputError
-from chorus_cli.imports.files.json_exports import values_in
+from chorus_cli.imports.files.json_values import opened, values_in
 from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rules import own
 from chorus_cli.imports.rules.conversation import Skipped
@@ -68,11 +68,8 @@ class _JsonLines(_OwnFile):
 class _Markdown(_OwnFile):
     def conversations(self) -> Iterator[ForeignConversation | Skipped]:
         """Yield the one conversation."""
-        try:
-            with self._path.open("rb") as file:
-                data = file.read(_LARGEST_BYTES + 1)
-        except OSError as error:
-            raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
+        with opened(self._path) as file:
+            data = file.read(_LARGEST_BYTES + 1)
         if len(data) > _LARGEST_BYTES:
             yield Skipped("Markdown file of more than 256 MB")
             return

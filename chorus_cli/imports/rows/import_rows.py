@@ -10,6 +10,7 @@ import json
 import sqlite3
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
@@ -24,56 +25,12 @@ from chorus_cli.log.rules.messages import MessageContent, Role, Status, expanded
 from chorus_cli.log.rules.operations import NewOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
     from chorus_cli.log.rules.messages import Runs
     from chorus_cli.log.rules.operations import Operation
-
-
-@dataclass(slots=True)
-class Operations:
-    """The operations of a run of an import by persona: one is stored with the first new message.
-
-    ``files`` names the files of the run; empty, it goes on with no earlier one.
-    """
-
-    now: datetime
-    files: str = ""
-    acts: dict[str, Import] = field(default_factory=dict)
-    ids: dict[str, int] = field(default_factory=dict)
-
-    def of(self, connection: sqlite3.Connection, persona: str) -> int:
-        """Return the operation of a persona: that of an unfinished import of these files, else a new one."""
-        if persona not in self.ids:
-            act = Import(unfinished=self.files)
-            operation = self._unfinished(connection, persona)
-            operation = operation or operation_rows.introduce(connection, NewOperation(persona, act, self.now))
-            self.acts[persona] = operation.act if isinstance(operation.act, Import) else act
-            self.ids[persona] = operation.id
-        return self.ids[persona]
-
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Store the acts as they are now."""
-        for persona, act in self.acts.items():
-            _write(connection, self.ids[persona], act)
-
-    def finish(self, connection: sqlite3.Connection) -> None:
-        """Mark every unfinished import of these files as finished."""
-        for each in operation_rows.imports_of(connection):
-            if isinstance(each.act, Import) and each.act.unfinished == self.files != "":
-                _write(connection, each.id, replace(each.act, unfinished=""))
-
-    def _unfinished(self, connection: sqlite3.Connection, persona: str) -> Operation | None:
-        """Return the unfinished import of these files, unless it is undone or lies before a boundary of all threads."""
-        standing = journal.effective(operation_rows.since_boundary(connection, persona, None))
-        ours = (each for each in standing if isinstance(each.act, Import) and each.act.unfinished == self.files != "")
-        return max(ours, key=lambda each: each.id, default=None)
-
-
-def _write(connection: sqlite3.Connection, operation_id: int, act: Import) -> None:
-    connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operation_id))
 
 
 _INSTANT = timedelta(microseconds=1)
@@ -83,13 +40,15 @@ _INSTANT = timedelta(microseconds=1)
 class Added:
     """Results of an import: new conversations, conversations with something new, new messages, imports put back.
 
+    ``files`` names the files of the import; empty, it goes on with no earlier one. ``acts`` are its operations by
+    persona, each with its id; one is stored with the first new message.
     ``switched`` counts conversations without a new message that are on another branch now.
     ``purged`` counts messages that were purged here and stay so.
     ``attachments`` are the SHA-256 of the files of new messages.
     ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
-    ``diverged`` counts conversations in which a copy of one log has other messages than this one in the same places.
     """
 
+    files: str = ""
     conversations: int = 0
     continued: int = 0
     switched: int = 0
@@ -97,13 +56,9 @@ class Added:
     redone: int = 0
     redone_messages: int = 0
     refused: int = 0
-    diverged: int = 0
     purged: int = 0
     attachments: frozenset[str] = frozenset()
-
-
-class _DivergedError(Exception):
-    """Two copies of one log went on apart, so that one key names two messages."""
+    acts: dict[str, tuple[int, Import]] = field(default_factory=dict)
 
 
 class _Place(NamedTuple):
@@ -113,74 +68,96 @@ class _Place(NamedTuple):
     timestamp: datetime
 
 
-def store(connection: sqlite3.Connection, batch: Sequence[Incoming], operations: Operations) -> Added:
-    """Store conversations, all or none of them, and return the counts; ``operations`` is changed with them."""
-    before = dict(operations.acts), dict(operations.ids)
-    added = Added()
-    try:
-        for incoming in batch:
-            added = _stored_or_refused(connection, incoming, operations, added)
-        operations.write(connection)
-    except BaseException:
-        operations.acts, operations.ids = before
-        raise
+def store(connection: sqlite3.Connection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
+    """Store conversations, all or none of them, and return the results with those ``before``."""
+    added = before
+    for incoming in batch:
+        added = _stored_or_refused(connection, incoming, added, now)
+    for operation_id, act in added.acts.values():
+        _write(connection, operation_id, act)
     return added
 
 
-def _stored_or_refused(
-    connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added
-) -> Added:
-    """Store a conversation as a whole or not at all, and return the counts with it."""
-    with_it, before = replace(added), (dict(operations.acts), dict(operations.ids))
+def finish(connection: sqlite3.Connection, files: str) -> None:
+    """Mark every unfinished import of these files as finished."""
+    for operation_id, act in _unfinished(operation_rows.imports_of(connection), files):
+        _write(connection, operation_id, replace(act, unfinished=""))
+
+
+def _unfinished(operations: Iterable[Operation], files: str) -> list[tuple[int, Import]]:
+    """Return the unfinished imports of these files."""
+    found = ((each.id, each.act) for each in operations if isinstance(each.act, Import))
+    return [(id_, act) for id_, act in found if act.unfinished == files != ""]
+
+
+def _operation_of(connection: sqlite3.Connection, persona: str, added: Added, now: datetime) -> tuple[int, Import]:
+    """Return the operation of a persona: that of an unfinished import of these files, else a new one.
+
+    One that is undone, or lies before a boundary of all threads, is not gone on with.
+    """
+    if persona in added.acts:
+        return added.acts[persona]
+    standing = journal.effective(operation_rows.since_boundary(connection, persona, None))
+    if unfinished := _unfinished(standing, added.files):
+        return max(unfinished, key=itemgetter(0))
+    act = Import(unfinished=added.files)
+    return operation_rows.introduce(connection, NewOperation(persona, act, now)).id, act
+
+
+def _write(connection: sqlite3.Connection, operation_id: int, act: Import) -> None:
+    connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operation_id))
+
+
+def _stored_or_refused(connection: sqlite3.Connection, incoming: Incoming, before: Added, now: datetime) -> Added:
+    """Store a conversation as a whole or not at all, and return the results with it."""
+    added = replace(before, acts=dict(before.acts))
     connection.execute("SAVEPOINT conversation")
     try:
-        _store(connection, incoming, operations, with_it)
-    except (ValueError, OverflowError, sqlite3.IntegrityError, _DivergedError) as error:
+        _store(connection, incoming, added, now)
+    except (ValueError, OverflowError, sqlite3.IntegrityError):
         connection.execute("ROLLBACK TO conversation")
-        operations.acts, operations.ids = before
-        is_diverged = isinstance(error, _DivergedError)
-        with_it = replace(added, diverged=added.diverged + is_diverged, refused=added.refused + (not is_diverged))
+        added = replace(before, refused=before.refused + 1)
     connection.execute("RELEASE conversation")
-    return with_it
+    return added
 
 
-def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:
+def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now: datetime) -> None:
     persona, conversation, _ = incoming
     known = known_conversations.known(connection, incoming)
     fresh = [*conversation.messages]
     if known is not None:
-        if known_conversations.is_diverged(connection, conversation.messages, known):
-            raise _DivergedError
         there = [known.messages[each.key] for each in conversation.messages if each.key in known.messages]
         added.purged += known_conversations.number_purged(connection, there)
-        redone = _put_back(connection, persona, there, operations.now)
+        redone = _put_back(connection, persona, there, now)
         added.redone += len(redone)
         added.redone_messages += sum(redone)
         fresh = [each for each in fresh if each.key not in known.messages]
     purged = known_conversations.purged(connection, fresh)
     fresh = [each for each in fresh if each.key not in purged]
     added.purged += len(purged)
-    moves = _moves(connection, incoming, known, is_newer=bool(fresh))
+    moves = known_conversations.moves(connection, incoming, known, is_newer=bool(fresh)) if known else Moves()
     if not fresh and not any(moves):
         return
-    operation_id = operations.of(connection, persona)
-    act = operations.acts[persona]
+    operation_id, act = _operation_of(connection, persona, added, now)
     if known is None:
         added.conversations += 1
-        known = _opened(connection, incoming, operation_id, operations.now)
+        known = _opened(connection, incoming, operation_id, now)
     else:
         added.continued += bool(fresh)
         added.switched += not fresh
         if not known.id:
             known = known._replace(id=known_conversations.name(connection, incoming, known.thread_id, operation_id))
         act = replace(_with_moves(act, moves), hidden=(*act.hidden, *_newly_hidden(conversation, known, moves)))
-    act = replace(act, hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id)))
     added.messages += len(fresh)
     added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
-    sources = act.sources if conversation.source in act.sources else (*act.sources, conversation.source)
-    operations.acts[persona] = replace(
-        act, sources=sources, conversations=act.conversations + 1, messages=act.messages + len(fresh)
+    act = replace(
+        act,
+        hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id)),
+        sources=tuple(dict.fromkeys([*act.sources, conversation.source])),
+        conversations=act.conversations + 1,
+        messages=act.messages + len(fresh),
     )
+    added.acts[persona] = operation_id, act
 
 
 def _newly_hidden(conversation: ForeignConversation, known: Known, moves: Moves) -> Runs:
@@ -188,14 +165,6 @@ def _newly_hidden(conversation: ForeignConversation, known: Known, moves: Moves)
     hidden = {each.key for each in conversation.messages if each.is_hidden}
     ids = {known.messages[key] for key in hidden if key in known.messages}
     return runs(sorted(ids.intersection(moves.supersedes)))
-
-
-def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known | None, *, is_newer: bool) -> Moves:
-    """Return the moves between branches; ``is_newer`` tells that the conversation has new messages."""
-    if known is None:
-        return Moves()
-    find = known_conversations.moves if is_newer else known_conversations.moves_of_same_messages
-    return find(connection, incoming, known)
 
 
 def _put_back(connection: sqlite3.Connection, persona: str, ids: Sequence[int], now: datetime) -> list[int]:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.imports.rows import whole_threads
 from chorus_cli.imports.rows.whole_threads import OWN_SOURCE, ThreadOfPersona
 from chorus_cli.log.rows import operation_rows
-from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.messages import Status
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
@@ -86,23 +84,6 @@ def known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
     return Known(id_, thread_id, dict(said_here) | dict(imported))
 
 
-def is_diverged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage], known: Known) -> bool:
-    """Return whether a key of a Chorus names another message in the log: a copied log keeps the origin of the first.
-
-    The time of a reply changes when it ends, so one that is unfinished in the copy is not compared.
-    """
-    rows = connection.execute(
-        "SELECT id, role, timestamp FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND purged_by IS NULL",
-        (json.dumps([known.messages[each.key] for each in messages if each.key in known.messages]),),
-    )
-    found = {int(id_): (role, counted_moment(timestamp)) for id_, role, timestamp in rows}
-    return any(
-        found.get(known.messages.get(each.key, 0), (each.role, each.timestamp)) != (each.role, each.timestamp)
-        for each in messages
-        if origin(each.key) and each.timestamp and each.status is not Status.INTERRUPTED
-    )
-
-
 def _own_thread(connection: sqlite3.Connection, persona: str, conversation: ForeignConversation) -> int:
     """Return the thread of this log whose first message a conversation is named by, 0 if there is none."""
     named_by = origin(conversation.key) if conversation.source == OWN_SOURCE else None
@@ -157,8 +138,13 @@ class Moves(NamedTuple):
     revives: tuple[int, ...] = ()
 
 
-def moves(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> Moves:
-    """Return the moves by which the known messages of a conversation are on the branches that the export has."""
+def moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, is_newer: bool) -> Moves:
+    """Return the moves by which the known messages of a conversation are on the branches that the export has.
+
+    An export ``is_newer`` if it has new messages. Another one moves nothing if it lacks an imported message or has
+    the branches that a newer import has left; nor if the log itself would export the same branches, which commands
+    such as a retry may have changed here.
+    """
     present = _present(incoming, known)
     moved = journal.moved_off(operation_rows.imports_of(connection, incoming.persona))
     found = connection.execute(
@@ -166,31 +152,22 @@ def moves(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> M
         (json.dumps([*present]),),
     ).fetchall()
     off = {id_: moved.get(id_, bool(superseded)) for id_, superseded in found}
-    return Moves(
+    moves = Moves(
         tuple(id_ for id_, is_off in off.items() if not is_off and not present[id_]),
         tuple(id_ for id_, is_off in off.items() if is_off and present[id_]),
     )
+    return moves if is_newer or (any(moves) and _has_other_branches(connection, incoming, known)) else Moves()
 
 
-def moves_of_same_messages(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> Moves:
-    """Return the moves if the export has nothing new to say.
-
-    There are none if it is older than the log, that is, lacks an imported message or has the branches that a newer
-    import has left; nor if the log itself would export the same branches, which commands such as a retry may have
-    changed here.
-    """
-    found = moves(connection, incoming, known)
-    if not any(found):
-        return found
-    conversation = incoming.conversation
+def _has_other_branches(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> bool:
     imported = connection.execute("SELECT message FROM imported_messages WHERE conversation_id = ?", (known.id,))
-    keys = {each.key for each in conversation.messages}
+    keys = {each.key for each in incoming.conversation.messages}
     if not known.id or not keys.issuperset(key for (key,) in imported):
-        return Moves()
+        return False
     if _was_left(connection, incoming.persona, _present(incoming, known)):
-        return Moves()
+        return False
     here = whole_threads.conversation(connection, ThreadOfPersona(incoming.persona, known.thread_id))
-    return found if set(conversation.live) != keys.intersection(here.live) else Moves()
+    return set(incoming.conversation.live) != keys.intersection(here.live)
 
 
 def _present(incoming: Incoming, known: Known) -> dict[int, bool]:

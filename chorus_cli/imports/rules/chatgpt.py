@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.imports.rules.forms import Items
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
@@ -274,3 +275,12 @@ def _in_words(mark: re.Match[str]) -> str:
         case [_, str(name), *_]:
             return name
     return ""
+
+
+FORM = Items(
+    SOURCE,
+    "ChatGPT's data export",
+    "the zip, its unpacked folder, or one of its conversations files",
+    is_conversation,
+    conversation_of,
+)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.forms import Items
 from chorus_cli.log.rules.messages import Role, Status
 
 if TYPE_CHECKING:
@@ -170,3 +171,12 @@ def _files(message: Record) -> Iterator[ForeignFile]:
     for file in values.records(message.get("files")):
         if name := values.line(file.get("file_name")):
             yield ForeignFile(name)
+
+
+FORM = Items(
+    SOURCE,
+    "Claude.ai's data export",
+    "the zip or its conversations.json",
+    is_conversation,
+    conversation_of,
+)

@@ -11,6 +11,7 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to
+from chorus_cli.imports.rules.forms import Lines
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.conversation import ForeignConversation
+    from chorus_cli.imports.rules.forms import FileFacts
 
 SOURCE = "claude-code"
 
@@ -75,8 +77,8 @@ def is_line(value: object) -> bool:
     return found.get("type") in _MARKS and bool(found.keys() & {"sessionId", "leafUuid", "messageId"})
 
 
-def conversation_of(lines: Iterable[object], name: str, source: str = SOURCE) -> ForeignConversation:
-    """Read a session of a program from its lines; ``name`` is that of the file, which is the session's id.
+def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOURCE) -> ForeignConversation:
+    """Read a session of a program from its lines; the name of its file is the session's id.
 
     Raises:
         ImportFormatError: it has no message that can be read, or is that of a subagent.
@@ -84,7 +86,7 @@ def conversation_of(lines: Iterable[object], name: str, source: str = SOURCE) ->
     session = _Session()
     for line in lines:
         session.take(line)
-    ids = session.ids
+    ids, name = session.ids, file.name
     talk = Talk(source, name if name in ids or not ids else ids[-1], session.title or None, leaf=session.leaf)
     try:
         return assembled(talk, session.said())
@@ -300,3 +302,13 @@ def _files(blocks: Sequence[Record]) -> Iterator[ForeignFile]:
             suffix = media_type.rpartition("/")[2]
             name = values.line(block.get("title")) or f"{block['type']}{'.' + suffix if suffix else ''}"
             yield ForeignFile(name, media_type, data=values.decoded(source.get("data")))
+
+
+FORM = Lines(
+    SOURCE,
+    "sessions of Claude Code",
+    "~/.claude/projects, a project in it or a session",
+    lambda first: any(map(is_line, first)),
+    (b'"parentUuid"', b'"sessionId"', b'"isSidechain"'),
+    conversation_of,
+)

@@ -12,6 +12,7 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.forms import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.conversation import ForeignConversation
+    from chorus_cli.imports.rules.forms import FileFacts
 
 SOURCE = "codex"
 
@@ -155,8 +157,8 @@ def is_beginning(first: Sequence[object]) -> bool:
     return is_legacy and any(value.get("type") in _LEGACY or "record_type" in value for value in following)
 
 
-def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
-    """Read a session from its lines; ``name`` is that of the file, for one that does not say its id.
+def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
+    """Read a session from its lines; one that does not say its id has the name of its file.
 
     Raises:
         ImportFormatError: it is that of a subagent.
@@ -171,7 +173,7 @@ def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
         branches.take(each)
     talk = Talk(
         SOURCE,
-        values.identifier(session.facts.get("id")) or name,
+        values.identifier(session.facts.get("id")) or file.name,
         session.title or None,
         values.moment(session.facts.get("timestamp")),
         branches.tip,
@@ -288,3 +290,13 @@ class _Branches:
         self.said[key] = said
         self.tip = key
         return key
+
+
+FORM = Lines(
+    SOURCE,
+    "sessions of Codex CLI",
+    "~/.codex/sessions, a folder in it or a session",
+    is_beginning,
+    (b'"session_meta"', b'"payload"'),
+    conversation_of,
+)

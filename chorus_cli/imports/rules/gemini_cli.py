@@ -10,12 +10,14 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled, nodes_of
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.forms import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.conversation import ForeignConversation
+    from chorus_cli.imports.rules.forms import FileFacts
 
 SOURCE = "gemini-cli"
 
@@ -32,8 +34,8 @@ def is_beginning(value: object) -> bool:
     return {"sessionId", "projectHash"} <= values.record(value).keys()
 
 
-def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
-    """Read a session from its lines, or from the one object of older versions; ``name`` is that of the file.
+def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
+    """Read a session from its lines, or from the one object of older versions.
 
     Raises:
         ImportFormatError: it is that of a subagent.
@@ -45,7 +47,7 @@ def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
         raise ImportFormatError("session of a subagent")
     talk = Talk(
         SOURCE,
-        values.identifier(session.facts.get("sessionId")) or name,
+        values.identifier(session.facts.get("sessionId")) or file.name,
         values.line(session.facts.get("summary")) or None,
         values.moment(session.facts.get("startTime")),
         session.leaf,
@@ -194,3 +196,13 @@ def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
             yield ForeignFile(
                 f"file{'.' + suffix if suffix else ''}", media_type, data=values.decoded(found.get("data"))
             )
+
+
+FORM = Lines(
+    SOURCE,
+    "sessions of Gemini CLI",
+    "~/.gemini/tmp, a folder in it or a session",
+    lambda first: any(map(is_beginning, first[:1])),
+    (b'"sessionId"', b'"projectHash"'),
+    conversation_of,
+)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled
 from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.imports.rules.forms import Items
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
@@ -197,3 +198,12 @@ def _files(message: Record) -> Iterator[ForeignFile]:
         text = values.text(values.record(file.get("data")).get("content"))
         if text:
             yield ForeignFile(f"{name or 'file'}.txt", "text/plain", data=text.encode())
+
+
+FORM = Items(
+    SOURCE,
+    "Open WebUI's exported chats",
+    "the JSON file of one chat or of all",
+    is_conversation,
+    conversation_of,
+)
