@@ -100,6 +100,14 @@ def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
     return None
 
 
+def parsed(written: object) -> object:
+    """Return the value of a JSON text, ``None`` if it is none; control characters in texts are let pass."""
+    try:
+        return json.loads(written, strict=False) if isinstance(written, str) else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def json_text(value: object) -> str:
     """Write a value as JSON on one line, such as the arguments of a call; text that is already JSON stays as it is."""
     if isinstance(value, str):
