@@ -140,7 +140,7 @@ class _LlmLog(Source):
         yield from (_call(reply, number, row.get("tool_call_id"), row) for number, row in enumerate(calls, 1))
 
     def _messages(self, thread: str) -> Iterator[Said]:
-        """Yield the messages of all branches of a thread, each with the time and model of the turn that wrote it first."""
+        """Yield the messages of all branches of a thread, each with the time of the turn that wrote it first."""
         chains = {"thread": thread, "most": _MOST_MESSAGES}
         rows = {values.text(row.get("hash")): row for row in self._rows("threads", _CHAINS, chains)}
         turns = self._turns(thread, rows)
