@@ -18,7 +18,7 @@ from urllib.parse import quote
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.files.source import Format, Opening, Source
+from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
 from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled, nodes_of
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to
 from chorus_cli.storage import untrusted
@@ -70,15 +70,10 @@ class _LlmLog(Source):
         with _readable(self._path):
             found = self._keys()
         for key, is_response in found:
-            try:
-                with _readable(self._path):
-                    yield (
-                        Skipped("conversation without an id")
-                        if not key
-                        else self._conversation(key, is_response=is_response)
-                    )
-            except ImportFormatError as error:
-                yield Skipped(str(error))
+            if key:
+                yield or_skipped(self._conversation, key, is_response=is_response)
+            else:
+                yield Skipped("conversation without an id")
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
         """Return the bytes in the log, or those of the file whose path it has, if that is still the same file."""
@@ -105,11 +100,13 @@ class _LlmLog(Source):
 
     def _conversation(self, key: str, *, is_response: bool) -> ForeignConversation:
         column = "id" if is_response else "conversation_id"
-        rows = self._rows("responses", f"SELECT * FROM responses WHERE {column} = ? ORDER BY rowid", key)
-        old = [piece for row in list(rows) for piece in self._response(row)]
-        # A conversation that goes on in a newer version has a name in both tables, the first one in the older.
-        thread = {**self._first("threads", key), **self._first("conversations", key)}
-        return _joined(Talk(SOURCE, key, values.line(thread.get("name"))), thread, old, list(self._messages(key)))
+        with _readable(self._path):
+            rows = self._rows("responses", f"SELECT * FROM responses WHERE {column} = ? ORDER BY rowid", key)
+            old = [piece for row in list(rows) for piece in self._response(row)]
+            # A conversation that goes on in a newer version has a name in both tables, the first one in the older.
+            thread = {**self._first("threads", key), **self._first("conversations", key)}
+            new = list(self._messages(key))
+        return _joined(Talk(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
 
     def _first(self, table: str, key: object) -> Record:
         return next(self._rows(table, f"SELECT * FROM {table} WHERE id = ?", key), {})

@@ -15,8 +15,7 @@ from chorus_cli.attachments.rules.recognition import attachment_of
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files import llm_logs, other_logs, own_files
-from chorus_cli.imports.files.json_files import items, lines
-from chorus_cli.imports.files.json_values import opened
+from chorus_cli.imports.files.json_files import items, lines, opened
 from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rules import (
     chatgpt,

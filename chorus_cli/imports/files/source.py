@@ -11,16 +11,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple, ParamSpec
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.rules.conversation import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import tzinfo
 
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
+    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
+
+_Given = ParamSpec("_Given")
 
 
 class Source(ABC):
@@ -144,6 +147,16 @@ def archive(
 def folder(path: Path) -> Container:
     """Return the regular files below a folder but for hidden ones; links are not followed."""
     return Container(partial(_names_below, path), partial(_file, path))
+
+
+def or_skipped(
+    read: Callable[_Given, ForeignConversation], *given: _Given.args, **named: _Given.kwargs
+) -> ForeignConversation | Skipped:
+    """Read a conversation, or return the reason why it cannot be read."""
+    try:
+        return read(*given, **named)
+    except ImportFormatError as error:
+        return Skipped(str(error))
 
 
 @contextmanager

@@ -37,17 +37,21 @@ class ThreadOfPersona(NamedTuple):
     thread_id: int
 
 
-class _Key(NamedTuple):
-    key: str
-    parent: str | None
-    is_imported: bool
+class _Facts(NamedTuple):
+    """What a row has besides its message: its key and parent in an import, its own key, and its thoughts."""
 
-
-class _Thoughts(NamedTuple):
-    text: str | None
-    parts: str | None
+    imported_key: str | None
+    imported_parent: str | None
+    own_key: str
+    reasoning: str | None
+    thought_parts: str | None
     seconds: object
     tokens: object
+
+    @property
+    def key(self) -> str:
+        """The key of the message."""
+        return self.imported_key or self.own_key
 
 
 def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
@@ -80,7 +84,7 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
     rows, damaged = _rows(connection, thread.thread_id)
     if not rows:
         raise DatabaseDamagedError(f"No message of thread {thread.thread_id} of {thread.persona} can be read.")
-    keys = _keys(connection, thread.thread_id)
+    facts = _facts(connection, thread.thread_id)
     operations = operation_rows.all_of(connection, thread.persona, thread.thread_id)
     rows, off = _off_branch(rows, operations, thread.thread_id)
     parents = _parents(rows, off)
@@ -90,15 +94,13 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
     known = connection.execute(
         "SELECT source, conversation FROM imported_conversations WHERE thread_id = ?", (thread.thread_id,)
     ).fetchone()
-    source, key = known or (OWN_SOURCE, keys[min(keys)].key)
-    thoughts = _thoughts(connection, thread.thread_id)
-    messages = [_message(row, thoughts[row.id], keys, parents[row.id]) for row in rows]
+    source, key = known or (OWN_SOURCE, facts[min(facts)].key)
     return ForeignConversation(
         source=source,
         key=key,
         title=values.line(title),
-        messages=tuple(messages),
-        live=tuple(keys[row.id].key for row in rows if row.id not in off),
+        messages=tuple(_message(row, facts, parents[row.id]) for row in rows),
+        live=tuple(facts[row.id].key for row in rows if row.id not in off),
         created_at=counted_moment(created_at),
         skipped=((DAMAGED_MESSAGE, damaged),) if damaged else (),
         persona=thread.persona,
@@ -145,24 +147,16 @@ def _undone_imports(connection: sqlite3.Connection, persona: str) -> frozenset[i
         return frozenset()
 
 
-def _keys(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Key]:
+def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:
     found = connection.execute(
         "SELECT messages.id, message, parent, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
-        "COALESCE(origin_seq, messages.id) FROM messages "
+        "COALESCE(origin_seq, messages.id), reasoning, thought_parts, thought_seconds, thought_tokens FROM messages "
         "LEFT JOIN (SELECT message_id, message, parent FROM imported_messages WHERE conversation_id IN "
         "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) ON message_id = messages.id "
         "WHERE thread_id = :thread",
         {"thread": thread_id},
     )
-    return {id_: _Key(key or own, parent, key is not None) for id_, key, parent, own in found}
-
-
-def _thoughts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Thoughts]:
-    found = connection.execute(
-        "SELECT id, reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE thread_id = ?",
-        (thread_id,),
-    )
-    return {id_: _Thoughts(*thoughts) for id_, *thoughts in found}
+    return {id_: _Facts(*facts) for id_, *facts in found}
 
 
 def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
@@ -181,9 +175,9 @@ def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
     return parents
 
 
-def _message(row: Message, thoughts: _Thoughts, keys: dict[int, _Key], parent: int | None) -> ForeignMessage:
-    own = keys[row.id]
-    above = own.parent if own.is_imported else keys[parent].key if parent is not None else None
+def _message(row: Message, facts: dict[int, _Facts], parent: int | None) -> ForeignMessage:
+    own = facts[row.id]
+    above = own.imported_parent if own.imported_key else facts[parent].key if parent is not None else None
     return ForeignMessage(
         key=own.key,
         parent=above,
@@ -194,9 +188,9 @@ def _message(row: Message, thoughts: _Thoughts, keys: dict[int, _Key], parent: i
         status=Status.INTERRUPTED if row.status is Status.STREAMING else row.status,
         tool_calls=row.tool_calls,
         tool_call_id=row.tool_call_id,
-        reasoning=thoughts.text,
-        thought_parts=thoughts.parts,
-        thought=thought_of(thoughts.seconds, thoughts.tokens),
+        reasoning=own.reasoning,
+        thought_parts=own.thought_parts,
+        thought=thought_of(own.seconds, own.tokens),
         files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
     )
 

@@ -14,8 +14,8 @@ from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.log.rules.messages import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from datetime import datetime, tzinfo
 
     from chorus_cli.imports.rules.conversation import ForeignFile
     from chorus_cli.log.rules.messages import Status
@@ -91,6 +91,41 @@ class Talk(NamedTuple):
     leaf: str | None = None
     guesses: tuple[str, ...] = ()
     character: str = ""
+
+
+class FileFacts(NamedTuple):
+    """The name of a file without its suffix, and the zone of times without one, ``None`` being the system's."""
+
+    name: str
+    zone: tzinfo | None = None
+
+
+class Items(NamedTuple):
+    """A format of JSON with a conversation in each item of an array, in a zip archive, a folder or a file.
+
+    ``name`` is the ``source`` of its conversations; ``title`` and ``files`` tell people what it is and where.
+    """
+
+    name: str
+    title: str
+    files: str
+    is_item: Callable[[object], bool]
+    read: Callable[[object], ForeignConversation]
+
+
+class Lines(NamedTuple):
+    """A format of files with one conversation each, and a value of JSON in each line.
+
+    ``is_beginning`` tells it by the values in the first whole lines. One that begins with a very long line, or is a
+    single object over many lines, is told by ``names``, which stand near its beginning.
+    """
+
+    name: str
+    title: str
+    files: str
+    is_beginning: Callable[[Sequence[object]], bool]
+    names: tuple[bytes, ...]
+    read: Callable[[Iterable[object], FileFacts], ForeignConversation]
 
 
 def assembled(talk: Talk, said: Iterable[Said | Skipped]) -> ForeignConversation:

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled, in_words
+from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
-from chorus_cli.imports.rules.forms import Items
 from chorus_cli.log.rules.messages import Role, Status
 
 if TYPE_CHECKING:

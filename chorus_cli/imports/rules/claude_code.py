@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to
-from chorus_cli.imports.rules.forms import Lines
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
-    from chorus_cli.imports.rules.forms import FileFacts
 
 SOURCE = "claude-code"
 

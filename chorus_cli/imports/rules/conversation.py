@@ -143,14 +143,6 @@ def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
     return Joined(tuple(messages.values()), path_to(end, followed))
 
 
-def chain(messages: Iterable[ForeignMessage]) -> Joined:
-    """Join messages of a format without branches: each follows the one before it; the last of equal keys holds."""
-    unique = {message.key: message for message in messages}
-    before = (None, *unique)
-    linked = (replace(message, parent=parent) for message, parent in zip(unique.values(), before, strict=False))
-    return Joined(tuple(linked), tuple(unique))
-
-
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return the keys from the root to ``leaf``; a cycle is left where it closes."""
     path: dict[str, None] = {}

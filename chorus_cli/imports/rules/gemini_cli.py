@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled, nodes_of
+from chorus_cli.imports.rules.assembly import Kind, Lines, Result, Said, Talk, assembled, nodes_of
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
-from chorus_cli.imports.rules.forms import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
-    from chorus_cli.imports.rules.forms import FileFacts
 
 SOURCE = "gemini-cli"
 

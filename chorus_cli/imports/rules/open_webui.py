@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled
+from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled
 from chorus_cli.imports.rules.conversation import ForeignFile
-from chorus_cli.imports.rules.forms import Items
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:

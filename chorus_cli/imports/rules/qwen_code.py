@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules import claude_code
-from chorus_cli.imports.rules.forms import Lines
+from chorus_cli.imports.rules.assembly import Lines
 from chorus_cli.imports.rules.gemini_cli import words_of_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
-    from chorus_cli.imports.rules.forms import FileFacts
 
 SOURCE = "qwen-code"
 

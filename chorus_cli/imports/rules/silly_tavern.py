@@ -9,17 +9,16 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
-from chorus_cli.imports.rules.forms import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import tzinfo
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
-    from chorus_cli.imports.rules.forms import FileFacts
 
 SOURCE = "sillytavern"
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.claude_code import conversation_of, is_line
-from chorus_cli.imports.rules.forms import FileFacts
 from chorus_cli.log.rules.messages import Role, Status
 from tests.imports.rules.exports import check, live, said, spoiled
 from tests.imports.rules.sessions import boundary, claude_line, text, tool_result, tool_use

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.codex import FORK, conversation_of, is_beginning
-from chorus_cli.imports.rules.forms import FileFacts
 from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import check, live, said, spoiled
 from tests.imports.rules.sessions import codex_event, codex_item, codex_line, codex_meta

@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules import claude_code, codex, gemini_cli
-from chorus_cli.imports.rules.forms import FileFacts
+from chorus_cli.imports.rules.assembly import FileFacts
 from tests.imports.rules import test_claude_code, test_codex, test_gemini_cli
 from tests.imports.rules.sessions import claude_line, codex_line, text, tool_result, tool_use
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.rules.forms import FileFacts
+from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.qwen_code import conversation_of, is_line
 from tests.imports.rules.exports import check, live, said, spoiled
 from tests.imports.rules.sessions import claude_line, qwen_answer, qwen_call, qwen_line

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules import silly_tavern
-from chorus_cli.imports.rules.forms import FileFacts
+from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.silly_tavern import is_header, moment
 from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import check, live, said, spoiled
