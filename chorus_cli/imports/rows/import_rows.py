@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.json import values
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.rows import known_conversations
-from chorus_cli.imports.rows.known_conversations import Incoming, Known, Moves
+from chorus_cli.imports.rows.known_conversations import Incoming, Known, KnownRow, Moves
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Redo, Subject
@@ -126,8 +126,8 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     known = known_conversations.known(connection, incoming)
     fresh = [*conversation.messages]
     if known is not None:
-        there = [known.messages[each.key] for each in conversation.messages if each.key in known.messages]
-        added.purged += known_conversations.number_purged(connection, there)
+        there = known.there(incoming).values()
+        added.purged += sum(row.is_purged for row in there)
         redone = _put_back(connection, persona, there, now)
         added.redone += len(redone)
         added.redone_messages += sum(redone)
@@ -163,26 +163,17 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
 def _newly_hidden(conversation: ForeignConversation, known: Known, moves: Moves) -> Runs:
     """Return the known messages that leave the live branch and are hidden in their program."""
     hidden = {each.key for each in conversation.messages if each.is_hidden}
-    ids = {known.messages[key] for key in hidden if key in known.messages}
+    ids = {known.messages[key].id for key in hidden if key in known.messages}
     return runs(sorted(ids.intersection(moves.supersedes)))
 
 
-def _put_back(connection: sqlite3.Connection, persona: str, ids: Sequence[int], now: datetime) -> list[int]:
+def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> list[int]:
     """Redo the undone imports that messages came in with, and return the number of messages of each."""
-    undone = operation_rows.undone_imports(connection, persona)
-    if not undone:
-        return []
-    rows = connection.execute(
-        "SELECT DISTINCT introduced_by FROM messages WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
-    ).fetchall()
-    concerned = sorted({operation_id for (operation_id,) in rows} & undone)
-    for operation_id in concerned:
+    concerned = {row.operation_id for row in rows} & operation_rows.undone_imports(connection, persona)
+    acts = {each.id: each.act for each in operation_rows.imports_of(connection, persona)} if concerned else {}
+    for operation_id in sorted(concerned):
         operation_rows.introduce(connection, NewOperation(persona, Redo(Subject(operation_id=operation_id)), now))
-    found = connection.execute(
-        "SELECT json_extract(detail, '$.messages') FROM operations WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(concerned),),
-    )
-    return [int(number) for (number,) in found]
+    return [act.messages for id_, act in acts.items() if id_ in concerned and isinstance(act, Import)]
 
 
 def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
@@ -217,7 +208,9 @@ def _insert(
 ) -> Runs:
     """Store the new messages of a conversation, each in the turn of the one before it; return the hidden ones."""
     persona, conversation, attachments = incoming
-    live, places = frozenset(conversation.live), _places(connection, known)
+    live = frozenset(conversation.live)
+    rows = known.messages.items() if fresh else ()
+    places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in rows}
     first = _Place(0, conversation.created_at or _earliest(fresh) or timestamps.from_text("1970-01-01T00:00:00Z"))
     previous = first
     keys: list[tuple[int, str, int, str | None]] = []
@@ -249,23 +242,13 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
         turn_id=None if message.role is Role.USER else before.turn_id or None,
         tool_calls=message.tool_calls,
         tool_call_id=message.tool_call_id,
-        status=_ended(message.status),
+        # Nobody is writing it any more.
+        status=Status.INTERRUPTED if message.status is Status.STREAMING else message.status or Status.COMPLETE,
         model=message.model,
         reasoning=message.reasoning,
         thought_parts=message.thought_parts,
         thought=message.thought,
     )
-
-
-def _places(connection: sqlite3.Connection, known: Known) -> dict[str, _Place]:
-    rows = {
-        id_: _Place(turn_id, timestamps.from_text(timestamp))
-        for id_, turn_id, timestamp in connection.execute(
-            "SELECT id, COALESCE(turn_id, id), timestamp FROM messages WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps([*known.messages.values()]),),
-        )
-    }
-    return {key: rows[id_] for key, id_ in known.messages.items()}
 
 
 def _with_moves(act: Import, moves: Moves) -> Import:
@@ -279,8 +262,3 @@ def _with_moves(act: Import, moves: Moves) -> Import:
 
 def _earliest(messages: Sequence[ForeignMessage]) -> datetime | None:
     return min((each.timestamp for each in messages if each.timestamp is not None), default=None)
-
-
-def _ended(status: Status | None) -> Status:
-    """Return the status of a message that nobody is writing any more."""
-    return Status.INTERRUPTED if status is Status.STREAMING else status or Status.COMPLETE

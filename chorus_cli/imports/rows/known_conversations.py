@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.imports.rows import whole_threads
@@ -30,12 +31,33 @@ class Incoming(NamedTuple):
     attachments: Mapping[str, tuple[Attachment, ...]]
 
 
+class KnownRow(NamedTuple):
+    """A message that is in the log: its row, its turn, its time as it is stored, and the operation that it came by."""
+
+    id: int
+    turn_id: int
+    timestamp: str
+    operation_id: int
+    is_superseded: bool
+    is_purged: bool
+
+
 class Known(NamedTuple):
     """A conversation in the log: its row (0 for a thread of this log), its thread, its messages' rows by their keys."""
 
     id: int
     thread_id: int
-    messages: Mapping[str, int]
+    messages: Mapping[str, KnownRow]
+
+    def there(self, incoming: Incoming) -> dict[str, KnownRow]:
+        """Return the rows of the messages of an export that are known, by their keys."""
+        keys = (each.key for each in incoming.conversation.messages)
+        return {key: self.messages[key] for key in keys if key in self.messages}
+
+    def branches(self, incoming: Incoming) -> dict[int, bool]:
+        """Return whether these rows are on the live branch of an export, by their ids."""
+        live = frozenset(incoming.conversation.live)
+        return {row.id: key in live for key, row in sorted(self.there(incoming).items(), key=itemgetter(1))}
 
 
 class Numbers(NamedTuple):
@@ -48,16 +70,11 @@ class Numbers(NamedTuple):
 def numbers(connection: sqlite3.Connection, incoming: Incoming) -> Numbers:
     """Return the numbers of messages of a conversation that an import would not add."""
     found = known(connection, incoming)
-    rows = found.messages if found else {}
+    there = found.there(incoming) if found else {}
     withdrawn = operation_rows.undone_imports(connection, incoming.persona)
-    ids = [id_ for each in incoming.conversation.messages if (id_ := rows.get(each.key)) is not None]
-    (count,) = connection.execute(
-        "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND purged_by IS NULL "
-        "AND COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(?))",
-        (json.dumps(ids), json.dumps([*withdrawn])),
-    ).fetchone()
-    fresh = [each for each in incoming.conversation.messages if each.key not in rows]
-    return Numbers(int(count), number_purged(connection, ids) + len(purged(connection, fresh)))
+    in_effect = [row for row in there.values() if not row.is_purged and row.operation_id not in withdrawn]
+    fresh = [each for each in incoming.conversation.messages if each.key not in there]
+    return Numbers(len(in_effect), sum(row.is_purged for row in there.values()) + len(purged(connection, fresh)))
 
 
 def known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
@@ -73,15 +90,15 @@ def known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
     id_, thread_id = row or (0, _own_thread(connection, persona, conversation))
     if thread_id <= int(meta_rows.value(connection, meta_rows.threads_before_key(persona)) or 0):
         return None
-    said_here = connection.execute(
-        "SELECT origin || '-' || origin_seq, id FROM messages "
-        "WHERE thread_id = ? AND origin = (SELECT origin FROM installation)",
-        (thread_id,),
-    ).fetchall()
-    imported = connection.execute(
-        "SELECT message, message_id FROM imported_messages WHERE conversation_id = ?", (id_,)
-    ).fetchall()
-    return Known(id_, thread_id, dict(said_here) | dict(imported))
+    facts = "id, COALESCE(turn_id, id), timestamp, COALESCE(introduced_by, 0), superseded, purged_by IS NOT NULL"
+    found = connection.execute(
+        f"SELECT origin || '-' || origin_seq, {facts} FROM messages "
+        "WHERE thread_id = :thread AND origin = (SELECT origin FROM installation) UNION ALL "
+        f"SELECT message, {facts} FROM imported_messages JOIN messages ON id = message_id "
+        "WHERE conversation_id = :conversation",
+        {"thread": thread_id, "conversation": id_},
+    )
+    return Known(id_, thread_id, {key: KnownRow(*each) for key, *each in found})
 
 
 def _own_thread(connection: sqlite3.Connection, persona: str, conversation: ForeignConversation) -> int:
@@ -103,15 +120,6 @@ def purged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage]) -
         (json.dumps([known_by for each in messages if (known_by := origin(each.key))]),),
     )
     return frozenset(key for (key,) in found)
-
-
-def number_purged(connection: sqlite3.Connection, ids: Sequence[int]) -> int:
-    """Return the number of purged messages among the rows of a log."""
-    (count,) = connection.execute(
-        "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND purged_by IS NOT NULL",
-        (json.dumps(ids),),
-    ).fetchone()
-    return int(count)
 
 
 def name(connection: sqlite3.Connection, incoming: Incoming, thread_id: int, operation_id: int) -> int:
@@ -145,16 +153,13 @@ def moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, i
     the branches that a newer import has left; nor if the log itself would export the same branches, which commands
     such as a retry may have changed here.
     """
-    present = _present(incoming, known)
     moved = journal.moved_off(operation_rows.imports_of(connection, incoming.persona))
-    found = connection.execute(
-        "SELECT id, superseded FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-        (json.dumps([*present]),),
-    ).fetchall()
-    off = {id_: moved.get(id_, bool(superseded)) for id_, superseded in found}
+    there = known.there(incoming).values()
+    off = {row.id for row in there if moved.get(row.id, row.is_superseded)}
+    branches = known.branches(incoming).items()
     moves = Moves(
-        tuple(id_ for id_, is_off in off.items() if not is_off and not present[id_]),
-        tuple(id_ for id_, is_off in off.items() if is_off and present[id_]),
+        tuple(id_ for id_, is_live in branches if id_ not in off and not is_live),
+        tuple(id_ for id_, is_live in branches if id_ in off and is_live),
     )
     return moves if is_newer or (any(moves) and _has_other_branches(connection, incoming, known)) else Moves()
 
@@ -162,32 +167,19 @@ def moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, i
 def _has_other_branches(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> bool:
     imported = connection.execute("SELECT message FROM imported_messages WHERE conversation_id = ?", (known.id,))
     keys = {each.key for each in incoming.conversation.messages}
-    if not known.id or not keys.issuperset(key for (key,) in imported):
-        return False
-    if _was_left(connection, incoming.persona, _present(incoming, known)):
+    if not known.id or not keys.issuperset(key for (key,) in imported) or _was_left(connection, incoming, known):
         return False
     here = whole_threads.conversation(connection, ThreadOfPersona(incoming.persona, known.thread_id))
     return set(incoming.conversation.live) != keys.intersection(here.live)
 
 
-def _present(incoming: Incoming, known: Known) -> dict[int, bool]:
-    """Return whether messages of the log are on the live branch of an export, by their ids."""
-    live = frozenset(incoming.conversation.live)
-    keys = (each.key for each in incoming.conversation.messages if each.key in known.messages)
-    return {known.messages[key]: key in live for key in keys}
-
-
-def _was_left(connection: sqlite3.Connection, persona: str, present: Mapping[int, bool]) -> bool:
-    """Return whether an import that counts left all these messages so; they are otherwise now."""
-    rows = connection.execute(
-        "SELECT id, NOT superseded, COALESCE(introduced_by, 0) FROM messages "
-        "WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps([*present]),),
-    ).fetchall()
-    is_live = {id_: bool(live) for id_, live, _ in rows}
-    complete_since = max((operation_id for *_, operation_id in rows), default=0)
-    for each in journal.effective(operation_rows.imports_of(connection, persona)):
+def _was_left(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> bool:
+    """Return whether an import that counts left all messages of an export so; they are otherwise now."""
+    there, wanted = known.there(incoming).values(), known.branches(incoming)
+    is_live = {row.id: not row.is_superseded for row in there}
+    complete_since = max((row.operation_id for row in there), default=0)
+    for each in journal.effective(operation_rows.imports_of(connection, incoming.persona)):
         is_live |= {id_: not is_off for id_, is_off in journal.moved_off([each]).items() if id_ in is_live}
-        if each.id >= complete_since and is_live == present:
+        if each.id >= complete_since and is_live == wanted:
             return True
     return False
