@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.cards.rules import png
-from chorus_cli.cards.rules.card import Card, card_of, icon_entry
-from chorus_cli.cards.rules.document import parsed
+from chorus_cli.cards.rules.card import Card, card_of, icon_entry, parsed
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.personas.files import CARD_FILE

@@ -83,11 +83,7 @@ class Attachments:
         return waiting
 
     async def of_file(self, path: str, model: str = "") -> Attachment:
-        """Store a file, its path relative to the current folder, for ``model`` if one is named.
-
-        Raises:
-            AttachmentError: it cannot be read, is of no kind that a model, or this one, is sent, or cannot be stored.
-        """
+        """Store a file, its path relative to the current folder, for ``model`` if one is named."""
         return await self.of_bytes(*await asyncio.to_thread(document_files.read_bytes, path), model)
 
     async def of_bytes(self, name: str, data: bytes, model: str = "") -> Attachment:

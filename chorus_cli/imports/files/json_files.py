@@ -43,11 +43,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 def json_items(file: IO[bytes], largest: int = _LARGEST_ITEM) -> Iterator[object]:
-    """Yield the items of an array, or the one value of a file that has no array; ``Skipped`` for one that is broken.
-
-    Raises:
-        ImportFormatError: the file does not begin with an array or an object.
-    """
+    """Yield the items of an array, or the one value of a file that has no array; ``Skipped`` for one that is broken."""
     text = _Text(file, largest)
     first = text.next_sign()
     if first not in {"[", "{"}:
@@ -167,11 +163,7 @@ _CHUNK_BYTES = 1 << 20
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file.
-
-    Raises:
-        ImportFormatError: it cannot be read.
-    """
+    """Open a file; an error of the system becomes a sentence."""
     try:
         with path.open("rb") as file:
             yield file

@@ -100,11 +100,7 @@ def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
 
 
 def conversation_of(first: Mapping[str, Any], messages: Iterable[object]) -> ForeignConversation:
-    """Read a conversation back; a message that cannot be read is skipped and counted.
-
-    Raises:
-        ImportFormatError: it is of a newer version, or has no source or key.
-    """
+    """Read a conversation back; a message that cannot be read is skipped and counted."""
     if first[MARK] != VERSION:
         raise ImportFormatError("It was written by a newer Chorus.")
     source, key = _text(first.get("source")), _text(first.get("key"))
@@ -213,11 +209,7 @@ def as_markdown(conversation: ForeignConversation) -> str:
 
 
 def conversation_in(text: str) -> ForeignConversation:
-    """Read a conversation back.
-
-    Raises:
-        ImportFormatError: the front matter is not whole, or of a newer version.
-    """
+    """Read a conversation back."""
     head, found, _ = text.removeprefix("---\n").partition("\n---\n")
     if not found:
         raise ImportFormatError("Its front matter has no end.")

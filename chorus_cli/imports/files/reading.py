@@ -66,10 +66,6 @@ def sources(
     """Yield the source of a file, or those below a folder in the order of their names.
 
     ``zone`` is that of times without one, and ``own`` the database that is left out.
-
-    Raises:
-        ImportFormatError: the file does not exist, cannot be read, is empty, or is of no known format; or the folder
-            is the kernel's.
     """
     if not path.is_dir():
         opening = Opening(path, _beginning(path), zone, own)

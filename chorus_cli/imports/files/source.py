@@ -128,11 +128,7 @@ class Container:
 def archive(
     path: Path, resources: ExitStack, most_entries: int = MOST_ENTRIES, most_bytes: int = _MOST_BYTES
 ) -> Container:
-    """Open a zip archive, which ``resources`` close.
-
-    Raises:
-        ImportFormatError: it is damaged, locked, or beyond a limit.
-    """
+    """Open a zip archive, which ``resources`` close."""
     try:
         opened = resources.enter_context(zipfile.ZipFile(path))
     except _UNREADABLE as error:
@@ -161,11 +157,7 @@ def or_skipped(
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turn the errors of a damaged file into a sentence.
-
-    Raises:
-        ImportFormatError: the file is damaged.
-    """
+    """Turn the errors of a damaged file into a sentence."""
     try:
         yield
     except _UNREADABLE as error:

@@ -77,9 +77,6 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
 
     Other wordings by an edit, and messages that a session brought along, are such branches too. Damaged rows are
     skipped and counted.
-
-    Raises:
-        DatabaseDamagedError: no message can be read.
     """
     rows, damaged = _rows(connection, thread.thread_id)
     if not rows:

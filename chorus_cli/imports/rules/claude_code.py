@@ -77,11 +77,7 @@ def is_line(value: object) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOURCE) -> ForeignConversation:
-    """Read a session of a program from its lines; the name of its file is the session's id.
-
-    Raises:
-        ImportFormatError: it has no message that can be read, or is that of a subagent.
-    """
+    """Read a session of a program from its lines; the name of its file is the session's id."""
     session = _Session()
     for line in lines:
         session.take(line)

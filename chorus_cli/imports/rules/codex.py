@@ -61,11 +61,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read a session from its lines; one that does not say its id has the name of its file.
-
-    Raises:
-        ImportFormatError: it is that of a subagent.
-    """
+    """Read a session from its lines; one that does not say its id has the name of its file."""
     read = [_line(values.record(line)) for line in lines]
     facts = next((each.payload for each in read if each.kind == "session_meta" and each.payload), {})
     if "subagent" in values.record(facts.get("source")):

@@ -34,11 +34,7 @@ def is_beginning(value: object) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read a session from its lines, or from the one object of older versions.
-
-    Raises:
-        ImportFormatError: it is that of a subagent.
-    """
+    """Read a session from its lines, or from the one object of older versions."""
     session = _Session()
     for line in lines:
         session.take(line)

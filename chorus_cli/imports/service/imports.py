@@ -17,9 +17,8 @@ from chorus_cli.core.errors import ImportFormatError, PersonaError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.files.reading import batches
-from chorus_cli.imports.rows import import_rows, known_conversations
-from chorus_cli.imports.rows.import_rows import Added
-from chorus_cli.imports.rows.known_conversations import Incoming
+from chorus_cli.imports.rows import import_rows
+from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import dated
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.personas.rules.persona import slug_of
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.imports.files.reading import Batch, Read
-    from chorus_cli.imports.rows.known_conversations import Numbers
+    from chorus_cli.imports.rows.import_rows import Numbers
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.storage.store import Connection, Store
@@ -94,11 +93,7 @@ class ImportReport:
             self.skipped["conversation that the log cannot hold"] = added.refused
 
     def refuse_nothing(self, paths: Sequence[Path]) -> None:
-        """Refuse files that hold something, but no message.
-
-        Raises:
-            ImportFormatError: no message was found, and something was left out.
-        """
+        """Refuse files that hold something, but no message."""
         if self.messages or not self.skipped:
             return
         holding = f"{paths[0]} holds no message" if len(paths) == 1 else f"These {len(paths):,} paths hold no message"
@@ -331,7 +326,7 @@ def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> s
 
 
 def _numbers(connection: Connection, incoming: Sequence[Incoming]) -> list[Numbers]:
-    return [known_conversations.numbers(connection, each) for each in incoming]
+    return [import_rows.numbers(connection, each) for each in incoming]
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

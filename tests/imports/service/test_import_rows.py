@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from chorus_cli.imports.rows import import_rows
-from chorus_cli.imports.rows.import_rows import Added
-from chorus_cli.imports.rows.known_conversations import Incoming
+from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules import journal
