@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.imports.files.source import Container, Opening
     from chorus_cli.imports.rules.assembly import Items, Lines
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
+    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 _NOT_JSON = "It is not JSON."
 
@@ -220,32 +220,6 @@ def lines(form: Lines) -> Format:
     return Format(form.name, form.title, form.files, partial(_session, form))
 
 
-class _Export(Source):
-    """An export: the conversations are in the files ``names`` of the container, the files of messages in others."""
-
-    def __init__(self, form: Items, container: Container, names: Sequence[str], resources: ExitStack) -> None:
-        super().__init__()
-        self.resources = resources
-        self._form = form
-        self._container = container
-        self._names = names
-
-    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the conversations, file by file; one file that is damaged does not keep the others away."""
-        return (self._read(value) for name in self._names for value in _values(self._container, name))
-
-    def bytes_of(self, file: ForeignFile) -> bytes | None:
-        """Return the bytes of a file, whose name in the export begins with its id."""
-        return self._container.bytes_of(file.entry) if file.data is None else file.data
-
-    def _read(self, value: object) -> ForeignConversation | Skipped:
-        if isinstance(value, Skipped):
-            return value
-        if not self._form.is_item(value):
-            return Skipped("entry that is no conversation")
-        return or_skipped(self._form.read, value)
-
-
 def _values(container: Container, name: str) -> Generator[object, None, None]:
     try:
         with reading(), container.opened(name) as file:
@@ -259,12 +233,23 @@ def _export(form: Items, opening: Opening) -> Source | None:
         container, names = _located(opening, resources)
         found = [value for name in names[:_LOOKED_AT] for value in _first_values(container, name)]
         if any(map(form.is_item, found)):
-            return _Export(form, container, names, resources.pop_all())
+            # One file that is damaged does not keep the others away.
+            return Source(
+                lambda: (_read(form, value) for name in names for value in _values(container, name)),
+                lambda file: container.bytes_of(file.entry) if file.data is None else file.data,
+                resources.pop_all().close,
+            )
     reasons = [value.reason for value in found if isinstance(value, Skipped) and value.reason != _NOT_JSON]
     if names and is_archive(opening.beginning) and len(reasons) == len(found):
         reason = reasons[-1] if reasons else "it has no conversations"
         raise ImportFormatError(f"Nothing can be imported from {opening.path}: {reason}.")
     return None
+
+
+def _read(form: Items, value: object) -> ForeignConversation | Skipped:
+    if isinstance(value, Skipped):
+        return value
+    return or_skipped(form.read, value) if form.is_item(value) else Skipped("entry that is no conversation")
 
 
 def _first_values(container: Container, name: str) -> list[object]:
@@ -299,26 +284,13 @@ def _names_of_conversations(names: Sequence[str]) -> list[str]:
     return [name for _, name in sorted(found)] or [name for name in names if name.endswith(".json")]
 
 
-class _Session(Source):
-    """A file with one conversation, read from its values."""
-
-    def __init__(self, form: Lines, opening: Opening, lines: Iterator[object]) -> None:
-        super().__init__()
-        self._form = form
-        self._file = FileFacts(opening.path.stem, opening.zone)
-        self._lines = lines
-
-    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the conversation."""
-        yield or_skipped(self._form.read, self._lines, self._file)
-
-
 def _session(form: Lines, opening: Opening) -> Source | None:
-    beginning = opening.beginning.removeprefix(codecs.BOM_UTF8)
-    first = first_values(beginning)
+    path, beginning = opening.path, opening.beginning.removeprefix(codecs.BOM_UTF8)
+    first, file = first_values(beginning), FileFacts(path.stem, opening.zone)
     if form.is_beginning(first):
-        return _Session(form, opening, values_in(opening.path))
+        return Source(lambda: iter([or_skipped(form.read, values_in(path), file)]))
     is_whole_line = bool(first) and first[0] is not None
     if is_whole_line or not beginning.lstrip().startswith(b"{") or not all(name in beginning for name in form.names):
         return None
-    return _Session(form, opening, value_in(opening.path) if b"\n" in beginning else values_in(opening.path))
+    read = value_in if b"\n" in beginning else values_in
+    return Source(lambda: iter([or_skipped(form.read, read(path), file)]))

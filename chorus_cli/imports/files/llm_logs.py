@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -57,13 +57,11 @@ _CHAINS = """
 """
 
 
-class _LlmLog(Source):
+class _LlmLog:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        super().__init__()
         self._path = path
         self._connection = connection
         self._tables = _tables(connection)
-        self.resources.enter_context(closing(connection))
 
     def conversations(self) -> Iterator[ForeignConversation | Skipped]:
         """Yield the conversations in the order of their ids, which is that of their beginnings."""
@@ -296,27 +294,25 @@ def _opened(opening: Opening) -> Source | None:
     if not opening.beginning.startswith(_SIGNATURE):
         return None
     address = f"file:{quote(str(opening.path.absolute()))}?mode=ro"
-    with _readable(opening.path):
+    with _readable(opening.path), ExitStack() as resources:
         # The thread that reads need not be the one that opened it; only one does at a time.
         connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=untrusted.Connection)
+        resources.enter_context(closing(connection))
         connection.text_factory = _decoded
-        source = _source(connection, opening.path)
-    if source is None:
-        connection.close()
-    return source
+        if _is_log(connection):
+            log = _LlmLog(connection, opening.path)
+            return Source(log.conversations, log.bytes_of, resources.pop_all().close)
+    return None
 
 
-def _source(connection: sqlite3.Connection, path: Path) -> Source | None:
+def _is_log(connection: sqlite3.Connection) -> bool:
     try:
         untrusted.read_tables_only(connection)
-        return _LlmLog(connection, path) if _is_log(_tables(connection)) else None
+        names = _tables(connection)
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError:
-        return None
-
-
-def _is_log(names: frozenset[str]) -> bool:
+        return False
     return "_llm_migrations" in names or {"responses", "conversations"} <= names
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.files import attachments
@@ -23,9 +23,9 @@ _SQLITE = b"SQLite format 3\0"
 _APPLICATION_ID = slice(68, 72)
 
 
-class _OtherLog(Source):
+class _OtherLog:
     def __init__(self, opening: Opening) -> None:
-        super().__init__()
+        self.resources = ExitStack()
         self._path = opening.path
         self._own = opening.own
 
@@ -60,7 +60,10 @@ class _OtherLog(Source):
 
 def _opened(opening: Opening) -> Source | None:
     is_chorus = opening.beginning[_APPLICATION_ID] == migrations.APPLICATION_ID.to_bytes(4, "big")
-    return _OtherLog(opening) if is_chorus and opening.beginning.startswith(_SQLITE) else None
+    if not is_chorus or not opening.beginning.startswith(_SQLITE):
+        return None
+    log = _OtherLog(opening)
+    return Source(log.conversations, log.bytes_of, log.resources.close)
 
 
 CHORUS = Format("chorus", "another Chorus", "its chorus.db, with the folder of attachments beside it", _opened)

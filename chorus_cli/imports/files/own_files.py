@@ -10,6 +10,7 @@ import re
 import unicodedata
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,7 +36,7 @@ from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
 from chorus_cli.storage.files import read_within, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -278,23 +279,13 @@ def is_attachment(path: Path) -> bool:
     return path.parent.name == ATTACHMENTS and is_sha256(path.name)
 
 
-class _OwnFile(Source):
-    def __init__(self, path: Path, read: Callable[[Path], Iterator[ForeignConversation | Skipped]]) -> None:
-        super().__init__()
-        self._path = path
-        self._read = read
-
-    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the conversations."""
-        return self._read(self._path)
-
-    def bytes_of(self, file: ForeignFile) -> bytes | None:
-        """Return the bytes from the folder of attachments, which is beside the file or its folder."""
-        if is_sha256(file.entry):
-            for folder in self._path.absolute().parents[:2]:
-                with suppress(OSError):
-                    return read_within(folder / ATTACHMENTS / file.entry, limits.IMPORTED_ENTRY)
-        return None
+def _attachment(path: Path, file: ForeignFile) -> bytes | None:
+    """Return the bytes from the folder of attachments, which is beside the file or its folder."""
+    if is_sha256(file.entry):
+        for folder in path.absolute().parents[:2]:
+            with suppress(OSError):
+                return read_within(folder / ATTACHMENTS / file.entry, limits.IMPORTED_ENTRY)
+    return None
 
 
 def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
@@ -322,11 +313,13 @@ def _conversation(path: Path) -> Iterator[ForeignConversation | Skipped]:
 
 def _json_lines(opening: Opening) -> Source | None:
     beginning = opening.beginning.lstrip(b"\xef\xbb\xbf \r\n")
-    return _OwnFile(opening.path, _conversations) if beginning.startswith(b'{"' + MARK.encode() + b'"') else None
+    is_ours = beginning.startswith(b'{"' + MARK.encode() + b'"')
+    return Source(partial(_conversations, opening.path), partial(_attachment, opening.path)) if is_ours else None
 
 
 def _markdown(opening: Opening) -> Source | None:
-    return _OwnFile(opening.path, _conversation) if opening.beginning.startswith(BEGINNING.encode()) else None
+    is_ours = opening.beginning.startswith(BEGINNING.encode())
+    return Source(partial(_conversation, opening.path), partial(_attachment, opening.path)) if is_ours else None
 
 
 MARKDOWN = Format("chorus", "our own Markdown", "a file that chorus export wrote", _markdown)

@@ -6,7 +6,6 @@ import bisect
 import os
 import zipfile
 import zlib
-from abc import ABC, abstractmethod
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -26,26 +25,20 @@ if TYPE_CHECKING:
 _Given = ParamSpec("_Given")
 
 
-class Source(ABC):
+def _in_message(file: ForeignFile) -> bytes | None:
+    return file.data
+
+
+class Source(NamedTuple):
     """A file or a folder of another program, read by one thread and never on the event loop.
 
-    Files that stay open are entered into ``resources``.
+    ``conversations`` yields them one by one; one that cannot be read is skipped. ``bytes_of`` returns the bytes of a
+    file of a message, ``None`` if the export does not have them. ``close`` closes what is open.
     """
 
-    def __init__(self) -> None:
-        self.resources = ExitStack()
-
-    @abstractmethod
-    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the conversations one by one; one that cannot be read is skipped."""
-
-    def bytes_of(self, file: ForeignFile) -> bytes | None:
-        """Return the bytes of a file of a message, ``None`` if the export does not have them."""
-        return file.data
-
-    def close(self) -> None:
-        """Close the files that are open."""
-        self.resources.close()
+    conversations: Callable[[], Iterator[ForeignConversation | Skipped]]
+    bytes_of: Callable[[ForeignFile], bytes | None] = _in_message
+    close: Callable[[], None] = ExitStack().close
 
 
 class Opening(NamedTuple):

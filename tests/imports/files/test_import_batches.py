@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,19 +23,12 @@ PHOTO, LOST = ForeignFile("a.png", "image/png", data=b"photo"), ForeignFile("b.p
 TALK = ForeignConversation("fake", "c1", "", (ForeignMessage("m1", None, Role.USER, "Look", files=(PHOTO, LOST)),), ())
 
 
-class FakeSource(Source):
-    """Has one talk for each letter of its file, skips at a question mark, and is damaged at an exclamation mark."""
-
-    def __init__(self, path: Path, closed: list[Path]) -> None:
-        super().__init__()
-        self._path = path
-        self.resources.callback(closed.append, path)
-
-    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        for sign in self._path.read_text(encoding="utf-8"):
-            if sign == "!":
-                raise ImportFormatError("It is damaged.")
-            yield Skipped("nothing") if sign == "?" else TALK
+def talks(path: Path) -> Iterator[ForeignConversation | Skipped]:
+    """Yield a talk for each letter of a file; it is skipped at a question mark, and damaged at an exclamation mark."""
+    for sign in path.read_text(encoding="utf-8"):
+        if sign == "!":
+            raise ImportFormatError("It is damaged.")
+        yield Skipped("nothing") if sign == "?" else TALK
 
 
 @pytest.fixture
@@ -45,7 +39,9 @@ def closed() -> list[Path]:
 @pytest.fixture
 def formats(closed: list[Path]) -> tuple[Format, ...]:
     def opened(opening: Opening) -> Source | None:
-        return FakeSource(opening.path, closed) if opening.beginning.startswith(b"x") else None
+        if not opening.beginning.startswith(b"x"):
+            return None
+        return Source(partial(talks, opening.path), close=partial(closed.append, opening.path))
 
     return (Format("fake", "a fake", "a file", opened),)
 
