@@ -54,6 +54,12 @@ def records(value: object) -> list[Record]:
     return [item for item in items(value) if isinstance(item, dict)]
 
 
+def parts(content: object) -> list[Record]:
+    """Return the parts of a content, of which some may be text alone, as the whole may."""
+    listed = content if isinstance(content, list) else [content]
+    return records([{"type": "text", "text": part} if isinstance(part, str) else part for part in listed])
+
+
 def text(value: object) -> str:
     """Return a text that can be stored: line ends are LF, lone surrogates and NUL replaced. Other types are empty."""
     if not isinstance(value, str):

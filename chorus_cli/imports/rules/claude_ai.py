@@ -142,16 +142,9 @@ def _in_words(block: Record) -> str:
 
 
 def _words_of_result(result: Record) -> str:
-    content = result.get("content")
-    if isinstance(content, str):
-        return values.text(content)
-    pieces = (_words_of_part(part) for part in values.records(content))
-    return "\n".join(filter(None, pieces))
-
-
-def _words_of_part(part: Record) -> str:
     names = ("title", "url", "text")
-    return "\n".join(filter(None, (values.text(part.get(name)) for name in names)))
+    pieces = (values.text(part.get(name)) for part in values.parts(result.get("content")) for name in names)
+    return "\n".join(filter(None, pieces))
 
 
 def _pasted(message: Record) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -110,8 +110,7 @@ def _message(line: _Line) -> _Message | None:
 
 def _words(content: object) -> str:
     """Return the text of parts; marks of the places of pictures are none."""
-    parts: Sequence[Record] = [{"text": content}] if isinstance(content, str) else values.records(content)
-    texts = (_PICTURE_MARK.sub("", values.text(part.get("text"))) for part in parts)
+    texts = (_PICTURE_MARK.sub("", values.text(part.get("text"))) for part in values.parts(content))
     return "\n".join(filter(str.strip, texts)).strip()
 
 
@@ -123,9 +122,7 @@ def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
     for part in parts:
         if part.get("type") == "input_image":
             found = values.from_data_url(part.get("image_url"))
-            media_type, data = found or ("", None)
-            suffix = media_type.rpartition("/")[2]
-            yield ForeignFile(f"image{'.' + suffix if suffix else ''}", media_type, data=data)
+            yield unnamed_file("image", *(found or ("", None)))
 
 
 def _output(output: object) -> str:

@@ -32,6 +32,12 @@ class ForeignFile:
     data: bytes | None = None
 
 
+def unnamed_file(kind: str, media_type: str, data: bytes | None) -> ForeignFile:
+    """Return a file that has no name in its program: it is named after its kind and its media type."""
+    suffix = media_type.rpartition("/")[2]
+    return ForeignFile(f"{kind}{'.' + suffix if suffix else ''}", media_type, data=data)
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignMessage:
     """A message: ``key`` is its id within the conversation, ``parent`` that of the message before it on its branch.

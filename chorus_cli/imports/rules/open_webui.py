@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -100,9 +99,7 @@ def _said(messages: Mapping[str, Record]) -> Iterator[Said]:
 
 
 def _content(content: object) -> str:
-    if isinstance(content, str):
-        return values.text(content)
-    return "\n".join(filter(None, (values.text(part.get("text")) for part in values.records(content))))
+    return "\n".join(filter(None, (values.text(part.get("text")) for part in values.parts(content))))
 
 
 def _pieces(said: Said, text: str, output: Sequence[Record]) -> Sequence[Said]:
@@ -177,9 +174,8 @@ def _detail(said: Said, attributes: Mapping[str, str], body: str) -> Said:
 def _unquoted(attributes: Mapping[str, str], name: str) -> str:
     """Return an attribute that holds JSON, which is written once or twice."""
     written = attributes.get(name, "")
-    try:
-        found: object = json.loads(written)
-    except (ValueError, RecursionError):
+    found = values.parsed(written)
+    if found is None:
         return values.text(written)
     return values.text(found) if isinstance(found, str) else values.json_text(found)
 
