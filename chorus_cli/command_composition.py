@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.attachments.files.downloads import download
+from chorus_cli.attachments.files.document_files import download
 from chorus_cli.cards.service.cards import Cards
 from chorus_cli.catalogue import groups
 from chorus_cli.context.service.journal import Journal

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.catalogue import registry
 from chorus_cli.core.limits import LIMITS
 from chorus_cli.core.text.redaction import KEY_SHAPES, PRIVATE_KEY_SOURCE
-from chorus_cli.imports.service.imports import ALL_FORMATS
+from chorus_cli.imports.files.reading import FORMATS
 from chorus_cli.models.providers.echoes import ECHO_RULES, EchoRule, Filler
 from chorus_cli.models.providers.providers import PROVIDERS as ASKED_DIRECTLY
 from chorus_cli.models.rules.choice import PROVIDERS
@@ -76,7 +76,7 @@ def _of(rule: EchoRule) -> str:
 
 
 def formats_table() -> str:
-    rows = [f"| {each.title} | {each.files} |" for each in ALL_FORMATS]
+    rows = [f"| {each.title} | {each.files} |" for each in FORMATS]
     return "\n".join(["| of | what |", "|---|---|", *rows])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -92,26 +93,20 @@ async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FI
     """
     slug, typed = _named(services, where) if where else (services.current.slug, "")
     path, name = _file_for(typed, slug), services.personas.files.load(slug).name
-    done = Text(f"Exported {name} to {path.absolute()}")
 
-    async def overwrite() -> Text:
-        await services.cards.export(slug, path, replace=True)
-        return done
+    async def written(*, replace: bool) -> Text:
+        await services.cards.export(slug, path, replace=replace)
+        return Text(f"Exported {name} to {path.absolute()}")
 
     try:
-        await services.cards.export(slug, path, replace=False)
+        return await written(replace=False)
     except FileExistsError:
         declined = Text(f"{path} is unchanged; nothing was written.")
-        return Question(f"{path} already exists. Overwrite it?", overwrite, declined)
-    return done
+        return Question(f"{path} already exists. Overwrite it?", partial(written, replace=True), declined)
 
 
 def _named(services: Services, text: str) -> tuple[str, str]:
-    """Return the persona that the first words name, as many as do, and the rest.
-
-    Raises:
-        UnknownPersonaError: they name none.
-    """
+    """Return the persona that the first words name, as many as do, and the rest."""
     words = text.split(" ")
     for number in range(len(words), 0, -1):
         try:

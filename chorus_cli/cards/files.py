@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.cards.rules import png
-from chorus_cli.cards.rules.card import Card, card_of, icon_entry
-from chorus_cli.cards.rules.document import parsed
+from chorus_cli.cards.rules.card import Card, card_of, icon_entry, parsed
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.personas.files import CARD_FILE
@@ -55,7 +54,8 @@ def read(path: Path) -> CardFile | None:
         if not path.is_file():
             return None
         with path.open("rb") as file:
-            return _read(path, file)
+            found = _found(path, file)
+        return None if found is None else _card_file(path, *found)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ImportFormatError(f"{path} cannot be read: {reason}.") from error
@@ -121,43 +121,28 @@ def _stored(path: Path) -> bytes | None:
         raise ImportFormatError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _read(path: Path, file: BufferedReader) -> CardFile | None:
+def _found(path: Path, file: BufferedReader) -> tuple[bytes, dict[str, bytes]] | None:
+    """Return the JSON that may be a card, and the file itself if that holds more; ``None`` for another kind of file."""
     beginning = file.read(_MARK_BYTES)
     file.seek(0)
     if beginning.startswith(png.SIGNATURE):
-        data = _whole(file, LARGEST_BYTES)
+        data = _whole(file)
         found = png.card_json(data)
         if found is None:
             raise ImportFormatError("This picture holds no character card.")
-        return _card_file(path, found, {_PICTURE_FILE: data})
+        return found, {_PICTURE_FILE: data}
     if beginning[8:12] == _WEBP:
         raise ImportFormatError("A card in a WebP picture is outside the specification. Export it as PNG or JSON.")
     if beginning.startswith(_ZIP):
-        return _of_archive(path, file)
-    if beginning.removeprefix(_UTF_8_MARK).lstrip().startswith(_JSON) and path.stat().st_size <= LARGEST_JSON_BYTES:
-        return _of_json(path, file.read(LARGEST_JSON_BYTES + 1))
-    return None
-
-
-def _of_json(path: Path, data: bytes) -> CardFile | None:
-    """Return the card of a JSON file; one that cannot be read is of another kind unless its name says otherwise."""
-    try:
-        card = card_of(parsed(data))
-    except ImportFormatError:
-        return None
-    return None if card is None else CardFile(path.name, data, card, {CARD_FILE: data})
-
-
-def _of_archive(path: Path, file: BufferedReader) -> CardFile | None:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            if _ENTRY not in archive.namelist():
-                return None
-            found = _entry(archive)
-    except _BROKEN as error:
-        raise ImportFormatError(f"This archive cannot be read ({error}).") from error
-    file.seek(0)
-    return _card_file(path, found, {_ARCHIVE_FILE: _whole(file, LARGEST_BYTES)})
+        try:
+            with zipfile.ZipFile(file) as archive:
+                found = _entry(archive) if _ENTRY in archive.namelist() else None
+        except _BROKEN as error:
+            raise ImportFormatError(f"This archive cannot be read ({error}).") from error
+        file.seek(0)
+        return None if found is None else (found, {_ARCHIVE_FILE: _whole(file)})
+    is_json = beginning.removeprefix(_UTF_8_MARK).lstrip().startswith(_JSON)
+    return (file.read(), {}) if is_json and path.stat().st_size <= LARGEST_JSON_BYTES else None
 
 
 def _entry(archive: zipfile.ZipFile) -> bytes:
@@ -169,17 +154,23 @@ def _entry(archive: zipfile.ZipFile) -> bytes:
     return found
 
 
-def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile:
+def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile | None:
+    """Return a card; JSON that is none, in a file of its own, is of another kind."""
     if len(json) > LARGEST_JSON_BYTES:
         raise ImportFormatError(f"The card has over {LARGEST_JSON_BYTES // 1_000_000} MB.")
-    card = card_of(parsed(json))
-    if card is None:
+    try:
+        card = card_of(parsed(json))
+    except ImportFormatError:
+        if kept:
+            raise
+        return None
+    if card is None and kept:
         raise ImportFormatError("The JSON in it is no character card.")
-    return CardFile(path.name, json, card, {CARD_FILE: json, **kept})
+    return None if card is None else CardFile(path.name, json, card, {CARD_FILE: json, **kept})
 
 
-def _whole(file: BufferedReader, most: int) -> bytes:
-    data = file.read(most + 1)
-    if len(data) > most:
-        raise ImportFormatError(f"A file with a card may have {most // 1_000_000} MB; this one has more.")
+def _whole(file: BufferedReader) -> bytes:
+    data = file.read(LARGEST_BYTES + 1)
+    if len(data) > LARGEST_BYTES:
+        raise ImportFormatError(f"A file with a card may have {LARGEST_BYTES // 1_000_000} MB; this one has more.")
     return data

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from chorus_cli.cards.commands import arrived
 from chorus_cli.core.errors import CommandError, ImportFormatError
@@ -29,8 +29,7 @@ _CODE = "code"
 _ALL, _EVERYTHING = "all", "every message of the thread"
 
 
-@dataclass(frozen=True, slots=True)
-class AskedExport:
+class AskedExport(NamedTuple):
     """The file as typed, and whether to export the whole thread instead of the context."""
 
     file: str = ""
@@ -58,18 +57,12 @@ FILE = Parameter(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AskedCode:
-    """The number of a code block in a reply; ``None`` for the last one."""
-
-    number: int | None = None
-
-
-def _asked_code(text: str, now: datetime) -> AskedCode:
+def _asked_code(text: str, now: datetime) -> int:
+    """Return the number of a code block in a reply, 0 for the last one."""
     word, *rest = text.split(None, 1)
     if word.casefold() != _CODE:
         raise CommandError(f"/copy takes nothing, or {_CODE} and a number, such as /copy {_CODE} 2.")
-    return AskedCode(NUMBER.parse(rest[0], now) if rest else None)
+    return NUMBER.parse(rest[0], now) if rest else 0
 
 
 CODE = Parameter(
@@ -81,7 +74,7 @@ CODE = Parameter(
 
 
 @GROUP.command("copy")
-async def copy(services: Services, code: Annotated[AskedCode | None, CODE] = None) -> Text:
+async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> Text:
     """Copy the last reply to the clipboard, exactly as the model wrote it, or a code block in it.
 
     It uses a clipboard tool if there is one, and the terminal itself, which also works over SSH.
@@ -109,16 +102,12 @@ async def _replies(services: Services) -> list[str]:
     ]
 
 
-def _code_of(replies: Sequence[str], asked: AskedCode) -> tuple[str, str]:
-    """Return a code block of the last reply that has one, and words that name it.
-
-    Raises:
-        CommandError: no reply has a code block, or that one has fewer.
-    """
+def _code_of(replies: Sequence[str], asked: int) -> tuple[str, str]:
+    """Return a code block of the last reply that has one, and words that name it."""
     blocks = next(filter(None, map(code_in, reversed(replies))), [])
     if not blocks:
         raise CommandError("There is nothing to copy: no reply in context has a code block.")
-    number = asked.number or len(blocks)
+    number = asked or len(blocks)
     if number > len(blocks):
         raise CommandError(f"The last reply with code has {counted(len(blocks), 'code block')}; there is no #{number}.")
     return blocks[number - 1], f"code block {number} of {len(blocks)}, "
@@ -142,41 +131,33 @@ async def export(services: Services, file: Annotated[AskedExport | None, FILE] =
     path = export_files.file_for(asked.file, new_name)
     export = await services.log.exporting.export(target, whole=asked.whole)
 
-    async def overwrite() -> Text:
-        await _write(path, export, replace=True)
-        return _written(path, export)
-
     try:
-        await _write(path, export, replace=False)
+        return await _written(path, export, replace=False)
     except FileExistsError:
         declined = Text(f"{path} is unchanged; nothing was written.")
+        overwrite = partial(_written, path, export, replace=True)
         return Question(f"{path} already exists. Overwrite it?", overwrite, declined)
-    return _written(path, export)
 
 
-async def _write(path: Path, export: Export, *, replace: bool) -> None:
+async def _written(path: Path, export: Export, *, replace: bool) -> Text:
     text = document(export, is_json=path.suffix.lower() == ".json")
     await asyncio.to_thread(export_files.write, path, text, replace=replace)
+    return Text(_exported(path, export))
 
 
-def _written(path: Path, export: Export) -> Text:
+def _exported(path: Path, export: Export) -> str:
     exported = "the whole thread" if export.is_whole else "the context"
-    return Text(f"Exported {exported}, {counted(len(export.messages), 'message')}, to {path.absolute()}")
+    return f"Exported {exported}, {counted(len(export.messages), 'message')}, to {path.absolute()}"
 
 
 _DRY = "--dry-run"
 
 
-@dataclass(frozen=True, slots=True)
-class AskedImport:
+class AskedImport(NamedTuple):
     """The files as typed, and whether this is a dry run."""
 
     text: str
     is_dry: bool
-
-    def paths(self) -> list[Path]:
-        """Return the files: the whole text if that is one, with all its blanks, or else each word."""
-        return typed_paths(self.text)
 
 
 def _asked(text: str, _now: datetime) -> AskedImport:
@@ -213,7 +194,7 @@ async def import_files(services: Services, files: Annotated[AskedImport, FILES])
         /import ~/Downloads/export.zip
         /import ~/Downloads/export.zip --dry-run
     """
-    asked = await asyncio.to_thread(files.paths)
+    asked = await asyncio.to_thread(typed_paths, files.text)
     taken, paths = await services.cards.take_in_all(asked, is_dry=files.is_dry)
     if len(taken) == 1 and not paths and not files.is_dry:
         return await arrived(services, taken[0])
@@ -231,12 +212,12 @@ async def _take_in(services: Services, wanted: Wanted, *, is_dry: bool) -> tuple
     try:
         await services.imports.take_in(wanted, report, services.machine.notifier.progress)
     except asyncio.CancelledError:
-        if not report.added_messages:
+        if not report.added.messages:
             raise
         stopped = "It was stopped before the end; the same import goes on from there."
         return report.conversations, f"{report.text()}\n{stopped}"
     except ImportFormatError as error:
-        if not report.added_messages:
+        if not report.added.messages:
             raise
         return report.conversations, f"{report.text()}\nThen it came to an end: {error}"
     return report.conversations, report.text()

@@ -92,7 +92,7 @@ async def _taken_in(
     try:
         await imports.take_in(wanted, report, tell)
     except BaseException:
-        if report.added_messages:
+        if report.added.messages:
             tell(report.text())
         raise
     return report

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from benchmarks.loopback import Quiet, listening
-from chorus_cli.attachments.files.downloads import download
+from chorus_cli.attachments.files.document_files import download
 from chorus_cli.core.errors import AttachmentError
 from tests.attached_files import FILES
 

@@ -5,7 +5,6 @@ They are in a folder of the user's, or in memory for a chat that keeps nothing.
 
 from __future__ import annotations
 
-import stat
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,7 +75,7 @@ def store(folder: Path, data: bytes) -> str:
     path = path_of(folder, digest)
     try:
         # A power cut may have left a shorter file, and a backup that was cut short too.
-        if not _is_whole(path, len(data)):
+        if not path.is_file() or path.stat().st_size != len(data):
             make_folder(folder)
             make_folder(path.parent)
             write_atomically(path, data)
@@ -128,11 +127,3 @@ def path_of(folder: Path, digest: str) -> Path:
     if not is_sha256(digest):
         raise AttachmentError(f"{digest!r} is no SHA-256 in hexadecimal digits, so no attachment has it.")
     return folder / digest[:_PREFIX_LENGTH] / digest
-
-
-def _is_whole(path: Path, size_bytes: int) -> bool:
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return False
-    return stat.S_ISREG(found.st_mode) and found.st_size == size_bytes

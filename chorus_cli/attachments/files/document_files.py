@@ -1,16 +1,26 @@
-"""Files that the user names: documents for the memory, and attachments of messages."""
+"""Files that the user names: documents for the memory, and attachments of messages, also on the web."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
-from chorus_cli.attachments.rules.recognition import LARGEST_BYTES as LARGEST_ATTACHMENT
-from chorus_cli.attachments.rules.recognition import refuse_large
+from chorus_cli.attachments.rules.recognition import LARGEST_BYTES, refuse_large
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, CommandError
+from chorus_cli.machine.unpacking import AS_IT_IS, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx
 
 ENDINGS = frozenset({".md", ".markdown", ".txt"})
-LARGEST_BYTES = limits.MEMORY_DOCUMENT.most
+
+_MOST_REDIRECTS = 5
+_PATIENCE_SECONDS = 60.0
 
 
 def read(typed: str) -> tuple[str, str]:
@@ -19,37 +29,13 @@ def read(typed: str) -> tuple[str, str]:
     Raises:
         CommandError: it cannot be read, is too large, or is not UTF-8.
     """
+    path, content = _read(typed, limits.MEMORY_DOCUMENT.most, CommandError)
+    if len(content) > limits.MEMORY_DOCUMENT.most:
+        raise CommandError(f"{path} has over {limits.MEMORY_DOCUMENT.size}. Split it and import its parts.")
     try:
-        path = Path(typed).expanduser()
-        if not path.is_file():
-            raise CommandError(f"{path} {'is not a regular file' if path.exists() else 'does not exist'}.")
-        # The size that the system tells is 0 for some files, and another while a file is written.
-        with path.open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-        if len(content) > LARGEST_BYTES:
-            raise CommandError(f"{path} has over {limits.MEMORY_DOCUMENT.size}. Split it and import its parts.")
         return path.name, content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CommandError(f"{typed} is not UTF-8 (byte {error.start + 1}). Convert it first, with iconv.") from None
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise CommandError(f"{typed} cannot be read: {reason}.") from error
-
-
-def is_file(typed: str) -> bool:
-    """Return whether a path, relative to the current folder, is that of a file."""
-    try:
-        return Path(typed).expanduser().is_file()
-    except (OSError, ValueError, RuntimeError):
-        return False
-
-
-def is_there(typed: str) -> bool:
-    """Return whether a path, relative to the current folder, is that of a file, a folder or a device."""
-    try:
-        return Path(typed).expanduser().exists()
-    except (OSError, ValueError, RuntimeError):
-        return False
 
 
 def read_bytes(typed: str) -> tuple[str, bytes]:
@@ -58,13 +44,77 @@ def read_bytes(typed: str) -> tuple[str, bytes]:
     Raises:
         AttachmentError: it cannot be read, or is too large.
     """
+    path, content = _read(typed, LARGEST_BYTES, AttachmentError)
+    if len(content) > LARGEST_BYTES:
+        refuse_large(path.name, path.stat().st_size)
+    return path.name, content
+
+
+def is_file(typed: str) -> bool:
+    """Return whether a path, relative to the current folder, is that of a file."""
+    return _holds(Path.is_file, typed)
+
+
+def is_there(typed: str) -> bool:
+    """Return whether a path, relative to the current folder, is that of a file, a folder or a device."""
+    return _holds(Path.exists, typed)
+
+
+def _holds(check: Callable[[Path], bool], typed: str) -> bool:
+    try:
+        return check(Path(typed).expanduser())
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _read(typed: str, most: int, refusal: type[CommandError | AttachmentError]) -> tuple[Path, bytes]:
+    """Read at most one byte more than ``most``: the size that the system tells is 0 for some files."""
     try:
         path = Path(typed).expanduser()
         if not path.is_file():
-            raise AttachmentError(f"{path} {'is not a regular file' if path.exists() else 'does not exist'}.")
-        refuse_large(path.name, path.stat().st_size)
+            raise refusal(f"{path} {'is not a regular file' if path.exists() else 'does not exist'}.")
         with path.open("rb") as file:
-            return path.name, file.read(LARGEST_ATTACHMENT + 1)
+            return path, file.read(most + 1)
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise AttachmentError(f"{typed} cannot be read: {reason}.") from error
+        raise refusal(f"{typed} cannot be read: {reason}.") from error
+
+
+async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) -> tuple[str, bytes]:
+    """Return the name and the bytes of a file on the web.
+
+    Raises:
+        AttachmentError: there is none, it is too large, or the server took too long.
+    """
+    import httpx  # noqa: PLC0415 - it takes long, and few runs need it
+
+    try:
+        async with asyncio.timeout(patience_seconds):
+            # Reading the certificates takes a while.
+            client = await asyncio.to_thread(
+                httpx.AsyncClient,
+                follow_redirects=True,
+                max_redirects=_MOST_REDIRECTS,
+                headers={"Accept-Encoding": AS_IT_IS},
+            )
+            async with client, client.stream("GET", address) as response:
+                return await _taken(address, response)
+    except TimeoutError:
+        raise AttachmentError(f"{address} was not there within {patience_seconds:g} s.") from None
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise AttachmentError(f"{address} cannot be fetched: {reason}.") from None
+
+
+async def _taken(address: str, response: httpx.Response) -> tuple[str, bytes]:
+    if not response.is_success:
+        raise AttachmentError(f"{address} cannot be fetched: the server answered {response.status_code}.")
+    name = unquote(urlsplit(address).path.rpartition("/")[2]) or urlsplit(address).netloc
+    refuse_large(name, int(response.headers.get("Content-Length", "0")))
+    data = bytearray()
+    async for piece in unpacked(response.aiter_raw(), response.headers.get("Content-Encoding", "")):
+        data += piece
+        if len(data) > LARGEST_BYTES:
+            # The server has not said how much is to come.
+            raise AttachmentError(f"{name} has over {LARGEST_BYTES / 1e6:g} MB, which is too large to be attached.")
+    return name, bytes(data)

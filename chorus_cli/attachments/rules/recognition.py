@@ -85,11 +85,7 @@ def attachment_of(name: str, data: bytes, digest: str, media_type: str) -> Attac
 
 
 def refuse_large(name: str, size_bytes: int) -> None:
-    """Check the size of a file.
-
-    Raises:
-        AttachmentError: it is too large to be attached.
-    """
+    """Check the size of a file."""
     if size_bytes > LARGEST_BYTES:
         raise AttachmentError(
             f"{name} has {size_bytes / 1e6:.1f} MB; the largest file that can be attached has "

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
 from chorus_cli.log.rules.attachments import Kind
 
@@ -21,29 +22,26 @@ _BYTES_PER_TOKEN = 3
 _NAME_TOKENS = 16
 
 
-class _Tiles(NamedTuple):
-    """Tokens of a picture in OpenAI's tiles: for the picture itself, and for each tile."""
-
-    base: int
-    tile: int
+def _tiled(base: int, tile: int, width: int, height: int) -> int:
+    """Return the tokens of a picture for itself, and for each tile of OpenAI's."""
+    return base + tile * _tiles(width, height)
 
 
-class _Patches(NamedTuple):
-    """The factor of OpenAI's patches, by which tokens of the model's price are counted."""
-
-    factor: float
+def _patched(factor: float, width: int, height: int) -> int:
+    """Return the tokens of OpenAI's patches, by the factor to tokens of the model's price."""
+    return math.ceil(_patches(width, height) * factor)
 
 
 # Of the first pattern that is found in the model's name.
-_OPENAI_RULES: tuple[tuple[re.Pattern[str], _Tiles | _Patches], ...] = (
-    (re.compile(r"gpt-4o-mini"), _Tiles(2833, 5667)),
-    (re.compile(r"gpt-[45][.\d]*-nano"), _Patches(2.46)),
-    (re.compile(r"gpt-[45][.\d]*-mini"), _Patches(1.62)),
-    (re.compile(r"o4-mini"), _Patches(1.72)),
-    (re.compile(r"gpt-5"), _Tiles(70, 140)),
-    (re.compile(r"\bo[13]\b"), _Tiles(75, 150)),
+_OPENAI_RULES = (
+    (re.compile(r"gpt-4o-mini"), partial(_tiled, 2833, 5667)),
+    (re.compile(r"gpt-[45][.\d]*-nano"), partial(_patched, 2.46)),
+    (re.compile(r"gpt-[45][.\d]*-mini"), partial(_patched, 1.62)),
+    (re.compile(r"o4-mini"), partial(_patched, 1.72)),
+    (re.compile(r"gpt-5"), partial(_tiled, 70, 140)),
+    (re.compile(r"\bo[13]\b"), partial(_tiled, 75, 150)),
+    (re.compile(""), partial(_tiled, 85, 170)),
 )
-_DEFAULT_TILES = _Tiles(85, 170)
 
 
 def attachment_tokens(attachments: Iterable[Attachment], model: str) -> int:
@@ -69,10 +67,7 @@ def _picture_tokens(width: int, height: int, model: str) -> int:
         return _claude_tokens(width, height)
     if "gemini" in model:
         return _gemini_tokens(width, height)
-    rule = next((rule for pattern, rule in _OPENAI_RULES if pattern.search(model)), _DEFAULT_TILES)
-    if isinstance(rule, _Patches):
-        return math.ceil(_patches(width, height) * rule.factor)
-    return rule.base + rule.tile * _tiles(width, height)
+    return next(rule(width, height) for pattern, rule in _OPENAI_RULES if pattern.search(model))
 
 
 def _claude_tokens(width: int, height: int) -> int:

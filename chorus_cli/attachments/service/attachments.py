@@ -83,11 +83,7 @@ class Attachments:
         return waiting
 
     async def of_file(self, path: str, model: str = "") -> Attachment:
-        """Store a file, its path relative to the current folder, for ``model`` if one is named.
-
-        Raises:
-            AttachmentError: it cannot be read, is of no kind that a model, or this one, is sent, or cannot be stored.
-        """
+        """Store a file, its path relative to the current folder, for ``model`` if one is named."""
         return await self.of_bytes(*await asyncio.to_thread(document_files.read_bytes, path), model)
 
     async def of_bytes(self, name: str, data: bytes, model: str = "") -> Attachment:
@@ -98,7 +94,7 @@ class Attachments:
         """
         attachment = await asyncio.to_thread(self._recognised, name, data)
         if model:
-            await self.refuse_untaken(model, [attachment])
+            await self._refuse_untaken(model, [attachment])
         await asyncio.to_thread(self._store.store, data)
         return attachment
 
@@ -115,7 +111,7 @@ class Attachments:
         files = [*given, *named]
         attachments = _once([*self._waiting, *[await asyncio.to_thread(self._recognised, *each) for each in files]])
         if attachments:
-            await self.refuse_untaken(model, attachments)
+            await self._refuse_untaken(model, attachments)
         for _, data in files:
             await asyncio.to_thread(self._store.store, data)
         if found and (missing := await asyncio.to_thread(missing_files, text, document_files.is_file)):
@@ -123,12 +119,7 @@ class Attachments:
         self._waiting, self._given_back = [], ()
         return Prepared(found.text if found else text, tuple(attachments))
 
-    async def refuse_untaken(self, model: str, attachments: Sequence[Attachment]) -> None:
-        """Check that ``model`` takes attachments.
-
-        Raises:
-            AttachmentError: it does not take one of them.
-        """
+    async def _refuse_untaken(self, model: str, attachments: Sequence[Attachment]) -> None:
         # The first question about a model reads a large file.
         refuse_untaken(model, attachments, await asyncio.to_thread(self._accepted_by, model))
 
@@ -139,11 +130,8 @@ class Attachments:
     def _recognised(self, typed_name: str, data: bytes) -> Attachment:
         name = join_surrogates(typed_name)
         facts = recognised(name, data)
-        tokens = 0
-        if facts.media_type == "text/plain":
-            tokens = self._counter.count(data.decode("utf-8-sig"))
-        digest = sha256(data).hexdigest()
-        sides = facts.width, facts.height
+        tokens = self._counter.count(data.decode("utf-8-sig")) if facts.media_type == "text/plain" else 0
+        digest, sides = sha256(data).hexdigest(), (facts.width, facts.height)
         return Attachment(name, facts.media_type, len(data), digest, *sides, facts.pages, tokens)
 
 
@@ -165,29 +153,30 @@ def _unattached_notice(paths: Sequence[str]) -> str:
     """Tell of the paths that were not found, and of those of folders and devices."""
     odd = [path for path in paths if document_files.is_there(path)]
     missing = [path for path in paths if path not in odd]
-    return " ".join([*([_missing_notice(missing)] if missing else []), *([_odd_notice(odd)] if odd else [])])
+    told = []
+    if missing:
+        there = "There is no file" if len(missing) == 1 else "There are no files"
+        told.append(f"{there} {_named(missing)}, so {_they_are(missing)} not attached.")
+    if odd:
+        kind = "is not a regular file" if len(odd) == 1 else "are not regular files"
+        told.append(f"{_named(odd)} {kind}, so {_they_are(odd)} not attached.")
+    return " ".join(told)
 
 
-def _odd_notice(paths: Sequence[str]) -> str:
-    if len(paths) == 1:
-        return f"{shortened(paths[0])} is not a regular file, so it is not attached."
-    return f"{enumerated(_first(paths))} are not regular files, so they are not attached."
+def _they_are(paths: Sequence[str]) -> str:
+    return "it is" if len(paths) == 1 else "they are"
 
 
-def _missing_notice(paths: Sequence[str]) -> str:
-    names = _first(paths)
-    if len(names) == 1:
-        return f"There is no file {names[0]}, so it is not attached."
-    return f"There are no files {enumerated(names)}, so they are not attached."
-
-
-def _first(paths: Sequence[str]) -> list[str]:
+def _named(paths: Sequence[str]) -> str:
     """Name the first of many paths, and count the others."""
     names = [shortened(path) for path in paths[:_MOST_NAMED]]
-    names += [counted(len(paths) - _MOST_NAMED, "other")] if len(paths) > _MOST_NAMED else []
-    return names
+    more = len(paths) - len(names)
+    return enumerated([*names, *([counted(more, "other")] if more else [])])
 
 
 def _once(attachments: Iterable[Attachment]) -> list[Attachment]:
     """Return attachments without those that repeat the bytes of an earlier one."""
-    return list({each.sha256: each for each in reversed(list(attachments))}.values())[::-1]
+    found: dict[str, Attachment] = {}
+    for each in attachments:
+        found.setdefault(each.sha256, each)
+    return list(found.values())

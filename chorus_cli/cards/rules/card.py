@@ -1,23 +1,36 @@
-"""A character card: its fields, read from the JSON of any version of the specification.
+"""A character card: its fields, the persona that it makes, and the document that is written of a persona.
 
 Version 1 has six texts at the top; versions 2 and 3 hold them and more under ``data``. Any field may be missing or of
-another type and is then empty.
+another type and is then empty. What another program has put into a card stays in it when a persona is exported as
+version 3, and so does every field that was not changed here.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chorus_cli.core import limits
+from chorus_cli.core.errors import ImportFormatError, PersonaError
+from chorus_cli.core.json.jsonc import parse_object, set_key
 from chorus_cli.core.json.values import items, line, record, records, text
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.memory.rules.items import LONGEST_CONTENT
+from chorus_cli.memory.rules.recall import with_keys
+from chorus_cli.personas.rules.macros import Names, replaced
+from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document, checked_name
+from chorus_cli.settings.rules.schema import template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.personas.rules.persona import Persona
 
 OLD_FIELDS = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
 """The fields of version 1, which a card of version 2 may have at the top too, for old programs."""
@@ -196,3 +209,230 @@ def _decorated(content: str) -> tuple[Mapping[str, str], str]:
             return decorators, "\n".join(lines[number:])
         decorators[found[1]] = found[2] or ""
     return decorators, ""
+
+
+EXAMPLES = "examples.md"
+"""The document that holds the example messages."""
+
+_START = re.compile(r"^[ \t]*<START>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_CHAR = re.compile(r"\{\{\s*char\s*\}\}|<(?:bot|char)>", re.IGNORECASE)
+_NO_FILE_NAME = re.compile(r"[^\w .-]+")
+_LONGEST_DESCRIPTION = 100
+_MOST_NAMESAKES = 1_000
+_NAMELESS = "Character"
+
+
+class Lore(NamedTuple):
+    """A memory item that an entry of a lorebook makes; one that is always sent is pinned."""
+
+    content: str
+    pinned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CardPersona:
+    """A persona as a card makes it under a name: the text of its settings file, its documents, and its lore."""
+
+    name: str
+    settings: str
+    documents: tuple[Document, ...]
+    lore: tuple[Lore, ...]
+
+
+def names_for(card: Card) -> Iterator[str]:
+    """Yield names for the persona, the best first: that of the card, as far as a persona may have it, then numbered."""
+    kept = "".join(" " if sign in FORBIDDEN or not sign.isprintable() else sign for sign in card.name)
+    name = " ".join(unicodedata.normalize("NFC", kept).split())
+    wanted = (each[:LONGEST_NAME].strip() for each in (name, f"Card {name}" if name else ""))
+    best = next(filter(_is_allowed, wanted), _NAMELESS)
+    yield best
+    for number in range(2, _MOST_NAMESAKES):
+        yield f"{best[: LONGEST_NAME - 5].strip()} {number}"
+
+
+def as_persona(card: Card, name: str) -> CardPersona:
+    """Return the persona that a card makes under ``name``."""
+    prompt = system_prompt(card, name)
+    if len(prompt) > (longest := limits.SYSTEM_PROMPT).most:
+        raise ImportFormatError(
+            f"Its system prompt would have {len(prompt):,} characters; {longest.most:,} are the most."
+        )
+    settings = set_key(template(name), "system_prompt", prompt)
+    settings = set_key(settings, "description", _description(card))
+    return CardPersona(name, settings, tuple(_documents(card, name)), tuple(_items(card, name)))
+
+
+def system_prompt(card: Card, name: str) -> str:
+    """Return the system prompt of the persona that a card makes under ``name``."""
+    parts = (
+        card.system_prompt or "{{original}}",
+        card.description,
+        f"{{{{char}}}}'s personality: {card.personality}" if card.personality else "",
+        f"Scenario: {card.scenario}" if card.scenario else "",
+        # The specification has the program's own instructions here, and Chorus has none.
+        card.last_instructions.replace("{{original}}", "").strip(),
+    )
+    return _called(card, name, "\n\n".join(filter(None, parts)))
+
+
+def examples(card: Card, name: str) -> str:
+    """Return the document of the example messages, empty if there are none."""
+    if not card.examples:
+        return ""
+    talks = filter(None, (talk.strip() for talk in _START.split(card.examples)))
+    return _called(card, name, "How {{char}} writes, in examples:\n\n" + "\n\n---\n\n".join(talks))
+
+
+def greeting(card: Card, number: int, user: str) -> str:
+    """Return a greeting, from 0, as ``{{char}}`` says it to the user of that name."""
+    return replaced(card.greetings[number], Names(card.char, user)).strip()
+
+
+def _is_allowed(name: str) -> bool:
+    try:
+        return bool(checked_name(name))
+    except PersonaError:
+        return False
+
+
+def _called(card: Card, name: str, words: str) -> str:
+    """Put the card's own name in place of ``{{char}}`` where the persona has another."""
+    return words if card.char in {name, ""} else _CHAR.sub(lambda _: card.char, words)
+
+
+def _description(card: Card) -> str:
+    first_line = card.description.partition("\n")[0]
+    return card.summary or shortened(replaced(first_line, Names(card.char, "you")), _LONGEST_DESCRIPTION)
+
+
+def _documents(card: Card, name: str) -> Iterator[Document]:
+    taken = {EXAMPLES}
+    if content := examples(card, name):
+        yield Document(EXAMPLES, content)
+    for number, entry in enumerate(entry for entry in card.lore if entry.document):
+        stem = _NO_FILE_NAME.sub("-", entry.document).removesuffix(".md").strip(" .-")[:80] or "document"
+        file = f"{stem}.md" if f"{stem}.md".casefold() not in taken else f"{stem}-{number}.md"
+        taken.add(file.casefold())
+        yield Document(file, _called(card, name, entry.content))
+
+
+def _items(card: Card, name: str) -> Iterator[Lore]:
+    seen: set[str] = set()
+    for entry in card.lore:
+        content = with_keys(entry.keys, entry.others, _called(card, name, entry.content))[:LONGEST_CONTENT].strip()
+        if not entry.document and content not in seen:
+            seen.add(content)
+            yield Lore(content, entry.constant)
+
+
+_TEXTS = (
+    *OLD_FIELDS,
+    *("creator_notes", "system_prompt", "post_history_instructions", "creator", "character_version"),
+)
+_LISTS = ("alternate_greetings", "tags", "group_only_greetings")
+
+
+def parsed(document: bytes) -> object:
+    """Return the value of a JSON document.
+
+    Raises:
+        ImportFormatError: it is not JSON in UTF-8, or nested too deeply.
+    """
+    try:
+        return json.loads(document.decode("utf-8-sig"), parse_constant=lambda _: None, parse_float=_finite)
+    except UnicodeDecodeError as error:
+        raise ImportFormatError(f"The card is not UTF-8 (byte {error.start + 1}).") from None
+    except json.JSONDecodeError as error:
+        raise ImportFormatError(f"The card is no valid JSON (line {error.lineno}, column {error.colno}).") from None
+    except (ValueError, RecursionError):
+        raise ImportFormatError("The card holds a number or a nesting beyond any limit.") from None
+
+
+def written(document: object, *, indent: int | None = None) -> bytes:
+    """Return the JSON of a document, in UTF-8; lone surrogates are escaped as they were."""
+    return json.dumps(document, ensure_ascii=False, indent=indent).encode("utf-8", "backslashreplace")
+
+
+def exported(persona: Persona, stored: object, now: datetime) -> dict[str, Any]:
+    """Return the document of a persona in version 3; ``stored`` is that of the card it was made of, else ``None``."""
+    card, fields = card_of(stored), fields_of(stored)
+    top = dict(record(stored))
+    data = _with_defaults(fields if "spec" in top else {key: top.get(key, "") for key in OLD_FIELDS})
+    before = written(data)
+    _change(data, card or Card(0, ""), persona)
+    if card is None:
+        data["creation_date"] = int(now.timestamp())
+    elif written(data) != before:
+        data["modification_date"] = int(now.timestamp())
+    top |= {key: data[key] for key in OLD_FIELDS if key in top}
+    return top | {"spec": "chara_card_v3", "spec_version": "3.0", "data": data}
+
+
+def for_older_programs(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the same document as version 2, which programs read that do not know version 3."""
+    return document | {"spec": "chara_card_v2", "spec_version": "2.0"}
+
+
+def _finite(number: str) -> float:
+    found = float(number)
+    return found if math.isfinite(found) else 0.0
+
+
+def _with_defaults(fields: object) -> dict[str, Any]:
+    """Return fields with those that version 3 demands; a field of a wrong type is replaced by an empty one."""
+    data: dict[str, Any] = dict(record(fields))
+    data |= {key: "" for key in _TEXTS if not isinstance(data.get(key), str)}
+    data |= {key: [] for key in _LISTS if not isinstance(data.get(key), list)}
+    return data if isinstance(data.get("extensions"), dict) else data | {"extensions": {}}
+
+
+def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
+    """Write to the fields everything that was changed in the persona since its card made it."""
+    is_new = not card.version
+    if is_new or persona.name not in names_for(card):
+        data["name"] = persona.name
+    prompt = persona.settings.system_prompt
+    if is_new or prompt not in {system_prompt(card, persona.name), system_prompt(card, card.char)}:
+        data["system_prompt"] = prompt
+        data |= dict.fromkeys(("description", "personality", "scenario", "post_history_instructions"), "")
+    found = next((each.content for each in persona.documents if each.name == EXAMPLES), "")
+    if found not in {examples(card, persona.name), examples(card, card.char)}:
+        data["mes_example"] = found
+    _put_documents(data, [each for each in persona.documents if each.name != EXAMPLES])
+    described = persona.settings.description
+    if described and (
+        is_new or described != parse_object(as_persona(card, persona.name).settings).values["description"]
+    ):
+        own = dict(record(data["extensions"].get(OWN)))
+        data["extensions"] = data["extensions"] | {OWN: own | {"description": described}}
+
+
+def _put_documents(data: dict[str, Any], documents: Iterable[Document]) -> None:
+    """Put documents into the lorebook, as entries that are always sent; those that are there already stay."""
+    book = dict(record(data.get("character_book")))
+    entries = records(book.get("entries"))
+    wanted = {document.name: document.content for document in documents}
+    kept = [entry for entry in entries if not (name := _document_of(entry)) or wanted.get(name) == entry.get("content")]
+    there = {_document_of(entry) for entry in kept}
+    added = [_lore_entry(name, content) for name, content in wanted.items() if name not in there]
+    if added or len(kept) < len(entries):
+        extensions = book.get("extensions") if isinstance(book.get("extensions"), dict) else {}
+        data["character_book"] = book | {"extensions": extensions, "entries": [*kept, *added]}
+
+
+def _document_of(entry: object) -> str:
+    name = record(record(record(entry).get("extensions")).get(OWN)).get("document")
+    return name if isinstance(name, str) else ""
+
+
+def _lore_entry(name: str, content: str) -> dict[str, Any]:
+    return {
+        "keys": [],
+        "content": content,
+        "extensions": {OWN: {"document": name}},
+        "enabled": True,
+        "insertion_order": 0,
+        "constant": True,
+        "use_regex": False,
+        "name": name,
+    }

@@ -36,11 +36,7 @@ class _Chunk(NamedTuple):
 
 
 def card_json(picture: bytes) -> bytes | None:
-    """Return the JSON of the card in a picture, that of version 3 if there are two; ``None`` if it has none.
-
-    Raises:
-        ImportFormatError: the chunk of the card is damaged.
-    """
+    """Return the JSON of the card in a picture, that of version 3 if there are two; ``None`` if it has none."""
     found = {keyword: chunk for chunk in _chunks(picture) if (keyword := _keyword(picture, chunk)) is not None}
     chunk = found.get(NEW_KEYWORD, found.get(OLD_KEYWORD))
     if chunk is None:
@@ -80,11 +76,7 @@ def plain_picture(name: str) -> bytes:
 
 
 def _chunks(picture: bytes) -> Iterator[_Chunk]:
-    """Yield the chunks that are whole, up to the end of the picture.
-
-    Raises:
-        ImportFormatError: it is no PNG picture.
-    """
+    """Yield the chunks that are whole, up to the end of the picture."""
     if not picture.startswith(SIGNATURE):
         raise ImportFormatError("This is no PNG picture.")
     start, last = len(SIGNATURE), len(picture)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.cards import files as card_files
 from chorus_cli.cards.rules import png
-from chorus_cli.cards.rules.card import Card, card_of
-from chorus_cli.cards.rules.document import (
+from chorus_cli.cards.rules.card import (
+    Card,
     CardPersona,
     as_persona,
+    card_of,
     exported,
     for_older_programs,
     greeting,
@@ -173,11 +174,7 @@ class Cards:
         return next((slug for slug in slugs if card_files.stored_json(self.personas.folder, slug) == json), None)
 
     def _free_name(self, card: Card) -> str:
-        """Return the first name for the persona of a card that it may have.
-
-        Raises:
-            PersonaError: there is none.
-        """
+        """Return the first name for the persona of a card that it may have."""
         for name in names_for(card):
             try:
                 return self.personas.check_name(None, name)

@@ -54,6 +54,12 @@ def records(value: object) -> list[Record]:
     return [item for item in items(value) if isinstance(item, dict)]
 
 
+def parts(content: object) -> list[Record]:
+    """Return the parts of a content, of which some may be text alone, as the whole may."""
+    listed = content if isinstance(content, list) else [content]
+    return records([{"type": "text", "text": part} if isinstance(part, str) else part for part in listed])
+
+
 def text(value: object) -> str:
     """Return a text that can be stored: line ends are LF, lone surrogates and NUL replaced. Other types are empty."""
     if not isinstance(value, str):
@@ -98,6 +104,14 @@ def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return _since_1970(value)
     return None
+
+
+def parsed(written: object) -> object:
+    """Return the value of a JSON text, ``None`` if it is none; control characters in texts are let pass."""
+    try:
+        return json.loads(written, strict=False) if isinstance(written, str) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def json_text(value: object) -> str:

@@ -1,11 +1,16 @@
-"""The log of llm: an SQLite file, opened read-only, because llm itself changes its form at every start."""
+"""The log of llm: an SQLite file, opened read-only, because llm itself changes its form at every start.
+
+Versions before 0.32 wrote prompts with their replies; newer ones write trees of messages. A conversation may have both.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import mimetypes
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -13,17 +18,23 @@ from urllib.parse import quote
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.files.source import Format, Opening, Source
-from chorus_cli.imports.rules import llm_log
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
-from chorus_cli.imports.rules.llm_log import Part, Response, StoredMessage
+from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
+from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled, nodes_of
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to
 from chorus_cli.storage import untrusted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation
+    from chorus_cli.imports.rules.conversation import ForeignConversation, Node
+    from chorus_cli.log.rules.messages import Role
+
+SOURCE = "llm"
+
+_SYSTEM = "system prompt"
+_UNREADABLE = "message that cannot be read"
+_KINDS = {"user": Kind.USER, "assistant": Kind.REPLY, "tool": Kind.RESULT}
 
 _SIGNATURE = b"SQLite format 3\0"
 _LARGEST_FILE_BYTES = limits.IMPORTED_ENTRY.most
@@ -46,28 +57,21 @@ _CHAINS = """
 """
 
 
-class _LlmLog(Source):
+class _LlmLog:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        super().__init__()
         self._path = path
         self._connection = connection
         self._tables = _tables(connection)
-        self.resources.enter_context(closing(connection))
 
     def conversations(self) -> Iterator[ForeignConversation | Skipped]:
         """Yield the conversations in the order of their ids, which is that of their beginnings."""
         with _readable(self._path):
             found = self._keys()
         for key, is_response in found:
-            try:
-                with _readable(self._path):
-                    yield (
-                        Skipped("conversation without an id")
-                        if not key
-                        else self._conversation(key, is_response=is_response)
-                    )
-            except ImportFormatError as error:
-                yield Skipped(str(error))
+            if key:
+                yield or_skipped(self._conversation, key, is_response=is_response)
+            else:
+                yield Skipped("conversation without an id")
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
         """Return the bytes in the log, or those of the file whose path it has, if that is still the same file."""
@@ -94,47 +98,89 @@ class _LlmLog(Source):
 
     def _conversation(self, key: str, *, is_response: bool) -> ForeignConversation:
         column = "id" if is_response else "conversation_id"
-        rows = list(self._rows("responses", f"SELECT * FROM responses WHERE {column} = ? ORDER BY rowid", key))
-        # A conversation that goes on in a newer version has a name in both tables, the first one in the older.
-        thread = {**self._first("threads", key), **self._first("conversations", key)}
-        return llm_log.conversation_of(key, thread, list(map(self._response, rows)), list(self._messages(key)))
+        with _readable(self._path):
+            rows = self._rows("responses", f"SELECT * FROM responses WHERE {column} = ? ORDER BY rowid", key)
+            old = [piece for row in list(rows) for piece in self._response(row)]
+            # A conversation that goes on in a newer version has a name in both tables, the first one in the older.
+            thread = {**self._first("threads", key), **self._first("conversations", key)}
+            new = list(self._messages(key))
+        return _joined(Talk(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
 
     def _first(self, table: str, key: object) -> Record:
         return next(self._rows(table, f"SELECT * FROM {table} WHERE id = ?", key), {})
 
-    def _response(self, row: Record) -> Response:
-        key = row.get("id")
+    def _response(self, row: Record) -> Iterator[Said | Skipped]:
+        """Yield a prompt with its reply; each follows the one before it."""
+        id_, key = row.get("id"), values.identifier(row.get("id"))
         fragments, system = (
-            self._rows(table, _FRAGMENTS.format(table=table), key) for table in ("prompt_fragments", "system_fragments")
+            [
+                values.text(fragment.get("content"))
+                for fragment in self._rows(table, _FRAGMENTS.format(table=table), id_)
+            ]
+            for table in ("prompt_fragments", "system_fragments")
         )
-        return Response(
-            row,
-            [values.text(fragment.get("content")) for fragment in fragments],
-            any(True for _ in system),
-            tuple(map(_file, self._rows("prompt_attachments", _ATTACHMENTS, key))),
-            list(self._rows("tool_calls", "SELECT * FROM tool_calls WHERE response_id = ? ORDER BY id", key)),
-            list(self._rows("tool_results", "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id", key)),
-        )
+        if system or values.text(row.get("system")):
+            yield Skipped(_SYSTEM)
+        prompt = Said(f"{key}:prompt", Kind.USER, timestamp=values.moment(row.get("datetime_utc")), key=f"{key}:prompt")
+        for result in self._rows("tool_results", "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id", id_):
+            call, tool = values.text(result.get("tool_call_id")), values.line(result.get("name"))
+            text, result_key = values.text(result.get("output")), f"{key}:result/{values.identifier(result.get('id'))}"
+            yield replace(prompt, kind=Kind.RESULT, text=text, key=result_key, call=call, tool=tool)
+        text = "\n".join(filter(None, (*fragments, values.text(row.get("prompt")))))
+        files = tuple(map(_file, self._rows("prompt_attachments", _ATTACHMENTS, id_)))
+        yield replace(prompt, text=text, files=files)
+        reply = Said(key, Kind.REPLY, "", prompt.timestamp, _model(row), key=key)
+        yield replace(reply, text=values.text(row.get("response")), thoughts=values.text(row.get("reasoning")))
+        calls = self._rows("tool_calls", "SELECT * FROM tool_calls WHERE response_id = ? ORDER BY id", id_)
+        yield from (_call(reply, number, row.get("tool_call_id"), row) for number, row in enumerate(calls, 1))
 
-    def _messages(self, thread: str) -> Iterator[StoredMessage]:
-        """Yield the messages of all branches of a thread, each with the turn that wrote it first."""
+    def _messages(self, thread: str) -> Iterator[Said]:
+        """Yield the messages of all branches of a thread, each with the time of the turn that wrote it first."""
         chains = {"thread": thread, "most": _MOST_MESSAGES}
         rows = {values.text(row.get("hash")): row for row in self._rows("threads", _CHAINS, chains)}
         turns = self._turns(thread, rows)
         for key, row in rows.items():
-            parts = [self._part(part) for part in self._rows("parts", _PARTS, key)]
-            attached = filter(None, (llm_log.attachment_key(part.payload) for part in parts))
-            files = {each: _file(self._first("attachments", each) or {"id": each}) for each in attached}
-            parent = values.text(row.get("parent_hash")) or None
-            yield StoredMessage(key, parent, values.text(row.get("role")), parts, turns.get(key, {}), files)
+            turn, role = turns.get(key, {}), values.text(row.get("role"))
+            kind, parent = _KINDS.get(role), values.text(row.get("parent_hash")) or None
+            skipped = "" if kind else _SYSTEM if role == "system" else _UNREADABLE
+            time = values.moment(turn.get("datetime_utc"))
+            yield Said(key, None, "", time, parent=parent, skipped=skipped)
+            if kind:
+                model = None if kind is Kind.USER else _model(turn)
+                yield from self._pieces(Said(key, kind, "", time, model, parent, key))
 
-    def _part(self, row: Record) -> Part:
-        payload = llm_log.payload_of(row.get("payload"))
-        numbers = llm_log.fragment_numbers(payload)
-        if not numbers:
-            return Part(row, values.text(row.get("text")) or llm_log.with_fragments(payload, {}), payload)
-        fragments = {number: values.text(self._first("fragments", number).get("content")) for number in numbers}
-        return Part(row, llm_log.with_fragments(payload, fragments), payload)
+    def _pieces(self, said: Said) -> Iterator[Said]:
+        """Yield the pieces of a message: its text, its calls, and results."""
+        parts = [
+            (row, values.record(values.parsed(row.get("payload")))) for row in self._rows("parts", _PARTS, said.key)
+        ]
+        texts, thoughts = (
+            [text for row, payload in parts if row.get("type") == kind and (text := self._text(row, payload))]
+            for kind in ("text", "reasoning")
+        )
+        if said.kind is not Kind.RESULT:
+            attached = [values.text(values.record(payload.get("attachment")).get("id")) for _, payload in parts]
+            files = (_file(self._first("attachments", each) or {"id": each}) for each in filter(None, attached))
+            yield replace(said, text="\n\n".join(texts), thoughts="\n\n".join(thoughts), files=tuple(files))
+        calls = [(row, payload) for row, payload in parts if row.get("type") == "tool_call"]
+        for number, (row, payload) in enumerate(calls, 1):
+            yield _call(said, number, payload.get("tool_call_id"), {"name": row.get("tool_name"), **payload})
+        for number, (row, payload) in enumerate(parts):
+            if row.get("type") == "tool_result":
+                result = replace(
+                    said, kind=Kind.RESULT, text=values.text(payload.get("output")), key=f"{said.key}/{number}"
+                )
+                tool = values.line(row.get("tool_name"))
+                yield replace(result, call=values.text(payload.get("tool_call_id")), tool=tool)
+
+    def _text(self, row: Record, payload: Record) -> str:
+        """Return the text of a part, with the fragments that it refers to."""
+        return values.text(row.get("text")) or "".join(
+            values.text(self._first("fragments", number).get("content"))
+            if isinstance(number := piece.get("fragment"), int)
+            else values.text(piece.get("literal"))
+            for piece in values.records(payload.get("text_ref"))
+        )
 
     def _turns(self, thread: str, messages: Mapping[str, Record]) -> dict[str, Record]:
         """Return the turn of each message: the first one whose chain holds it, in the threads forked from first."""
@@ -163,6 +209,48 @@ class _LlmLog(Source):
         names = [column[0] for column in found.description]
         for row in found:
             yield dict(zip(names, row, strict=True))
+
+
+def _call(said: Said, number: int, call: object, facts: Record) -> Said:
+    """Return a call of a reply, the ``number``-th one."""
+    tool, key = values.line(facts.get("name")), f"{said.key}/{number}"
+    arguments = facts.get("arguments")
+    return replace(said, kind=Kind.CALL, key=key, call=values.text(call), tool=tool, arguments=arguments)
+
+
+def _model(row: Record) -> str | None:
+    return values.line(row.get("resolved_model")) or values.line(row.get("model")) or None
+
+
+def _joined(talk: Talk, thread: Record, old: Sequence[Said | Skipped], new: Sequence[Said]) -> ForeignConversation:
+    """Return a conversation of both generations, without what the newer one repeats of the older.
+
+    When llm goes on with a conversation of an older version, it writes the messages of it again, without their times.
+    """
+    tip = values.text(thread.get("tip_message_hash")) or None
+    before, nodes = nodes_of(old)[0], {node.key: node for node in nodes_of(new)[0]}
+    path = path_to(tip, {node.key: node.parent for node in nodes.values()})
+    said = [node for node in before if node.messages]
+    written = [nodes[key] for key in path if nodes[key].messages]
+    equal = takewhile(lambda pair: _words(pair[0]) == _words(pair[1]), zip(said, written, strict=False))
+    known = {copy.key: original.key for original, copy in equal}
+    end = before[-1].key if before else None
+    # Roots of the newer generation go on from the end of the older.
+    parents = {
+        key: known.get(node.parent or "", node.parent if node.parent in nodes else end) for key, node in nodes.items()
+    }
+    answered = {each.call for each in old if isinstance(each, Said) and each.kind is Kind.CALL}
+    kept = [
+        replace(each, parent=parents[each.node])
+        for each in new
+        if each.node not in known and not (each.kind is Kind.RESULT and each.call in answered)
+    ]
+    leaf = known.get(tip or "", tip) or (end if not new else None)
+    return assembled(talk._replace(leaf=leaf), (*old, *kept))
+
+
+def _words(node: Node) -> list[tuple[Role, str]]:
+    return [(message.role, message.content) for message in node.messages]
 
 
 def _tables(connection: sqlite3.Connection) -> frozenset[str]:
@@ -206,28 +294,25 @@ def _opened(opening: Opening) -> Source | None:
     if not opening.beginning.startswith(_SIGNATURE):
         return None
     address = f"file:{quote(str(opening.path.absolute()))}?mode=ro"
-    with _readable(opening.path):
+    with _readable(opening.path), ExitStack() as resources:
         # The thread that reads need not be the one that opened it; only one does at a time.
         connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=untrusted.Connection)
+        resources.enter_context(closing(connection))
         connection.text_factory = _decoded
-        source = _source(connection, opening.path)
-    if source is None:
-        connection.close()
-    return source
+        if _is_log(connection):
+            log = _LlmLog(connection, opening.path)
+            return Source(log.conversations, log.bytes_of, resources.pop_all().close)
+    return None
 
 
-def _source(connection: sqlite3.Connection, path: Path) -> Source | None:
+def _is_log(connection: sqlite3.Connection) -> bool:
     try:
         untrusted.read_tables_only(connection)
-        return _LlmLog(connection, path) if _is_log(_tables(connection)) else None
+        names = _tables(connection)
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError:
-        return None
-
-
-def _is_log(tables: Iterable[str]) -> bool:
-    names = frozenset(tables)
+        return False
     return "_llm_migrations" in names or {"responses", "conversations"} <= names
 
 
@@ -235,4 +320,4 @@ def _decoded(text: bytes) -> str:
     return text.decode(errors="surrogateescape")
 
 
-LLM_LOG = Format("llm", "the log of llm", "logs.db, which `llm logs path` finds", _opened)
+LLM_LOG = Format(SOURCE, "the log of llm", "logs.db, which `llm logs path` finds", _opened)

@@ -1,4 +1,7 @@
-"""Files that Chorus exported itself, with the attachments in a folder beside them."""
+"""Files that Chorus exports itself: JSONL, a line for the conversation and one for each message, and Markdown.
+
+The attachments are in a folder beside them.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,266 @@ import json
 import re
 import unicodedata
 from contextlib import suppress
+from enum import Enum
+from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, ImportFormatError, OutputError
-from chorus_cli.imports.files.json_exports import values_in
-from chorus_cli.imports.files.source import Format, Opening, Source
-from chorus_cli.imports.rules import own
-from chorus_cli.imports.rules.conversation import Skipped
-from chorus_cli.imports.rules.own import ATTACHMENTS
+from chorus_cli.core.json import values
+from chorus_cli.core.text.code_points import join_surrogates
+from chorus_cli.core.text.phrases import has_controls, quotation, with_references, without_quotation, without_references
+from chorus_cli.core.time import timestamps
+from chorus_cli.imports.files.json_files import opened, values_in
+from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
+from chorus_cli.imports.rules.conversation import (
+    ForeignConversation,
+    ForeignFile,
+    ForeignMessage,
+    Skipped,
+    thought_of,
+)
 from chorus_cli.log.rules.attachments import is_sha256
+from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
 from chorus_cli.storage.files import read_within, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
+MARK = "chorus_conversation"
+VERSION = 1
+_BROKEN = "line that cannot be read"
+# The json module escapes those below U+0020.
+_CONTROL = re.compile(r"[\x7f-\x9f]")
+
+Word = TypeVar("Word", bound=Enum)
+
+
+def as_lines(conversation: ForeignConversation) -> Iterator[str]:
+    """Write a conversation: each line is a JSON object."""
+    yield written(header(conversation))
+    live = frozenset(conversation.live)
+    for message in conversation.messages:
+        yield written(fields(message, is_live=message.key in live))
+
+
+def written(value: object) -> str:
+    """Write a value as JSON on one line, without any control character."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def header(conversation: ForeignConversation) -> dict[str, object]:
+    """Return the facts of a conversation without its messages."""
+    return {
+        MARK: VERSION,
+        "source": conversation.source,
+        "key": conversation.key,
+        "persona": conversation.persona,
+        "title": conversation.title,
+        "created_at": timestamps.to_text(conversation.created_at) if conversation.created_at else None,
+    }
+
+
+def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
+    """Return the fields of a message; those without a value are left out.
+
+    A provider's parts of thoughts are JSON within a text, as calls of tools are, which keeps them word for word.
+    """
+    seconds, tokens = message.thought or UNMEASURED
+    found: dict[str, object | None] = {
+        "key": message.key,
+        "parent": message.parent,
+        "role": message.role,
+        "timestamp": timestamps.to_text(message.timestamp) if message.timestamp else None,
+        "model": message.model,
+        "status": message.status if message.status is not Status.COMPLETE else None,
+        "superseded": None if is_live else True,
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id,
+        "reasoning": message.reasoning,
+        "thought_parts": message.thought_parts,
+        "thought_seconds": seconds,
+        "thought_tokens": tokens,
+        "files": [_file_fields(file) for file in message.files] or None,
+        "content": message.content,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def conversation_of(first: Mapping[str, Any], messages: Iterable[object]) -> ForeignConversation:
+    """Read a conversation back; a message that cannot be read is skipped and counted."""
+    if first[MARK] != VERSION:
+        raise ImportFormatError("It was written by a newer Chorus.")
+    source, key = _text(first.get("source")), _text(first.get("key"))
+    if not source or not key:
+        raise ImportFormatError("It does not say which conversation it is.")
+    read: dict[str, ForeignMessage] = {}
+    live: list[str] = []
+    skipped = 0
+    for each in messages:
+        message = message_of(each)
+        if message is None or message.key in read:
+            skipped += 1
+            continue
+        read[message.key] = message
+        if isinstance(each, dict) and each.get("superseded") is not True:
+            live.append(message.key)
+    return ForeignConversation(
+        source=source,
+        key=key,
+        title=_text(first.get("title")) or "",
+        messages=tuple(read.values()),
+        live=tuple(live),
+        created_at=_moment(first.get("created_at")),
+        skipped=((_BROKEN, skipped),) if skipped else (),
+        persona=_text(first.get("persona")) or None,
+    )
+
+
+def message_of(value: object) -> ForeignMessage | None:
+    """Read a message; ``None`` if it has no key or no role."""
+    if not isinstance(value, dict):
+        return None
+    key, role, files = _text(value.get("key")), _word(Role, value.get("role")), value.get("files")
+    if not key or role is None:
+        return None
+    return ForeignMessage(
+        key=key,
+        parent=_text(value.get("parent")) or None,
+        role=role,
+        content=_text(value.get("content")) or "",
+        timestamp=_moment(value.get("timestamp")),
+        model=_text(value.get("model")),
+        status=_word(Status, value.get("status")),
+        tool_calls=_text(value.get("tool_calls")),
+        tool_call_id=_text(value.get("tool_call_id")),
+        reasoning=_text(value.get("reasoning")),
+        thought_parts=_text(value.get("thought_parts")),
+        thought=thought_of(value.get("thought_seconds"), value.get("thought_tokens")),
+        files=tuple(filter(None, map(_file_of, files))) if isinstance(files, list) else (),
+    )
+
+
+def _file_fields(file: ForeignFile) -> dict[str, str]:
+    return {"name": file.name, "media_type": file.media_type, "entry": file.entry}
+
+
+def _file_of(value: object) -> ForeignFile | None:
+    if not isinstance(value, dict) or not _text(value.get("name")):
+        return None
+    name, media_type, entry = (_text(value.get(field)) or "" for field in ("name", "media_type", "entry"))
+    return ForeignFile(name, media_type, entry)
+
+
+def _text(value: object) -> str | None:
+    return join_surrogates(value).replace("\0", "\u2400") if isinstance(value, str) else None
+
+
+def _moment(value: object) -> datetime | None:
+    try:
+        return timestamps.from_text(value) if isinstance(value, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _word(kind: type[Word], value: object) -> Word | None:
+    try:
+        return kind(value)
+    except ValueError:
+        return None
+
+
+BEGINNING = f"---\n{MARK}:"
+ATTACHMENTS = "attachments"
+"""The folder of the attachments, beside the files of the conversations."""
+
+_COMMENT = re.compile(r"^<!-- message (\{.*\}) -->$", re.MULTILINE)
+_LIKE_A_COMMENT = re.compile(r"^(\\*<!-- message )", re.MULTILINE)
+_WRITTEN_WITH_A_BACKSLASH = re.compile(r"^\\(\\*<!-- message )", re.MULTILINE)
+_ESCAPED, _THOUGHTS, _PARTS = "escaped", "reasoning", "thought_parts"
+_LINES_ABOVE_THOUGHTS = 2
+_SPEAKERS = {
+    Role.USER: "Human",
+    Role.ASSISTANT: "Assistant",
+    Role.TOOL_USE: "A tool is called",
+    Role.TOOL_RESULT: "The tool answers",
+}
+
+
+def as_markdown(conversation: ForeignConversation) -> str:
+    """Write a conversation."""
+    live = frozenset(conversation.live)
+    facts = "".join(f"{name}: {written(value)}\n" for name, value in header(conversation).items())
+    title = with_references(" ".join(conversation.title.split()))
+    blocks = (_block(message, is_live=message.key in live) for message in conversation.messages)
+    return "\n".join([f"---\n{facts}---\n", *([f"# {title}\n"] if title else []), *blocks])
+
+
+def conversation_in(text: str) -> ForeignConversation:
+    """Read a conversation back."""
+    head, found, _ = text.removeprefix("---\n").partition("\n---\n")
+    if not found:
+        raise ImportFormatError("Its front matter has no end.")
+    facts = dict(_fact(line) for line in head.split("\n"))
+    return conversation_of(facts, _messages(text))
+
+
+def _block(message: ForeignMessage, *, is_live: bool) -> str:
+    facts = fields(message, is_live=is_live)
+    for name in ("content", _PARTS):
+        facts.pop(name, None)
+    at = f", {message.timestamp:%Y-%m-%d %H:%M:%S} UTC" if message.timestamp else ""
+    aside = "" if is_live else " (on another branch)"
+    links = [f"[{_label(file.name)}]({ATTACHMENTS}/{file.entry})" for file in message.files]
+    content, thoughts = message.content, message.reasoning or ""
+    if has_controls(content) or has_controls(thoughts):
+        facts[_ESCAPED], content, thoughts = True, with_references(content), with_references(thoughts)
+    above = ["\n".join(links)] if links else []
+    if message.reasoning is not None:
+        facts[_THOUGHTS] = True
+        above.append(quotation(f"*{(message.thought or UNMEASURED).words}*\n\n{thoughts}"))
+    content = _LIKE_A_COMMENT.sub(r"\\\1", content)
+    parts = [f"## {_SPEAKERS[message.role]}{at}{aside}", *above, content]
+    # A comment ends at the first sign that is greater.
+    comment = written(facts).replace(">", "\\u003e")
+    return f"<!-- message {comment} -->\n" + "\n\n".join(parts) + "\n"
+
+
+def _messages(text: str) -> Iterator[object]:
+    comments = [*_COMMENT.finditer(text)]
+    ends = [each.start() - 1 for each in comments[1:]] + [len(text)]
+    for comment, end in zip(comments, ends, strict=False):
+        facts = values.parsed(comment[1])
+        body = text[comment.end() + 1 : end].removesuffix("\n")
+        yield facts | _words(facts, body) if isinstance(facts, dict) else None
+
+
+def _words(facts: Mapping[str, object], body: str) -> dict[str, str]:
+    """Return the words of a message, and the thoughts before it if its facts say that they are there."""
+    _, _, content = body.partition("\n\n")
+    if facts.get("files"):
+        _, _, content = content.partition("\n\n")
+    found: dict[str, str] = {}
+    if facts.get(_THOUGHTS) is True and content.startswith(">"):
+        block, _, content = content.partition("\n\n")
+        found[_THOUGHTS] = "\n".join(without_quotation(block).split("\n")[_LINES_ABOVE_THOUGHTS:])
+    found["content"] = _WRITTEN_WITH_A_BACKSLASH.sub(r"\1", content)
+    return {name: without_references(each) for name, each in found.items()} if facts.get(_ESCAPED) is True else found
+
+
+def _label(name: str) -> str:
+    return with_references(" ".join(name.split())).replace("[", "(").replace("]", ")")
+
+
+def _fact(line: str) -> tuple[str, object]:
+    name, _, value = line.partition(":")
+    return name.strip(), values.parsed(value.strip())
+
 
 _LARGEST_BYTES = limits.IMPORTED_FILE.most
 """The largest Markdown file and the longest line of JSON that is read: more than a message of the log can need."""
@@ -35,69 +279,47 @@ def is_attachment(path: Path) -> bool:
     return path.parent.name == ATTACHMENTS and is_sha256(path.name)
 
 
-class _OwnFile(Source):
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-
-    def bytes_of(self, file: ForeignFile) -> bytes | None:
-        """Return the bytes from the folder of attachments, which is beside the file or its folder."""
-        if is_sha256(file.entry):
-            for folder in self._path.absolute().parents[:2]:
-                with suppress(OSError):
-                    return read_within(folder / ATTACHMENTS / file.entry, limits.IMPORTED_ENTRY)
-        return None
+def _attachment(path: Path, file: ForeignFile) -> bytes | None:
+    """Return the bytes from the folder of attachments, which is beside the file or its folder."""
+    if is_sha256(file.entry):
+        for folder in path.absolute().parents[:2]:
+            with suppress(OSError):
+                return read_within(folder / ATTACHMENTS / file.entry, limits.IMPORTED_ENTRY)
+    return None
 
 
-class _JsonLines(_OwnFile):
-    """Conversations one after the other, each begun by its own line; one of them is held in memory at a time."""
-
-    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the conversations."""
-        first: dict[str, object] | None = None
-        messages: list[object] = []
-        for value in values_in(self._path, _LARGEST_BYTES):
-            if isinstance(value, dict) and own.is_header(value):
-                yield from _read(first, messages)
-                first, messages = value, []
-            else:
-                messages.append(value)
-        yield from _read(first, messages)
+def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
+    """Yield conversations one after the other, each begun by its own line; one is held in memory at a time."""
+    first: dict[str, object] | None = None
+    messages: list[object] = []
+    for value in chain(values_in(path, _LARGEST_BYTES), [{MARK: None}]):
+        if isinstance(value, dict) and MARK in value:
+            if first is not None:
+                yield or_skipped(conversation_of, first, messages)
+            first, messages = value, []
+        else:
+            messages.append(value)
 
 
-class _Markdown(_OwnFile):
-    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the one conversation."""
-        try:
-            with self._path.open("rb") as file:
-                data = file.read(_LARGEST_BYTES + 1)
-        except OSError as error:
-            raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
-        if len(data) > _LARGEST_BYTES:
-            yield Skipped("Markdown file of more than 256 MB")
-            return
-        try:
-            yield own.conversation_in(data.decode("utf-8", "replace"))
-        except ImportFormatError as error:
-            yield Skipped(str(error))
-
-
-def _read(first: dict[str, object] | None, messages: list[object]) -> Iterator[ForeignConversation | Skipped]:
-    if first is None:
+def _conversation(path: Path) -> Iterator[ForeignConversation | Skipped]:
+    """Yield the one conversation of a Markdown file."""
+    with opened(path) as file:
+        data = file.read(_LARGEST_BYTES + 1)
+    if len(data) > _LARGEST_BYTES:
+        yield Skipped("Markdown file of more than 256 MB")
         return
-    try:
-        yield own.conversation_of(first, messages)
-    except ImportFormatError as error:
-        yield Skipped(str(error))
+    yield or_skipped(conversation_in, data.decode("utf-8", "replace"))
 
 
 def _json_lines(opening: Opening) -> Source | None:
     beginning = opening.beginning.lstrip(b"\xef\xbb\xbf \r\n")
-    return _JsonLines(opening.path) if beginning.startswith(b'{"' + own.MARK.encode() + b'"') else None
+    is_ours = beginning.startswith(b'{"' + MARK.encode() + b'"')
+    return Source(partial(_conversations, opening.path), partial(_attachment, opening.path)) if is_ours else None
 
 
 def _markdown(opening: Opening) -> Source | None:
-    return _Markdown(opening.path) if opening.beginning.startswith(own.BEGINNING.encode()) else None
+    is_ours = opening.beginning.startswith(BEGINNING.encode())
+    return Source(partial(_conversation, opening.path), partial(_attachment, opening.path)) if is_ours else None
 
 
 MARKDOWN = Format("chorus", "our own Markdown", "a file that chorus export wrote", _markdown)
@@ -130,12 +352,9 @@ def write(
 
     It takes the place of an older export of it; ``before`` has those, which may have other titles.
     """
-    if ending == "jsonl":
-        text = "".join(f"{line}\n" for line in own.as_lines(conversation))
-    else:
-        text = own.as_markdown(conversation)
+    texts = (f"{line}\n" for line in as_lines(conversation)) if ending == "jsonl" else [as_markdown(conversation)]
     path = folder / (conversation.persona or "") / name_of(conversation, ending)
-    _write(path, text.encode("utf-8", "replace"))
+    _write(path, "".join(texts).encode("utf-8", "replace"))
     older = (before or {}).get(_without_title(path))
     if older is not None and older != path:
         _remove_export_of(conversation, older)
@@ -158,7 +377,7 @@ def _remove_export_of(conversation: ForeignConversation, path: Path) -> None:
 
 def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:
     """Copy the bytes of an attachment into the export; return whether they were there."""
-    path = folder / own.ATTACHMENTS / digest
+    path = folder / ATTACHMENTS / digest
     if path.exists():
         return True
     try:

@@ -8,35 +8,47 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rules.recognition import attachment_of
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.imports.files import json_exports, llm_logs, own_files, terminal_sessions
+from chorus_cli.imports.files import llm_logs, other_logs, own_files
+from chorus_cli.imports.files.json_files import items, lines, opened
 from chorus_cli.imports.files.source import Format, Opening, Source
+from chorus_cli.imports.rules import (
+    chatgpt,
+    claude_ai,
+    claude_code,
+    codex,
+    gemini_cli,
+    open_webui,
+    qwen_code,
+    silly_tavern,
+)
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from datetime import tzinfo
 
     from chorus_cli.imports.rules.conversation import ForeignMessage
     from chorus_cli.log.rules.attachments import Attachment
 
 FORMATS: tuple[Format, ...] = (
+    other_logs.CHORUS,
     own_files.JSON_LINES,
     llm_logs.LLM_LOG,
-    terminal_sessions.QWEN_CODE,
-    terminal_sessions.CLAUDE_CODE,
-    terminal_sessions.CODEX,
-    terminal_sessions.GEMINI_CLI,
+    lines(qwen_code.FORM),
+    lines(claude_code.FORM),
+    lines(codex.FORM),
+    lines(gemini_cli.FORM),
     own_files.MARKDOWN,
-    terminal_sessions.SILLY_TAVERN,
-    json_exports.CHATGPT,
-    json_exports.CLAUDE_AI,
-    json_exports.OPEN_WEBUI,
+    lines(silly_tavern.FORM),
+    items(chatgpt.FORM),
+    items(claude_ai.FORM),
+    items(open_webui.FORM),
 )
 """The formats in the order in which they are asked: those with an unmistakable sign first."""
 
@@ -48,19 +60,16 @@ _OF_THE_KERNEL = (Path("/proc"), Path("/sys"))
 _EMPTY = frozenset({b"", b"[]", b"{}"})
 
 
-def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
+def sources(
+    path: Path, zone: tzinfo | None = None, own: Path | None = None, formats: Sequence[Format] = FORMATS
+) -> Iterator[Source | Skipped]:
     """Yield the source of a file, or those below a folder in the order of their names.
 
-    Raises:
-        ImportFormatError: the file does not exist, cannot be read, is empty, or is of no known format; or the folder
-            is the kernel's.
+    ``zone`` is that of times without one, and ``own`` the database that is left out.
     """
     if not path.is_dir():
-        beginning = _beginning(path)
-        found = _opened(Opening(path, beginning, zone), formats)
-        if found is None:
-            raise _unknown(path, beginning, formats)
-        yield found
+        opening = Opening(path, _beginning(path), zone, own)
+        yield _opened(opening, formats) or _refused(opening, formats)
         return
     if any(path.resolve().is_relative_to(folder) for folder in _OF_THE_KERNEL):
         raise ImportFormatError(
@@ -72,18 +81,17 @@ def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = 
         return
     for file in _files_below(path):
         try:
-            yield _opened(Opening(file, _beginning(file), zone), formats) or Skipped(_UNKNOWN)
+            yield _opened(Opening(file, _beginning(file), zone, own), formats) or Skipped(_UNKNOWN)
         except ImportFormatError:
             yield Skipped("file that cannot be read")
 
 
-def _unknown(path: Path, beginning: bytes, formats: Sequence[Format]) -> ImportFormatError:
-    if b"".join(beginning.removeprefix(BOM_UTF8).split()) in _EMPTY:
-        return ImportFormatError(
-            f"{path} is empty: it holds no conversations. Export them again, or name another file."
-        )
+def _refused(opening: Opening, formats: Sequence[Format]) -> NoReturn:
+    path = opening.path
+    if b"".join(opening.beginning.removeprefix(BOM_UTF8).split()) in _EMPTY:
+        raise ImportFormatError(f"{path} is empty: it holds no conversations. Export them again, or name another file.")
     known = enumerated([format_.title for format_ in formats])
-    return ImportFormatError(f"{path} is of no known format. Known are {known}; {_PAGE}")
+    raise ImportFormatError(f"{path} is of no known format. Known are {known}; {_PAGE}")
 
 
 def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:
@@ -91,13 +99,10 @@ def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:
 
 
 def _beginning(path: Path) -> bytes:
-    try:
-        if path.exists() and not path.is_file():
-            raise ImportFormatError(f"{path} is neither a file nor a folder.")
-        with path.open("rb") as file:
-            return file.read(_BEGINNING_BYTES)
-    except OSError as error:
-        raise ImportFormatError(f"{path} cannot be read: {error.strerror}.") from error
+    if path.exists() and not path.is_file():
+        raise ImportFormatError(f"{path} is neither a file nor a folder.")
+    with opened(path) as file:
+        return file.read(_BEGINNING_BYTES)
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
@@ -142,10 +147,9 @@ class Batch:
     characters: int = 0
     written: set[str] = field(default_factory=set)
 
-    def add(self, read: Read, lost_attachments: int) -> None:
-        """Add a conversation; so many of its attachments are not in the export."""
+    def add(self, read: Read) -> None:
+        """Add a conversation."""
         messages = read.conversation.messages
-        self.lost_attachments += lost_attachments
         self.read.append(read)
         self.skipped.update(dict(read.conversation.skipped))
         self.messages += len(messages)
@@ -158,40 +162,22 @@ class Batch:
         return self.messages >= _BATCH_MESSAGES or self.characters >= _BATCH_CHARACTERS
 
 
-class _Folder(NamedTuple):
-    """The folder of attachments, ``None`` if nothing is stored, and the SHA-256 of those that were written to it."""
-
-    path: Path | None
-    written: set[str]
-
-    def store(self, data: bytes) -> str:
-        """Store bytes and return their SHA-256, or an empty text if nothing is stored."""
-        if self.path is None:
-            return ""
-        is_there = attachments.path_of(self.path, sha256(data).hexdigest()).exists()
-        digest = attachments.store(self.path, data)
-        if not is_there:
-            self.written.add(digest)
-        return digest
-
-
 def batches(
-    paths: Sequence[Path], zone: tzinfo | None, folder: Path | None, formats: Sequence[Format] = FORMATS
+    paths: Sequence[Path],
+    folder: Path | None,
+    zone: tzinfo | None = None,
+    own: Path | None = None,
+    formats: Sequence[Format] = FORMATS,
 ) -> Generator[Batch, None, None]:
     """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given."""
     batch = Batch()
+    found = (each for path in paths for source in sources(path, zone, own, formats) for each in _items(path, source))
     try:
-        for source, item in _items(paths, zone, formats):
+        for source, item in found:
             if isinstance(item, Skipped):
                 batch.skipped[item.reason] += 1
                 continue
-            batch.add(
-                *(
-                    (Read(item, {}), 0)
-                    if source is None
-                    else _with_attachments(item, source, _Folder(folder, batch.written))
-                )
-            )
+            batch.add(_with_attachments(item, source, folder, batch))
             if batch.is_full:
                 yield batch
                 batch = Batch()
@@ -203,31 +189,28 @@ def batches(
     yield batch
 
 
-def _items(
-    paths: Iterable[Path], zone: tzinfo | None, formats: Sequence[Format]
-) -> Iterator[tuple[Source | None, ForeignConversation | Skipped]]:
-    for path in paths:
-        for source in sources(path, zone, formats):
-            if isinstance(source, Skipped):
-                yield None, source
-                continue
-            try:
-                yield from ((source, item) for item in source.conversations())
-            except ImportFormatError as error:
-                if not path.is_dir():
-                    raise
-                yield None, Skipped(f"file that cannot be read to its end ({error})")
-            finally:
-                source.close()
+def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[Source, ForeignConversation] | tuple[None, Skipped]]:
+    """Yield what a source below ``path`` has."""
+    if isinstance(source, Skipped):
+        yield None, source
+        return
+    try:
+        for item in source.conversations():
+            yield (None, item) if isinstance(item, Skipped) else (source, item)
+    except ImportFormatError as error:
+        if not path.is_dir():
+            raise
+        yield None, Skipped(f"file that cannot be read to its end ({error})")
+    finally:
+        source.close()
 
 
-def _with_attachments(conversation: ForeignConversation, source: Source, folder: _Folder) -> tuple[Read, int]:
+def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None, batch: Batch) -> Read:
     """Store the files of the messages; those that the export does not have are named at the end of their messages.
 
-    Return their number too. Without a folder nothing is stored and the conversation stays as it is.
+    Without a folder nothing is stored and the conversation stays as it is.
     """
     found: dict[str, tuple[Attachment, ...]] = {}
-    lost = 0
     messages: list[ForeignMessage] = []
     for message in conversation.messages:
         missing: list[str] = []
@@ -237,13 +220,20 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
             if data is None:
                 missing.append(f"[attachment: {file.name}, not in the export]")
             else:
-                digest = folder.store(data)
+                digest = _stored(data, folder, batch.written) if folder else ""
                 stored.append(attachment_of(file.name, data, digest, file.media_type or _ANY_TYPE))
         if stored:
             found[message.key] = tuple(stored)
         # The bytes are on the disk; a batch need not hold them.
         words = "\n\n".join(filter(None, [message.content, *missing]))
         messages.append(replace(message, content=words, files=()) if message.files else message)
-        lost += len(missing)
-    told = replace(conversation, messages=tuple(messages)) if folder.path else conversation
-    return Read(told, found), lost
+        batch.lost_attachments += len(missing)
+    return Read(replace(conversation, messages=tuple(messages)) if folder else conversation, found)
+
+
+def _stored(data: bytes, folder: Path, written: set[str]) -> str:
+    """Store bytes and return their SHA-256, which is added to those written if they were not there."""
+    is_there = attachments.path_of(folder, sha256(data).hexdigest()).exists()
+    digest = attachments.store(folder, data)
+    written |= set() if is_there else {digest}
+    return digest

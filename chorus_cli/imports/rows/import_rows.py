@@ -7,73 +7,197 @@ known is left as it is, and only what is new is added. All rows of a conversatio
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.rows import known_conversations
-from chorus_cli.imports.rows.known_conversations import Incoming, Known, Moves
+from chorus_cli.imports.rows import whole_threads
+from chorus_cli.imports.rows.whole_threads import OWN_SOURCE, ThreadOfPersona
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Redo, Subject
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
+    from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Runs
     from chorus_cli.log.rules.operations import Operation
 
+_OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 
-@dataclass(slots=True)
-class Operations:
-    """The operations of a run of an import by persona: one is stored with the first new message.
 
-    ``files`` names the files of the run; empty, it goes on with no earlier one.
+class Incoming(NamedTuple):
+    """A conversation for a persona, with the stored attachments of its messages by their keys."""
+
+    persona: str
+    conversation: ForeignConversation
+    attachments: Mapping[str, tuple[Attachment, ...]]
+
+
+class KnownRow(NamedTuple):
+    """A message that is in the log: its row, its turn, its time as it is stored, and the operation that it came by."""
+
+    id: int
+    turn_id: int
+    timestamp: str
+    operation_id: int
+    is_superseded: bool
+    is_purged: bool
+
+
+class Known(NamedTuple):
+    """A conversation in the log: its row (0 for a thread of this log), its thread, its messages' rows by their keys."""
+
+    id: int
+    thread_id: int
+    messages: Mapping[str, KnownRow]
+
+    def there(self, incoming: Incoming) -> dict[str, KnownRow]:
+        """Return the rows of the messages of an export that are known, by their keys."""
+        keys = (each.key for each in incoming.conversation.messages)
+        return {key: self.messages[key] for key in keys if key in self.messages}
+
+    def branches(self, incoming: Incoming) -> dict[int, bool]:
+        """Return whether these rows are on the live branch of an export, by their ids."""
+        live = frozenset(incoming.conversation.live)
+        return {row.id: key in live for key, row in sorted(self.there(incoming).items(), key=itemgetter(1))}
+
+
+class Numbers(NamedTuple):
+    """The messages of a conversation that are in the log and in effect, and those that were purged and stay so."""
+
+    in_effect: int
+    purged: int
+
+
+def numbers(connection: sqlite3.Connection, incoming: Incoming) -> Numbers:
+    """Return the numbers of messages of a conversation that an import would not add."""
+    found = _known(connection, incoming)
+    there = found.there(incoming) if found else {}
+    withdrawn = operation_rows.undone_imports(connection, incoming.persona)
+    in_effect = [row for row in there.values() if not row.is_purged and row.operation_id not in withdrawn]
+    fresh = [each for each in incoming.conversation.messages if each.key not in there]
+    return Numbers(len(in_effect), sum(row.is_purged for row in there.values()) + len(_purged(connection, fresh)))
+
+
+def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
+    """Return the conversation as the log has it, ``None`` also if an earlier persona of that name has it.
+
+    A thread of this very log may come back in an export, and so may what was said here in an imported one.
     """
-
-    now: datetime
-    files: str = ""
-    acts: dict[str, Import] = field(default_factory=dict)
-    ids: dict[str, int] = field(default_factory=dict)
-
-    def of(self, connection: sqlite3.Connection, persona: str) -> int:
-        """Return the operation of a persona: that of an unfinished import of these files, else a new one."""
-        if persona not in self.ids:
-            act = Import(unfinished=self.files)
-            operation = self._unfinished(connection, persona)
-            operation = operation or operation_rows.introduce(connection, NewOperation(persona, act, self.now))
-            self.acts[persona] = operation.act if isinstance(operation.act, Import) else act
-            self.ids[persona] = operation.id
-        return self.ids[persona]
-
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Store the acts as they are now."""
-        for persona, act in self.acts.items():
-            _write(connection, self.ids[persona], act)
-
-    def finish(self, connection: sqlite3.Connection) -> None:
-        """Mark every unfinished import of these files as finished."""
-        for each in operation_rows.imports_of(connection):
-            if isinstance(each.act, Import) and each.act.unfinished == self.files != "":
-                _write(connection, each.id, replace(each.act, unfinished=""))
-
-    def _unfinished(self, connection: sqlite3.Connection, persona: str) -> Operation | None:
-        """Return the unfinished import of these files, unless it is undone or lies before a boundary of all threads."""
-        standing = journal.effective(operation_rows.since_boundary(connection, persona, None))
-        ours = (each for each in standing if isinstance(each.act, Import) and each.act.unfinished == self.files != "")
-        return max(ours, key=lambda each: each.id, default=None)
+    persona, conversation, _ = incoming
+    row = connection.execute(
+        "SELECT id, thread_id FROM imported_conversations WHERE persona = ? AND source = ? AND conversation = ?",
+        (persona, conversation.source, conversation.key),
+    ).fetchone()
+    id_, thread_id = row or (0, _own_thread(connection, persona, conversation))
+    if thread_id <= int(meta_rows.value(connection, meta_rows.threads_before_key(persona)) or 0):
+        return None
+    facts = "id, COALESCE(turn_id, id), timestamp, COALESCE(introduced_by, 0), superseded, purged_by IS NOT NULL"
+    found = connection.execute(
+        f"SELECT origin || '-' || origin_seq, {facts} FROM messages "
+        "WHERE thread_id = :thread AND origin = (SELECT origin FROM installation) UNION ALL "
+        f"SELECT message, {facts} FROM imported_messages JOIN messages ON id = message_id "
+        "WHERE conversation_id = :conversation",
+        {"thread": thread_id, "conversation": id_},
+    )
+    return Known(id_, thread_id, {key: KnownRow(*each) for key, *each in found})
 
 
-def _write(connection: sqlite3.Connection, operation_id: int, act: Import) -> None:
-    connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operation_id))
+def _own_thread(connection: sqlite3.Connection, persona: str, conversation: ForeignConversation) -> int:
+    """Return the thread of this log whose first message a conversation is named by, 0 if there is none."""
+    named_by = _origin(conversation.key) if conversation.source == OWN_SOURCE else None
+    row = connection.execute(
+        "SELECT thread_id FROM messages JOIN installation USING (origin) WHERE id = ? AND origin = ? AND persona = ?",
+        (named_by[1] if named_by else 0, named_by[0] if named_by else "", persona),
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _purged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage]) -> frozenset[str]:
+    """Return the keys of messages that were purged here, of whichever persona they were."""
+    found = connection.execute(
+        "SELECT origin || '-' || origin_seq FROM json_each(?) CROSS JOIN messages INDEXED BY messages_purged "
+        "ON origin = json_extract(value, '$[0]') AND origin_seq = json_extract(value, '$[1]') "
+        "WHERE purged_by IS NOT NULL",
+        (json.dumps([known_by for each in messages if (known_by := _origin(each.key))]),),
+    )
+    return frozenset(key for (key,) in found)
+
+
+def _name(connection: sqlite3.Connection, incoming: Incoming, thread_id: int, operation_id: int) -> int:
+    """Remember which conversation a thread is, and return the row."""
+    persona, conversation, _ = incoming
+    cursor = connection.execute(
+        "INSERT OR REPLACE INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (persona, conversation.source, conversation.key, thread_id, operation_id),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _origin(key: str) -> tuple[str, int] | None:
+    """Return the installation and the place there that a message of another Chorus is known by."""
+    match = _OWN_KEY.fullmatch(key)
+    return (match[1], int(match[2])) if match else None
+
+
+class Moves(NamedTuple):
+    """Messages of the log that leave the live branch, and those that come back to it, by their ids."""
+
+    supersedes: tuple[int, ...] = ()
+    revives: tuple[int, ...] = ()
+
+
+def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, is_newer: bool) -> Moves:
+    """Return the moves by which the known messages of a conversation are on the branches that the export has.
+
+    An export ``is_newer`` if it has new messages. Another one moves nothing if it lacks an imported message or has
+    the branches that a newer import has left; nor if the log itself would export the same branches, which commands
+    such as a retry may have changed here.
+    """
+    moved = journal.moved_off(operation_rows.imports_of(connection, incoming.persona))
+    there = known.there(incoming).values()
+    off = {row.id for row in there if moved.get(row.id, row.is_superseded)}
+    branches = known.branches(incoming).items()
+    moves = Moves(
+        tuple(id_ for id_, is_live in branches if id_ not in off and not is_live),
+        tuple(id_ for id_, is_live in branches if id_ in off and is_live),
+    )
+    return moves if is_newer or (any(moves) and _has_other_branches(connection, incoming, known)) else Moves()
+
+
+def _has_other_branches(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> bool:
+    imported = connection.execute("SELECT message FROM imported_messages WHERE conversation_id = ?", (known.id,))
+    keys = {each.key for each in incoming.conversation.messages}
+    if not known.id or not keys.issuperset(key for (key,) in imported) or _was_left(connection, incoming, known):
+        return False
+    here = whole_threads.conversation(connection, ThreadOfPersona(incoming.persona, known.thread_id))
+    return set(incoming.conversation.live) != keys.intersection(here.live)
+
+
+def _was_left(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> bool:
+    """Return whether an import that counts left all messages of an export so; they are otherwise now."""
+    there, wanted = known.there(incoming).values(), known.branches(incoming)
+    is_live = {row.id: not row.is_superseded for row in there}
+    complete_since = max((row.operation_id for row in there), default=0)
+    for each in journal.effective(operation_rows.imports_of(connection, incoming.persona)):
+        is_live |= {id_: not is_off for id_, is_off in journal.moved_off([each]).items() if id_ in is_live}
+        if each.id >= complete_since and is_live == wanted:
+            return True
+    return False
 
 
 _INSTANT = timedelta(microseconds=1)
@@ -83,13 +207,15 @@ _INSTANT = timedelta(microseconds=1)
 class Added:
     """Results of an import: new conversations, conversations with something new, new messages, imports put back.
 
+    ``files`` names the files of the import; empty, it goes on with no earlier one. ``acts`` are its operations by
+    persona, each with its id; one is stored with the first new message.
     ``switched`` counts conversations without a new message that are on another branch now.
     ``purged`` counts messages that were purged here and stay so.
     ``attachments`` are the SHA-256 of the files of new messages.
     ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
-    ``diverged`` counts conversations in which a copy of one log has other messages than this one in the same places.
     """
 
+    files: str = ""
     conversations: int = 0
     continued: int = 0
     switched: int = 0
@@ -97,13 +223,9 @@ class Added:
     redone: int = 0
     redone_messages: int = 0
     refused: int = 0
-    diverged: int = 0
     purged: int = 0
     attachments: frozenset[str] = frozenset()
-
-
-class _DivergedError(Exception):
-    """Two copies of one log went on apart, so that one key names two messages."""
+    acts: dict[str, tuple[int, Import]] = field(default_factory=dict)
 
 
 class _Place(NamedTuple):
@@ -113,107 +235,112 @@ class _Place(NamedTuple):
     timestamp: datetime
 
 
-def store(connection: sqlite3.Connection, batch: Sequence[Incoming], operations: Operations) -> Added:
-    """Store conversations, all or none of them, and return the counts; ``operations`` is changed with them."""
-    before = dict(operations.acts), dict(operations.ids)
-    added = Added()
-    try:
-        for incoming in batch:
-            added = _stored_or_refused(connection, incoming, operations, added)
-        operations.write(connection)
-    except BaseException:
-        operations.acts, operations.ids = before
-        raise
+def store(connection: sqlite3.Connection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
+    """Store conversations, all or none of them, and return the results with those ``before``."""
+    added = before
+    for incoming in batch:
+        added = _stored_or_refused(connection, incoming, added, now)
+    for operation_id, act in added.acts.values():
+        _write(connection, operation_id, act)
     return added
 
 
-def _stored_or_refused(
-    connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added
-) -> Added:
-    """Store a conversation as a whole or not at all, and return the counts with it."""
-    with_it, before = replace(added), (dict(operations.acts), dict(operations.ids))
+def finish(connection: sqlite3.Connection, files: str) -> None:
+    """Mark every unfinished import of these files as finished."""
+    for operation_id, act in _unfinished(operation_rows.imports_of(connection), files):
+        _write(connection, operation_id, replace(act, unfinished=""))
+
+
+def _unfinished(operations: Iterable[Operation], files: str) -> list[tuple[int, Import]]:
+    """Return the unfinished imports of these files."""
+    found = ((each.id, each.act) for each in operations if isinstance(each.act, Import))
+    return [(id_, act) for id_, act in found if act.unfinished == files != ""]
+
+
+def _operation_of(connection: sqlite3.Connection, persona: str, added: Added, now: datetime) -> tuple[int, Import]:
+    """Return the operation of a persona: that of an unfinished import of these files, else a new one.
+
+    One that is undone, or lies before a boundary of all threads, is not gone on with.
+    """
+    if persona in added.acts:
+        return added.acts[persona]
+    standing = journal.effective(operation_rows.since_boundary(connection, persona, None))
+    if unfinished := _unfinished(standing, added.files):
+        return max(unfinished, key=itemgetter(0))
+    act = Import(unfinished=added.files)
+    return operation_rows.introduce(connection, NewOperation(persona, act, now)).id, act
+
+
+def _write(connection: sqlite3.Connection, operation_id: int, act: Import) -> None:
+    connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operation_id))
+
+
+def _stored_or_refused(connection: sqlite3.Connection, incoming: Incoming, before: Added, now: datetime) -> Added:
+    """Store a conversation as a whole or not at all, and return the results with it."""
+    added = replace(before, acts=dict(before.acts))
     connection.execute("SAVEPOINT conversation")
     try:
-        _store(connection, incoming, operations, with_it)
-    except (ValueError, OverflowError, sqlite3.IntegrityError, _DivergedError) as error:
+        _store(connection, incoming, added, now)
+    except (ValueError, OverflowError, sqlite3.IntegrityError):
         connection.execute("ROLLBACK TO conversation")
-        operations.acts, operations.ids = before
-        is_diverged = isinstance(error, _DivergedError)
-        with_it = replace(added, diverged=added.diverged + is_diverged, refused=added.refused + (not is_diverged))
+        added = replace(before, refused=before.refused + 1)
     connection.execute("RELEASE conversation")
-    return with_it
+    return added
 
 
-def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:
+def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now: datetime) -> None:
     persona, conversation, _ = incoming
-    known = known_conversations.known(connection, incoming)
+    known = _known(connection, incoming)
     fresh = [*conversation.messages]
     if known is not None:
-        if known_conversations.is_diverged(connection, conversation.messages, known):
-            raise _DivergedError
-        there = [known.messages[each.key] for each in conversation.messages if each.key in known.messages]
-        added.purged += known_conversations.number_purged(connection, there)
-        redone = _put_back(connection, persona, there, operations.now)
+        there = known.there(incoming).values()
+        added.purged += sum(row.is_purged for row in there)
+        redone = _put_back(connection, persona, there, now)
         added.redone += len(redone)
         added.redone_messages += sum(redone)
         fresh = [each for each in fresh if each.key not in known.messages]
-    purged = known_conversations.purged(connection, fresh)
+    purged = _purged(connection, fresh)
     fresh = [each for each in fresh if each.key not in purged]
     added.purged += len(purged)
-    moves = _moves(connection, incoming, known, is_newer=bool(fresh))
+    moves = _moves(connection, incoming, known, is_newer=bool(fresh)) if known else Moves()
     if not fresh and not any(moves):
         return
-    operation_id = operations.of(connection, persona)
-    act = operations.acts[persona]
+    operation_id, act = _operation_of(connection, persona, added, now)
     if known is None:
         added.conversations += 1
-        known = _opened(connection, incoming, operation_id, operations.now)
+        known = _opened(connection, incoming, operation_id, now)
     else:
         added.continued += bool(fresh)
         added.switched += not fresh
         if not known.id:
-            known = known._replace(id=known_conversations.name(connection, incoming, known.thread_id, operation_id))
+            known = known._replace(id=_name(connection, incoming, known.thread_id, operation_id))
         act = replace(_with_moves(act, moves), hidden=(*act.hidden, *_newly_hidden(conversation, known, moves)))
-    act = replace(act, hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id)))
     added.messages += len(fresh)
     added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
-    sources = act.sources if conversation.source in act.sources else (*act.sources, conversation.source)
-    operations.acts[persona] = replace(
-        act, sources=sources, conversations=act.conversations + 1, messages=act.messages + len(fresh)
+    act = replace(
+        act,
+        hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id)),
+        sources=tuple(dict.fromkeys([*act.sources, conversation.source])),
+        conversations=act.conversations + 1,
+        messages=act.messages + len(fresh),
     )
+    added.acts[persona] = operation_id, act
 
 
 def _newly_hidden(conversation: ForeignConversation, known: Known, moves: Moves) -> Runs:
     """Return the known messages that leave the live branch and are hidden in their program."""
     hidden = {each.key for each in conversation.messages if each.is_hidden}
-    ids = {known.messages[key] for key in hidden if key in known.messages}
+    ids = {known.messages[key].id for key in hidden if key in known.messages}
     return runs(sorted(ids.intersection(moves.supersedes)))
 
 
-def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known | None, *, is_newer: bool) -> Moves:
-    """Return the moves between branches; ``is_newer`` tells that the conversation has new messages."""
-    if known is None:
-        return Moves()
-    find = known_conversations.moves if is_newer else known_conversations.moves_of_same_messages
-    return find(connection, incoming, known)
-
-
-def _put_back(connection: sqlite3.Connection, persona: str, ids: Sequence[int], now: datetime) -> list[int]:
+def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> list[int]:
     """Redo the undone imports that messages came in with, and return the number of messages of each."""
-    undone = operation_rows.undone_imports(connection, persona)
-    if not undone:
-        return []
-    rows = connection.execute(
-        "SELECT DISTINCT introduced_by FROM messages WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
-    ).fetchall()
-    concerned = sorted({operation_id for (operation_id,) in rows} & undone)
-    for operation_id in concerned:
+    concerned = {row.operation_id for row in rows} & operation_rows.undone_imports(connection, persona)
+    acts = {each.id: each.act for each in operation_rows.imports_of(connection, persona)} if concerned else {}
+    for operation_id in sorted(concerned):
         operation_rows.introduce(connection, NewOperation(persona, Redo(Subject(operation_id=operation_id)), now))
-    found = connection.execute(
-        "SELECT json_extract(detail, '$.messages') FROM operations WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(concerned),),
-    )
-    return [int(number) for (number,) in found]
+    return [act.messages for id_, act in acts.items() if id_ in concerned and isinstance(act, Import)]
 
 
 def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
@@ -236,7 +363,7 @@ def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: in
         "WHERE persona = ? AND source = ? AND conversation = ?)",
         (persona, conversation.source, conversation.key),
     )
-    return Known(known_conversations.name(connection, incoming, thread_id, operation_id), thread_id, {})
+    return Known(_name(connection, incoming, thread_id, operation_id), thread_id, {})
 
 
 def _insert(
@@ -248,7 +375,9 @@ def _insert(
 ) -> Runs:
     """Store the new messages of a conversation, each in the turn of the one before it; return the hidden ones."""
     persona, conversation, attachments = incoming
-    live, places = frozenset(conversation.live), _places(connection, known)
+    live = frozenset(conversation.live)
+    rows = known.messages.items() if fresh else ()
+    places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in rows}
     first = _Place(0, conversation.created_at or _earliest(fresh) or timestamps.from_text("1970-01-01T00:00:00Z"))
     previous = first
     keys: list[tuple[int, str, int, str | None]] = []
@@ -259,7 +388,7 @@ def _insert(
             superseded=each.key not in live,
         )
         id_ = message_rows.insert_row(
-            connection, persona, content, introduced_by=operation_id, origin=known_conversations.origin(each.key)
+            connection, persona, content, introduced_by=operation_id, origin=_origin(each.key)
         )
         previous = places[each.key] = _Place(content.turn_id or id_, content.timestamp)
         keys.append((known.id, each.key, id_, each.parent))
@@ -280,23 +409,13 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
         turn_id=None if message.role is Role.USER else before.turn_id or None,
         tool_calls=message.tool_calls,
         tool_call_id=message.tool_call_id,
-        status=_ended(message.status),
+        # Nobody is writing it any more.
+        status=Status.INTERRUPTED if message.status is Status.STREAMING else message.status or Status.COMPLETE,
         model=message.model,
         reasoning=message.reasoning,
         thought_parts=message.thought_parts,
         thought=message.thought,
     )
-
-
-def _places(connection: sqlite3.Connection, known: Known) -> dict[str, _Place]:
-    rows = {
-        id_: _Place(turn_id, timestamps.from_text(timestamp))
-        for id_, turn_id, timestamp in connection.execute(
-            "SELECT id, COALESCE(turn_id, id), timestamp FROM messages WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps([*known.messages.values()]),),
-        )
-    }
-    return {key: rows[id_] for key, id_ in known.messages.items()}
 
 
 def _with_moves(act: Import, moves: Moves) -> Import:
@@ -310,8 +429,3 @@ def _with_moves(act: Import, moves: Moves) -> Import:
 
 def _earliest(messages: Sequence[ForeignMessage]) -> datetime | None:
     return min((each.timestamp for each in messages if each.timestamp is not None), default=None)
-
-
-def _ended(status: Status | None) -> Status:
-    """Return the status of a message that nobody is writing any more."""
-    return Status.INTERRUPTED if status is Status.STREAMING else status or Status.COMPLETE

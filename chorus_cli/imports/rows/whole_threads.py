@@ -6,16 +6,10 @@ place in that one's log.
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing, suppress
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.attachments.files import attachments
-from chorus_cli.core.errors import AttachmentError, DatabaseDamagedError, ImportFormatError, StorageError
+from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.json import values
-from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_rows import counted_moment
@@ -23,11 +17,11 @@ from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import Status
-from chorus_cli.storage import foreign_code, meta_rows, migrations, untrusted
+from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
@@ -43,17 +37,21 @@ class ThreadOfPersona(NamedTuple):
     thread_id: int
 
 
-class _Key(NamedTuple):
-    key: str
-    parent: str | None
-    is_imported: bool
+class _Facts(NamedTuple):
+    """What a row has besides its message: its key and parent in an import, its own key, and its thoughts."""
 
-
-class _Thoughts(NamedTuple):
-    text: str | None
-    parts: str | None
+    imported_key: str | None
+    imported_parent: str | None
+    own_key: str
+    reasoning: str | None
+    thought_parts: str | None
     seconds: object
     tokens: object
+
+    @property
+    def key(self) -> str:
+        """The key of the message."""
+        return self.imported_key or self.own_key
 
 
 def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
@@ -79,14 +77,11 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
 
     Other wordings by an edit, and messages that a session brought along, are such branches too. Damaged rows are
     skipped and counted.
-
-    Raises:
-        DatabaseDamagedError: no message can be read.
     """
     rows, damaged = _rows(connection, thread.thread_id)
     if not rows:
         raise DatabaseDamagedError(f"No message of thread {thread.thread_id} of {thread.persona} can be read.")
-    keys = _keys(connection, thread.thread_id)
+    facts = _facts(connection, thread.thread_id)
     operations = operation_rows.all_of(connection, thread.persona, thread.thread_id)
     rows, off = _off_branch(rows, operations, thread.thread_id)
     parents = _parents(rows, off)
@@ -96,15 +91,13 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
     known = connection.execute(
         "SELECT source, conversation FROM imported_conversations WHERE thread_id = ?", (thread.thread_id,)
     ).fetchone()
-    source, key = known or (OWN_SOURCE, keys[min(keys)].key)
-    thoughts = _thoughts(connection, thread.thread_id)
-    messages = [_message(row, thoughts[row.id], keys, parents[row.id]) for row in rows]
+    source, key = known or (OWN_SOURCE, facts[min(facts)].key)
     return ForeignConversation(
         source=source,
         key=key,
         title=values.line(title),
-        messages=tuple(messages),
-        live=tuple(keys[row.id].key for row in rows if row.id not in off),
+        messages=tuple(_message(row, facts, parents[row.id]) for row in rows),
+        live=tuple(facts[row.id].key for row in rows if row.id not in off),
         created_at=counted_moment(created_at),
         skipped=((DAMAGED_MESSAGE, damaged),) if damaged else (),
         persona=thread.persona,
@@ -151,24 +144,16 @@ def _undone_imports(connection: sqlite3.Connection, persona: str) -> frozenset[i
         return frozenset()
 
 
-def _keys(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Key]:
+def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:
     found = connection.execute(
         "SELECT messages.id, message, parent, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
-        "COALESCE(origin_seq, messages.id) FROM messages "
+        "COALESCE(origin_seq, messages.id), reasoning, thought_parts, thought_seconds, thought_tokens FROM messages "
         "LEFT JOIN (SELECT message_id, message, parent FROM imported_messages WHERE conversation_id IN "
         "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) ON message_id = messages.id "
         "WHERE thread_id = :thread",
         {"thread": thread_id},
     )
-    return {id_: _Key(key or own, parent, key is not None) for id_, key, parent, own in found}
-
-
-def _thoughts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Thoughts]:
-    found = connection.execute(
-        "SELECT id, reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE thread_id = ?",
-        (thread_id,),
-    )
-    return {id_: _Thoughts(*thoughts) for id_, *thoughts in found}
+    return {id_: _Facts(*facts) for id_, *facts in found}
 
 
 def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
@@ -187,9 +172,9 @@ def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
     return parents
 
 
-def _message(row: Message, thoughts: _Thoughts, keys: dict[int, _Key], parent: int | None) -> ForeignMessage:
-    own = keys[row.id]
-    above = own.parent if own.is_imported else keys[parent].key if parent is not None else None
+def _message(row: Message, facts: dict[int, _Facts], parent: int | None) -> ForeignMessage:
+    own = facts[row.id]
+    above = own.imported_parent if own.imported_key else facts[parent].key if parent is not None else None
     return ForeignMessage(
         key=own.key,
         parent=above,
@@ -200,9 +185,9 @@ def _message(row: Message, thoughts: _Thoughts, keys: dict[int, _Key], parent: i
         status=Status.INTERRUPTED if row.status is Status.STREAMING else row.status,
         tool_calls=row.tool_calls,
         tool_call_id=row.tool_call_id,
-        reasoning=thoughts.text,
-        thought_parts=thoughts.parts,
-        thought=thought_of(thoughts.seconds, thoughts.tokens),
+        reasoning=own.reasoning,
+        thought_parts=own.thought_parts,
+        thought=thought_of(own.seconds, own.tokens),
         files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
     )
 
@@ -216,71 +201,3 @@ def every_conversation(
             yield conversation(connection, thread)
         except DatabaseDamagedError:
             yield Skipped("conversation that cannot be read")
-
-
-_SQLITE = b"SQLite format 3\0"
-_APPLICATION_ID = slice(68, 72)
-
-
-class _OtherLog(Source):
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-
-    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the threads of every persona."""
-        try:
-            connection = self.resources.enter_context(closing(_copied(self._path)))
-            untrusted.confine(connection)
-            foreign_code.remove(connection)
-            if changed := foreign_code.changed_tables(connection):
-                raise ImportFormatError(
-                    f"{self._path} cannot be read: it lacks {enumerated(changed)} as made by Chorus."
-                )
-            migrations.migrate(connection)
-            yield from every_conversation(connection)
-        except (sqlite3.Error, StorageError) as error:
-            raise ImportFormatError(f"{self._path} cannot be read: {error}") from error
-
-    def bytes_of(self, file: ForeignFile) -> bytes | None:
-        """Return the bytes from the folder of attachments beside the database."""
-        with suppress(AttachmentError):
-            return attachments.read(self._path.parent / "attachments", file.entry)
-        return None
-
-
-class _OwnLog(Source):
-    def conversations(self) -> Iterator[Skipped]:
-        """Yield nothing but the reason."""
-        yield Skipped("database of this very Chorus")
-
-    def bytes_of(self, file: ForeignFile) -> None:
-        """Return nothing: no message is read."""
-        del file
-
-
-def _copied(path: Path) -> sqlite3.Connection:
-    """Copy a database to one without a name, whose pages the system frees even if this process is killed."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
-        connection = sqlite3.connect("", isolation_level=None)
-        try:
-            theirs.backup(connection)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-def format_without(own: Path) -> Format:
-    """Return the format of other logs, which leaves out the database ``own`` when a folder has it."""
-    return FORMAT._replace(opened=partial(_opened, own=own))
-
-
-def _opened(opening: Opening, own: Path | None = None) -> Source | None:
-    is_chorus = opening.beginning[_APPLICATION_ID] == migrations.APPLICATION_ID.to_bytes(4, "big")
-    if not opening.beginning.startswith(_SQLITE) or not is_chorus:
-        return None
-    return _OwnLog() if own and own.exists() and own.samefile(opening.path) else _OtherLog(opening.path)
-
-
-FORMAT = Format("chorus", "another Chorus", "its chorus.db, with the folder of attachments beside it", _opened)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -15,8 +14,8 @@ from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.log.rules.messages import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from datetime import datetime, tzinfo
 
     from chorus_cli.imports.rules.conversation import ForeignFile
     from chorus_cli.log.rules.messages import Status
@@ -92,6 +91,41 @@ class Talk(NamedTuple):
     leaf: str | None = None
     guesses: tuple[str, ...] = ()
     character: str = ""
+
+
+class FileFacts(NamedTuple):
+    """The name of a file without its suffix, and the zone of times without one, ``None`` being the system's."""
+
+    name: str
+    zone: tzinfo | None = None
+
+
+class Items(NamedTuple):
+    """A format of JSON with a conversation in each item of an array, in a zip archive, a folder or a file.
+
+    ``name`` is the ``source`` of its conversations; ``title`` and ``files`` tell people what it is and where.
+    """
+
+    name: str
+    title: str
+    files: str
+    is_item: Callable[[object], bool]
+    read: Callable[[object], ForeignConversation]
+
+
+class Lines(NamedTuple):
+    """A format of files with one conversation each, and a value of JSON in each line.
+
+    ``is_beginning`` tells it by the values in the first whole lines. One that begins with a very long line, or is a
+    single object over many lines, is told by ``names``, which stand near its beginning.
+    """
+
+    name: str
+    title: str
+    files: str
+    is_beginning: Callable[[Sequence[object]], bool]
+    names: tuple[bytes, ...]
+    read: Callable[[Iterable[object], FileFacts], ForeignConversation]
 
 
 def assembled(talk: Talk, said: Iterable[Said | Skipped]) -> ForeignConversation:
@@ -225,40 +259,7 @@ def in_words(name: str, content: str) -> str:
 
 def _as_object(arguments: object) -> str:
     """Return arguments as a JSON object: text or any other value becomes its one field ``input``."""
-    read = _parsed(arguments) if isinstance(arguments, str) else arguments
+    read = values.parsed(arguments) if isinstance(arguments, str) else arguments
     if isinstance(read, dict):
         return values.json_text(read)
     return values.json_text({} if arguments in (None, "") else {"input": arguments})
-
-
-def _parsed(arguments: str) -> object:
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return None
-
-
-def rows_of_call(row: ForeignMessage, call: ToolCall, result: Result | None) -> tuple[ForeignMessage, ...]:
-    """Return a call and its result as two rows made after ``row``; a call without a result is text of the reply.
-
-    That text has a key of its own, because a later export may have the result.
-    """
-    if result is None:
-        return (replace(row, key=f"{row.key}/alone", role=Role.ASSISTANT, content=in_words(call.name, call.arguments)),)
-    use = replace(row, role=Role.TOOL_USE, content="", tool_calls=call.as_json, tool_call_id=call.id)
-    answer = replace(
-        row,
-        key=f"{row.key}/result",
-        role=Role.TOOL_RESULT,
-        content=result.content,
-        timestamp=result.timestamp or row.timestamp,
-        tool_call_id=call.id,
-        model=None,
-        reasoning=None,
-    )
-    return (use, answer)
-
-
-def call_of(key: str, name: object, arguments: object) -> ToolCall:
-    """Return a call whose arguments are a JSON object: text or any other value becomes its one field ``input``."""
-    return ToolCall(key, values.line(name) or _UNNAMED, _as_object(arguments))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled, in_words
+from chorus_cli.imports.rules.assembly import Items, Kind, Said, Talk, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignFile
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.conversation import ForeignConversation
@@ -28,37 +27,44 @@ _POINTERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The content of a message. ``is_context`` marks the profile and the memory that the program adds by itself."""
+class _Node(NamedTuple):
+    """A node of the tree; one with ``thoughts``, maybe empty ones, is no message: they belong to the reply after it."""
 
+    parent: str | None
+    message: Record
+    role: str
     text: str = ""
     files: tuple[ForeignFile, ...] = ()
-    thoughts: str = ""
-    is_recap: bool = False
-    is_context: bool = False
+    thoughts: str | None = None
+    is_hidden: bool = False
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it becomes a message."""
+        has_words = bool(self.text.strip() or self.files) and self.thoughts is None
+        return has_words and self.role in _ROLES and not self.is_hidden
 
 
-def content_of(message: Record) -> Content:
-    """Read the content of a message; an unknown type is read for its text."""
-    content = values.record(message.get("content"))
+def _node(node: Record) -> _Node:
+    """Read a node; a content of an unknown type is read for its text."""
+    message = values.record(node.get("message"))
+    content, author = values.record(message.get("content")), values.record(message.get("author"))
+    role, data = values.line(author.get("role")), values.record(message.get("metadata"))
+    is_hidden = role == "system" or data.get("is_visually_hidden_from_conversation") is True
+    found = _Node(values.identifier(node.get("parent")) or None, message, role, is_hidden=is_hidden)
     match content.get("content_type"):
         case "thoughts":
-            return Content(thoughts=_thoughts(content) or "…")
+            return found._replace(thoughts=_thoughts(content) or "…")
         case "reasoning_recap":
-            return Content(is_recap=True)
+            return found._replace(thoughts="")
         case str(kind) if kind in _CONTEXTS:
-            return Content(is_context=True, text=_plain(content))
-        case "code" if _is_for_user(message):
-            return Content(_fenced(content), _attached(message))
+            # The profile and the memory, which the program adds by itself.
+            return found._replace(text=_plain(content), is_hidden=True)
+        case "code" if values.line(message.get("recipient")) in {"", "all"}:
+            return found._replace(text=_fenced(content), files=_attached(message))
         case str(kind) if kind in _QUOTES:
-            return Content(_quoted(content))
-    pointers = list(_pointers(content))
-    return Content(_plain(content), tuple(_with_names(pointers, message)))
-
-
-def _is_for_user(message: Record) -> bool:
-    return values.line(message.get("recipient")) in {"", "all"}
+            return found._replace(text=_quoted(content))
+    return found._replace(text=_plain(content), files=tuple(_with_names(_pointers(content), message)))
 
 
 def _plain(content: Record) -> str:
@@ -118,7 +124,7 @@ def _id(written: str) -> str:
     return written if _FILE_ID.fullmatch(written) else ""
 
 
-def _with_names(pointers: list[ForeignFile], message: Record) -> Iterator[ForeignFile]:
+def _with_names(pointers: Iterable[ForeignFile], message: Record) -> Iterator[ForeignFile]:
     """Yield the files of a message: the attachments by their names, then pointers that no attachment names."""
     attached = _attached(message)
     yield from attached
@@ -170,89 +176,51 @@ def conversation_of(value: object) -> ForeignConversation:
     return assembled(talk, _said(nodes))
 
 
-class _Node(NamedTuple):
-    """A node of the tree; only one that ``is_shown`` becomes a message: thoughts belong to the reply after them."""
-
-    parent: str | None
-    message: Record
-    content: Content
-    role: str
-    is_hidden: bool
-    is_shown: bool
-
-
-def _node(node: Record) -> _Node:
-    message = values.record(node.get("message"))
-    content, role = content_of(message), _role(message)
-    is_hidden = _is_hidden(message, content)
-    has_words = bool(content.text.strip() or content.files) and not (content.thoughts or content.is_recap)
-    is_shown = has_words and role in _ROLES and not is_hidden
-    return _Node(values.identifier(node.get("parent")) or None, message, content, role, is_hidden, is_shown)
-
-
 def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
     """Yield the nodes; the result of a call is the tool's message that follows it."""
-    calls = {key for key, node in nodes.items() if node.is_shown and _addressee(node.message)}
+    calls = {key for key, node in nodes.items() if node.is_shown and _addressee(node)}
     results = {key: node.parent for key, node in nodes.items() if node.role == "tool" and node.is_shown}
     answered = calls.intersection(filter(None, results.values()))
-    for key, (parent, message, content, role, is_hidden, is_shown) in nodes.items():
-        if not is_shown:
+    for key, node in nodes.items():
+        message, role, parent = node.message, node.role, node.parent
+        if not node.is_shown:
             is_broken = message and role not in _ROLES
-            reason = (_HIDDEN if content.text else "") if is_hidden else _BROKEN if is_broken else ""
+            reason = (_HIDDEN if node.text else "") if node.is_hidden else _BROKEN if is_broken else ""
             yield Said(key, parent=parent, skipped=reason)
             continue
         data = values.record(message.get("metadata"))
         model, time = values.line(data.get("model_slug")) or None, values.moment(message.get("create_time"))
-        said, tool = Said(key, Kind.REPLY, content.text, time, model, parent, files=content.files), _addressee(message)
+        said, tool = Said(key, Kind.REPLY, node.text, time, model, parent, files=node.files), _addressee(node)
         if role == "tool" and parent in answered:
             # No model takes a result without text, such as a picture that was made.
-            text = content.text or ", ".join(file.name for file in content.files)
+            text = node.text or ", ".join(file.name for file in node.files)
             yield replace(said, kind=Kind.RESULT, text=text, call=parent, is_apart=True)
         elif key in answered:
-            yield replace(said, kind=Kind.CALL, call=key, tool=tool, arguments=content.text)
+            yield replace(said, kind=Kind.CALL, call=key, tool=tool, arguments=node.text)
         elif role == "user":
             yield replace(said, kind=Kind.USER, model=None)
         else:
-            speaker = tool or (role == "tool" and (_name(message) or "tool"))
-            text = in_words(speaker, content.text) if speaker else _without_marks(content.text)
-            yield replace(said, text=text, status=_status(data), thoughts=_thoughts_before(parent, nodes))
+            name = values.line(values.record(message.get("author")).get("name"))
+            speaker = tool or (role == "tool" and (name or "tool"))
+            text = in_words(speaker, node.text) if speaker else _without_marks(node.text)
+            ending = values.identifier(values.record(data.get("finish_details")).get("type"))
+            status, thoughts = _ENDINGS.get(ending), _thoughts_before(parent, nodes)
+            yield replace(said, text=text, status=status, thoughts=thoughts)
 
 
 def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:
     """Return the thoughts in the nodes that lead to a reply."""
     found: list[str] = []
-    while key is not None and key in nodes and len(found) < _FARTHEST_THOUGHT:
-        content = nodes[key].content
-        if not (content.thoughts or content.is_recap):
-            break
-        found.append(content.thoughts)
+    while key in nodes and len(found) < _FARTHEST_THOUGHT and (thoughts := nodes[key].thoughts) is not None:
+        found.append(thoughts)
         key = nodes[key].parent
     return "\n\n".join(filter(None, reversed(found)))
 
 
-def _role(message: Record) -> str:
-    role = values.record(message.get("author")).get("role")
-    return role if isinstance(role, str) else ""
-
-
-def _name(message: Record) -> str:
-    return values.line(values.record(message.get("author")).get("name"))
-
-
-def _addressee(message: Record) -> str:
+def _addressee(node: _Node) -> str:
     """Return the tool that a message of the model is for, empty if it is for the user."""
-    recipient = values.line(message.get("recipient"))
-    return recipient if recipient not in {"", "all"} and _role(message) == "assistant" else ""
-
-
-def _is_hidden(message: Record, content: Content) -> bool:
-    is_marked = values.record(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
-    return is_marked or content.is_context or _role(message) == "system"
-
-
-def _status(data: Record) -> Status | None:
-    ending = values.record(data.get("finish_details")).get("type")
-    return _ENDINGS.get(ending) if isinstance(ending, str) else None
+    recipient = values.line(node.message.get("recipient"))
+    return recipient if recipient not in {"", "all"} and node.role == "assistant" else ""
 
 
 def _without_marks(text: str) -> str:
@@ -266,11 +234,16 @@ def _in_words(mark: re.Match[str]) -> str:
         return rest[0]
     if kind != "entity" or not rest:
         return ""
-    try:
-        entity = json.loads(rest[0])
-    except (ValueError, RecursionError):
-        return ""
-    match entity:
+    match values.parsed(rest[0]):
         case [_, str(name), *_]:
             return name
     return ""
+
+
+FORM = Items(
+    SOURCE,
+    "ChatGPT's data export",
+    "the zip, its unpacked folder, or one of its conversations files",
+    is_conversation,
+    conversation_of,
+)

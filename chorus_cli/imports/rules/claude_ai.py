@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled, in_words
+from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
 from chorus_cli.log.rules.messages import Role, Status
 
@@ -142,16 +142,9 @@ def _in_words(block: Record) -> str:
 
 
 def _words_of_result(result: Record) -> str:
-    content = result.get("content")
-    if isinstance(content, str):
-        return values.text(content)
-    pieces = (_words_of_part(part) for part in values.records(content))
-    return "\n".join(filter(None, pieces))
-
-
-def _words_of_part(part: Record) -> str:
     names = ("title", "url", "text")
-    return "\n".join(filter(None, (values.text(part.get(name)) for name in names)))
+    pieces = (values.text(part.get(name)) for part in values.parts(result.get("content")) for name in names)
+    return "\n".join(filter(None, pieces))
 
 
 def _pasted(message: Record) -> Iterator[str]:
@@ -170,3 +163,12 @@ def _files(message: Record) -> Iterator[ForeignFile]:
     for file in values.records(message.get("files")):
         if name := values.line(file.get("file_name")):
             yield ForeignFile(name)
+
+
+FORM = Items(
+    SOURCE,
+    "Claude.ai's data export",
+    "the zip or its conversations.json",
+    is_conversation,
+    conversation_of,
+)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to, unnamed_file
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "claude-code"
@@ -75,16 +76,12 @@ def is_line(value: object) -> bool:
     return found.get("type") in _MARKS and bool(found.keys() & {"sessionId", "leafUuid", "messageId"})
 
 
-def conversation_of(lines: Iterable[object], name: str, source: str = SOURCE) -> ForeignConversation:
-    """Read a session of a program from its lines; ``name`` is that of the file, which is the session's id.
-
-    Raises:
-        ImportFormatError: it has no message that can be read, or is that of a subagent.
-    """
+def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOURCE) -> ForeignConversation:
+    """Read a session of a program from its lines; the name of its file is the session's id."""
     session = _Session()
     for line in lines:
         session.take(line)
-    ids = session.ids
+    ids, name = session.ids, file.name
     talk = Talk(source, name if name in ids or not ids else ids[-1], session.title or None, leaf=session.leaf)
     try:
         return assembled(talk, session.said())
@@ -176,14 +173,14 @@ class _Session:
         reply.model = reply.model or values.line(message.get("model")) or None
         reply.is_cut = message.get("stop_reason") == "max_tokens"
         time, known = values.moment(line.get("timestamp")), list(reply.blocks)
-        for number, block in enumerate(_blocks(message.get("content"))):
+        for number, block in enumerate(values.parts(message.get("content"))):
             if block not in known:
                 reply.blocks.append(block)
                 said = Said(reply.key, Kind.REPLY, timestamp=time, key=f"{key}/{number}" if number else key)
                 reply.said.append(_piece(said, block))
 
     def _take_prompt(self, key: str, line: Record) -> None:
-        blocks = _blocks(values.record(line.get("message")).get("content"))
+        blocks = values.parts(values.record(line.get("message")).get("content"))
         said = [block for block in blocks if block.get("type") != "tool_result"]
         if line.get("isCompactSummary") is True:
             self.skipped.append(Skipped(_SUMMARY))
@@ -207,7 +204,7 @@ class _Session:
 
     def _say(self, key: str, content: object, line: Record) -> None:
         """Keep words of the user, unless they are the program's."""
-        blocks = _blocks(content)
+        blocks = values.parts(content)
         words = (_without_additions(values.text(block.get("text"))).strip("\n") for block in blocks)
         text = "\n\n".join(piece for piece in words if piece.strip() and not _NOT_SAID.match(piece))
         said = Said(key, Kind.USER, text, values.moment(line.get("timestamp")), key=key, files=tuple(_files(blocks)))
@@ -264,10 +261,6 @@ def _without_additions(text: str) -> str:
     return text
 
 
-def _blocks(content: object) -> Sequence[Record]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else values.records(content)
-
-
 def _piece(said: Said, block: Record) -> Said:
     if block.get("type") == "tool_use":
         call = values.identifier(block.get("id"))
@@ -280,10 +273,7 @@ def _piece(said: Said, block: Record) -> Said:
 
 def _words_of(result: Record) -> str:
     """Return the text of a result; a picture in it is named."""
-    content = result.get("content")
-    if isinstance(content, str):
-        return values.text(content)
-    pieces = (values.text(block.get("text")) or _named(block) for block in values.records(content))
+    pieces = (values.text(block.get("text")) or _named(block) for block in values.parts(result.get("content")))
     return "\n".join(filter(None, pieces))
 
 
@@ -297,6 +287,15 @@ def _files(blocks: Sequence[Record]) -> Iterator[ForeignFile]:
         if block.get("type") in _MEDIA:
             source = values.record(block.get("source"))
             media_type = values.line(source.get("media_type"))
-            suffix = media_type.rpartition("/")[2]
-            name = values.line(block.get("title")) or f"{block['type']}{'.' + suffix if suffix else ''}"
-            yield ForeignFile(name, media_type, data=values.decoded(source.get("data")))
+            unnamed = unnamed_file(str(block["type"]), media_type, values.decoded(source.get("data")))
+            yield replace(unnamed, name=values.line(block.get("title")) or unnamed.name)
+
+
+FORM = Lines(
+    SOURCE,
+    "sessions of Claude Code",
+    "~/.claude/projects, a project in it or a session",
+    lambda first: any(map(is_line, first)),
+    (b'"parentUuid"', b'"sessionId"', b'"isSidechain"'),
+    conversation_of,
+)

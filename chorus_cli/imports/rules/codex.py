@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass, replace
-from enum import Enum, auto
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "codex"
@@ -34,113 +33,19 @@ _PICTURE_MARK = re.compile(r"</?image\b[^<>]*>\s*")
 _OWN_KINDS = ("user_instructions", "environment_context")
 
 
-class _Mark(Enum):
-    """A line that is no message."""
-
-    THOUGHT = auto()
-    MODEL = auto()
-    ROLLBACK = auto()
-    SUMMARY = auto()
+class _Line(NamedTuple):
+    kind: object
+    payload: Record
+    timestamp: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line: ``is_event`` if the person saw it, otherwise the model read or wrote it.
+class _Message(NamedTuple):
+    """A message as the person saw it, if it ``is_shown``, or as the model read or wrote it."""
 
-    ``call`` is the id of a call or of the call that a result belongs to; ``text`` is the model's name, the name of a
-    called tool or the text of a result where the line is one. ``turns`` is the number of turns taken back.
-    """
-
-    kind: Kind | _Mark
-    text: str = ""
-    timestamp: datetime | None = None
-    is_event: bool = False
+    kind: Kind
+    text: str
     files: tuple[ForeignFile, ...] = ()
-    call: str = ""
-    arguments: object = None
-    turns: int = 0
-
-
-def _line(kind: str, payload: Record, timestamp: datetime | None) -> _Line | None:
-    """Return the part of the conversation in a line, ``None`` if there is none."""
-    if kind == "turn_context":
-        return _Line(_Mark.MODEL, values.line(payload.get("model")))
-    if kind == "compacted":
-        return _Line(_Mark.SUMMARY)
-    return _event(payload, timestamp) if kind == "event_msg" else _item(payload, timestamp)
-
-
-def _event(payload: Record, timestamp: datetime | None) -> _Line | None:
-    item = values.record(payload.get("item"))
-    match payload.get("type"), item.get("type"):
-        case "user_message", _ if payload.get("kind") not in _OWN_KINDS:
-            pictures = [{"type": "input_image", "image_url": url} for url in values.items(payload.get("images"))]
-            text = _trimmed(payload.get("message"))
-            return _Line(Kind.USER, text, timestamp, is_event=True, files=tuple(_files(pictures)))
-        case "agent_message", _:
-            return _Line(Kind.REPLY, _trimmed(payload.get("message")), timestamp, is_event=True)
-        case "agent_reasoning", _:
-            return _Line(_Mark.THOUGHT, _trimmed(payload.get("text")))
-        case "item_completed", "UserMessage":
-            return _Line(Kind.USER, _words(item.get("content")), timestamp, is_event=True)
-        case "item_completed", "AgentMessage":
-            return _Line(Kind.REPLY, _words(item.get("content")), timestamp, is_event=True)
-        case "thread_rolled_back", _:
-            return _Line(_Mark.ROLLBACK, turns=values.whole_number(payload.get("num_turns")))
-    return None
-
-
-def _item(payload: Record, timestamp: datetime | None) -> _Line | None:
-    kind = payload.get("type")
-    if kind == "message":
-        role = {"user": Kind.USER, "assistant": Kind.REPLY}.get(str(payload.get("role")))
-        content = payload.get("content")
-        return role and _Line(role, _words(content), timestamp, files=tuple(_files(values.records(content))))
-    if kind == "reasoning":
-        return _Line(_Mark.THOUGHT, _words(payload.get("summary")))
-    if not isinstance(kind, str):
-        return None
-    call = values.identifier(payload.get("call_id"))
-    if kind.endswith("_call_output"):
-        return _Line(Kind.RESULT, _output(payload.get("output")), timestamp, call=call)
-    if kind.endswith("_call"):
-        named = payload.get("name") or kind.removesuffix("_call")
-        given = next((payload[field] for field in ("arguments", "input", "action") if field in payload), None)
-        return _Line(Kind.CALL, values.line(named), timestamp, call=call, arguments=given)
-    return None
-
-
-def _words(content: object) -> str:
-    """Return the text of parts; marks of the places of pictures are none."""
-    parts: Sequence[Record] = [{"text": content}] if isinstance(content, str) else values.records(content)
-    texts = (_PICTURE_MARK.sub("", values.text(part.get("text"))) for part in parts)
-    return "\n".join(filter(str.strip, texts)).strip()
-
-
-def _trimmed(text: object) -> str:
-    return values.text(text).strip()
-
-
-def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
-    for part in parts:
-        if part.get("type") == "input_image":
-            found = values.from_data_url(part.get("image_url"))
-            media_type, data = found or ("", None)
-            suffix = media_type.rpartition("/")[2]
-            yield ForeignFile(f"image{'.' + suffix if suffix else ''}", media_type, data=data)
-
-
-def _output(output: object) -> str:
-    """Return the output of a tool, which older versions wrote as JSON in a text, with facts beside it."""
-    if isinstance(output, str):
-        try:
-            inner = values.record(json.loads(output)).get("output") if output.startswith("{") else None
-        except (ValueError, RecursionError):
-            inner = None
-        return values.text(inner if isinstance(inner, str) else output)
-    if isinstance(output, dict):
-        return _output(output.get("content"))
-    return _words(output)
+    is_shown: bool = False
 
 
 def is_beginning(first: Sequence[object]) -> bool:
@@ -155,61 +60,85 @@ def is_beginning(first: Sequence[object]) -> bool:
     return is_legacy and any(value.get("type") in _LEGACY or "record_type" in value for value in following)
 
 
-def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
-    """Read a session from its lines; ``name`` is that of the file, for one that does not say its id.
-
-    Raises:
-        ImportFormatError: it is that of a subagent.
-    """
-    session = _Session()
-    for line in lines:
-        session.take(line)
-    if "subagent" in values.record(session.facts.get("source")):
+def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
+    """Read a session from its lines; one that does not say its id has the name of its file."""
+    read = [_line(values.record(line)) for line in lines]
+    facts = next((each.payload for each in read if each.kind == "session_meta" and each.payload), {})
+    if "subagent" in values.record(facts.get("source")):
         raise ImportFormatError("session of a subagent")
-    branches = _Branches(session.lines)
-    for each in session.lines:
-        branches.take(each)
+    names = [values.line(each.payload.get("thread_name")) for each in read]
+    branches = _Branches([each for line in read if (each := _message(line))])
+    for line in read:
+        branches.take(line)
     talk = Talk(
         SOURCE,
-        values.identifier(session.facts.get("id")) or name,
-        session.title or None,
-        values.moment(session.facts.get("timestamp")),
+        values.identifier(facts.get("id")) or file.name,
+        next(filter(None, reversed(names)), None),
+        values.moment(facts.get("timestamp")),
         branches.tip,
-        (FORK,) if "forked_from_ordinal_exclusive" in session.facts else (),
+        (FORK,) if "forked_from_ordinal_exclusive" in facts else (),
     )
-    return assembled(talk, (*session.skipped, *branches.skipped, *branches.said.values()))
+    return assembled(talk, (*branches.skipped, *branches.said.values()))
 
 
-class _Session:
-    """The lines of a session as they are read; ``facts`` are those of the first line."""
+def _line(line: Record) -> _Line:
+    """Return a line; older versions wrote the payload alone."""
+    if "payload" in line or not line:
+        return _Line(line.get("type"), values.record(line.get("payload")), values.moment(line.get("timestamp")))
+    kind = "session_meta" if "type" not in line else "response_item"
+    return _Line(kind, line, values.moment(line.get("timestamp")))
 
-    def __init__(self) -> None:
-        self.facts: Record = {}
-        self.title = ""
-        self.lines: list[_Line] = []
-        self.skipped: list[Skipped] = []
 
-    def take(self, value: object) -> None:
-        """Take the next line."""
-        line = values.record(value)
-        if not line:
-            self.skipped.append(Skipped(_BROKEN))
-            return
-        kind, payload = line.get("type"), values.record(line.get("payload"))
-        if "payload" not in line:
-            kind, payload = ("session_meta" if "type" not in line else "response_item"), line
-        if kind == "session_meta":
-            self.facts = self.facts or payload
-        elif kind in ("response_item", "event_msg", "turn_context", "compacted"):
-            self.title = values.line(payload.get("thread_name")) or self.title
-            if found := _line(kind, payload, values.moment(line.get("timestamp"))):
-                self.lines.append(found)
+def _message(line: _Line) -> _Message | None:
+    payload, item = line.payload, values.record(line.payload.get("item"))
+    match line.kind, payload.get("type"), item.get("type"):
+        case "event_msg", "user_message", _ if payload.get("kind") not in _OWN_KINDS:
+            pictures = [{"type": "input_image", "image_url": url} for url in values.items(payload.get("images"))]
+            return _Message(Kind.USER, _trimmed(payload.get("message")), tuple(_files(pictures)), is_shown=True)
+        case "event_msg", "agent_message", _:
+            return _Message(Kind.REPLY, _trimmed(payload.get("message")), is_shown=True)
+        case "event_msg", "item_completed", "UserMessage":
+            return _Message(Kind.USER, _words(item.get("content")), is_shown=True)
+        case "event_msg", "item_completed", "AgentMessage":
+            return _Message(Kind.REPLY, _words(item.get("content")), is_shown=True)
+        case "response_item", "message", _:
+            kind = {"user": Kind.USER, "assistant": Kind.REPLY}.get(str(payload.get("role")))
+            content = payload.get("content")
+            return kind and _Message(kind, _words(content), tuple(_files(values.records(content))))
+    return None
+
+
+def _words(content: object) -> str:
+    """Return the text of parts; marks of the places of pictures are none."""
+    texts = (_PICTURE_MARK.sub("", values.text(part.get("text"))) for part in values.parts(content))
+    return "\n".join(filter(str.strip, texts)).strip()
+
+
+def _trimmed(text: object) -> str:
+    return values.text(text).strip()
+
+
+def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
+    for part in parts:
+        if part.get("type") == "input_image":
+            found = values.from_data_url(part.get("image_url"))
+            yield unnamed_file("image", *(found or ("", None)))
+
+
+def _output(output: object) -> str:
+    """Return the output of a tool, which older versions wrote as JSON in a text, with facts beside it."""
+    if isinstance(output, str):
+        inner = values.record(values.parsed(output)).get("output")
+        return values.text(inner if isinstance(inner, str) else output)
+    if isinstance(output, dict):
+        return _output(output.get("content"))
+    return _words(output)
 
 
 class _Branches:
     """The pieces of a session: a message that stands twice is one, and turns taken back are another branch."""
 
-    def __init__(self, lines: Sequence[_Line]) -> None:
+    def __init__(self, messages: Sequence[_Message]) -> None:
         self.skipped: list[Skipped] = []
         self.said: dict[str, Said] = {}
         self.tip: str | None = None
@@ -217,74 +146,85 @@ class _Branches:
         self._before_prompts: list[str | None] = []
         self._model: str | None = None
         self._thoughts: dict[str, None] = {}
-        self._awaited: dict[Kind, tuple[str, _Line]] = {}
-        self._prompts = {each.text for each in lines if each.kind is Kind.USER and each.is_event}
-        self._are_replies_shown = any(each.kind is Kind.REPLY and each.is_event for each in lines)
-        self._calls = {each.call for each in lines if each.kind is Kind.CALL}
-        results = (each for each in lines if each.kind is Kind.RESULT and each.call)
-        self._results = {each.call: Result(each.text, each.timestamp) for each in results}
+        self._awaited: dict[Kind, tuple[str, _Message]] = {}
+        self._prompts = {each.text for each in messages if each.kind is Kind.USER and each.is_shown}
+        self._are_replies_shown = any(each.kind is Kind.REPLY and each.is_shown for each in messages)
 
     def take(self, line: _Line) -> None:
         """Take the next line."""
-        match line.kind:
-            case _Mark.MODEL:
-                self._model = line.text or self._model
-            case _Mark.THOUGHT if line.text:
-                self._thoughts[line.text] = None
-            case Kind.USER | Kind.REPLY:
-                self._take_message(line, line.kind)
-            case Kind.CALL:
-                result = self._results.get(line.call)
-                self._append(
-                    Said("", Kind.CALL, tool=line.text, arguments=line.arguments, result=result),
-                    line,
-                    "call",
-                    line.call,
-                )
-            case Kind.RESULT if line.call not in self._calls:
-                self._append(Said("", Kind.RESULT, line.text), line, "result", line.call)
-            case _Mark.SUMMARY:
+        if message := _message(line):
+            self._take_message(message, line.timestamp)
+            return
+        payload, call = line.payload, values.identifier(line.payload.get("call_id"))
+        match line.kind, payload.get("type"):
+            case None, _ if not payload:
+                self.skipped.append(Skipped(_BROKEN))
+            case "turn_context", _:
+                self._model = values.line(payload.get("model")) or self._model
+            case "compacted", _:
                 self._take_summary()
-            case _Mark.ROLLBACK if line.turns:
-                self.tip = self._before_prompts[-line.turns :][0] if self._before_prompts else None
-                del self._before_prompts[-line.turns :]
+            case "event_msg", "agent_reasoning":
+                self._thoughts[_trimmed(payload.get("text"))] = None
+            case "response_item", "reasoning":
+                self._thoughts[_words(payload.get("summary"))] = None
+            case "event_msg", "thread_rolled_back" if turns := values.whole_number(payload.get("num_turns")):
+                self.tip = self._before_prompts[-turns:][0] if self._before_prompts else None
+                del self._before_prompts[-turns:]
+            case "response_item", str(kind) if kind.endswith("_call_output"):
+                self._append(Said("", Kind.RESULT, _output(payload.get("output"))), line.timestamp, "result", call)
+            case "response_item", str(kind) if kind.endswith("_call"):
+                tool = values.line(payload.get("name") or kind.removesuffix("_call"))
+                given = next((payload[field] for field in ("arguments", "input", "action") if field in payload), None)
+                self._append(Said("", Kind.CALL, tool=tool, arguments=given), line.timestamp, "call", call)
 
-    def _take_message(self, line: _Line, kind: Kind) -> None:
+    def _take_message(self, message: _Message, timestamp: datetime | None) -> None:
         """Take a message, or the other writing of the one before it, which may be the one that has its pictures."""
-        if kind is Kind.USER and not line.is_event and self._is_context(line.text):
+        kind, text, files, is_shown = message
+        if kind is Kind.USER and not is_shown and self._is_context(text):
             self.skipped.append(Skipped(_CONTEXT))
             return
         key, first = self._awaited.pop(kind, ("", None))
-        if first is not None and first.is_event is not line.is_event and first.text == line.text:
-            if line.files and not first.files:
-                self.said[key] = replace(self.said[key], files=line.files)
+        if first is not None and first.is_shown is not is_shown and first.text == text:
+            if files and not first.files:
+                self.said[key] = replace(self.said[key], files=files)
             return
-        if not line.text and not line.files:
+        if not text and not files:
             return
         if kind is Kind.USER:
             self._before_prompts.append(self.tip)
         role = "user" if kind is Kind.USER else "assistant"
-        key = self._append(Said("", kind, line.text, files=line.files), line, role, line.text)
-        self._awaited[kind] = (key, line)
+        self._awaited[kind] = self._append(Said("", kind, text, files=files), timestamp, role, text), message
 
     def _take_summary(self) -> None:
         """Leave out the reply that a compaction has just asked for: nobody was shown it."""
         self.skipped.append(Skipped(_SUMMARY))
         key, reply = self._awaited.pop(Kind.REPLY, ("", None))
-        if reply is not None and not reply.is_event and self._are_replies_shown and key == self.tip:
+        if reply is not None and not reply.is_shown and self._are_replies_shown and key == self.tip:
             self.tip = self.said.pop(key).parent
 
     def _is_context(self, text: str) -> bool:
         """Return whether a message with the role of the user was written by the program."""
         return text not in self._prompts if self._prompts else bool(_CONTEXT_TEXT.match(text))
 
-    def _append(self, said: Said, line: _Line, *parts: str) -> str:
-        """Add a piece after the last one and return its key, which its parts and its time make."""
-        key = self._keys.of(*parts, str(line.timestamp))
-        said = replace(said, node=key, key=key, call=line.call, timestamp=line.timestamp, parent=self.tip)
+    def _append(self, said: Said, timestamp: datetime | None, sort: str, content: str) -> str:
+        """Add a piece after the last one and return its key, which its sort, its content and its time make."""
+        key = self._keys.of(sort, content, str(timestamp))
+        said = replace(said, node=key, key=key, timestamp=timestamp, parent=self.tip)
+        if said.kind in {Kind.CALL, Kind.RESULT}:
+            said = replace(said, call=content)
         if said.kind is not Kind.USER:
-            said = replace(said, model=self._model, thoughts="\n\n".join(self._thoughts))
+            said = replace(said, model=self._model, thoughts="\n\n".join(filter(None, self._thoughts)))
             self._thoughts = {}
         self.said[key] = said
         self.tip = key
         return key
+
+
+FORM = Lines(
+    SOURCE,
+    "sessions of Codex CLI",
+    "~/.codex/sessions, a folder in it or a session",
+    is_beginning,
+    (b'"session_meta"', b'"payload"'),
+    conversation_of,
+)

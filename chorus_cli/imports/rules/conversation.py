@@ -32,6 +32,12 @@ class ForeignFile:
     data: bytes | None = None
 
 
+def unnamed_file(kind: str, media_type: str, data: bytes | None) -> ForeignFile:
+    """Return a file that has no name in its program: it is named after its kind and its media type."""
+    suffix = media_type.rpartition("/")[2]
+    return ForeignFile(f"{kind}{'.' + suffix if suffix else ''}", media_type, data=data)
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignMessage:
     """A message: ``key`` is its id within the conversation, ``parent`` that of the message before it on its branch.
@@ -136,19 +142,24 @@ def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
     key the last holds, of messages of several nodes the first; a node without a key is left out.
     """
     tree = {node.key: node for node in nodes if node.key}
-    order, parents = _parents_first({key: node.parent for key, node in tree.items()})
-    messages, last = _linked(tree, order, parents)
-    end = last.get(leaf or "") or last.get(_newest_leaf(tree, order, parents, last) or "")
-    followed = {key: message.parent for key, message in messages.items()}
-    return Joined(tuple(messages.values()), path_to(end, followed))
-
-
-def chain(messages: Iterable[ForeignMessage]) -> Joined:
-    """Join messages of a format without branches: each follows the one before it; the last of equal keys holds."""
-    unique = {message.key: message for message in messages}
-    before = (None, *unique)
-    linked = (replace(message, parent=parent) for message, parent in zip(unique.values(), before, strict=False))
-    return Joined(tuple(linked), tuple(unique))
+    parents = _parents_first({key: node.parent for key, node in tree.items()})
+    messages: dict[str, ForeignMessage] = {}
+    # For each node the last message of it or of those before it, and the newest time on its path.
+    last: dict[str, str | None] = {}
+    newest: dict[str, float] = {}
+    for key, parent in parents.items():
+        before = None if parent is None else last[parent]
+        times = [0.0 if parent is None else newest[parent]]
+        for message in tree[key].messages:
+            times += [] if message.timestamp is None else [message.timestamp.timestamp()]
+            if message.key not in messages:
+                messages[message.key] = message if message.parent == before else replace(message, parent=before)
+                before = message.key
+        last[key], newest[key] = before, max(times)
+    inner = set(parents.values())
+    leaves = [(newest[key], position, key) for position, key in enumerate(parents) if key not in inner and last[key]]
+    end = last.get(leaf or "") or (last[max(leaves)[2]] if leaves else None)
+    return Joined(tuple(messages.values()), path_to(end, {key: each.parent for key, each in messages.items()}))
 
 
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, ...]:
@@ -160,8 +171,8 @@ def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, .
     return tuple(reversed(path))
 
 
-def _parents_first(parents: Mapping[str, str | None]) -> tuple[tuple[str, ...], dict[str, str | None]]:
-    """Return the keys in their order but parents first, and the parents without missing ones and cycles."""
+def _parents_first(parents: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the parents without missing ones and cycles, in the order of the keys but parents first."""
     order: dict[str, str | None] = {}
     for key in parents:
         climbed: dict[str, None] = {}
@@ -174,38 +185,4 @@ def _parents_first(parents: Mapping[str, str | None]) -> tuple[tuple[str, ...], 
         for each in reversed(climbed):
             parent = parents[each]
             order.setdefault(each, parent if parent in order else None)
-    return tuple(order), order
-
-
-def _linked(
-    tree: Mapping[str, Node], order: Iterable[str], parents: Mapping[str, str | None]
-) -> tuple[dict[str, ForeignMessage], dict[str, str | None]]:
-    """Return the messages by their keys, and for each node the last message of it or of those before it."""
-    messages: dict[str, ForeignMessage] = {}
-    last: dict[str, str | None] = {}
-    for key in order:
-        parent = parents[key]
-        before = None if parent is None else last[parent]
-        for message in tree[key].messages:
-            if message.key not in messages:
-                messages[message.key] = message if message.parent == before else replace(message, parent=before)
-                before = message.key
-        last[key] = before
-    return messages, last
-
-
-def _newest_leaf(
-    tree: Mapping[str, Node],
-    order: Iterable[str],
-    parents: Mapping[str, str | None],
-    last: Mapping[str, str | None],
-) -> str | None:
-    """Return the leaf whose path has the newest message, the last of equal ones."""
-    inner = set(parents.values())
-    times: dict[str, float] = {}
-    for key in order:
-        parent = parents[key]
-        own = [message.timestamp.timestamp() for message in tree[key].messages if message.timestamp is not None]
-        times[key] = max([*own, 0.0 if parent is None else times[parent]])
-    leaves = [(times[key], position, key) for position, key in enumerate(order) if key not in inner and last[key]]
-    return max(leaves)[2] if leaves else None
+    return order

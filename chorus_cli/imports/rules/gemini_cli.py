@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled, nodes_of
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.assembly import Kind, Lines, Result, Said, Talk, assembled, nodes_of
+from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "gemini-cli"
@@ -32,12 +33,8 @@ def is_beginning(value: object) -> bool:
     return {"sessionId", "projectHash"} <= values.record(value).keys()
 
 
-def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
-    """Read a session from its lines, or from the one object of older versions; ``name`` is that of the file.
-
-    Raises:
-        ImportFormatError: it is that of a subagent.
-    """
+def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
+    """Read a session from its lines, or from the one object of older versions."""
     session = _Session()
     for line in lines:
         session.take(line)
@@ -45,7 +42,7 @@ def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
         raise ImportFormatError("session of a subagent")
     talk = Talk(
         SOURCE,
-        values.identifier(session.facts.get("sessionId")) or name,
+        values.identifier(session.facts.get("sessionId")) or file.name,
         values.line(session.facts.get("summary")) or None,
         values.moment(session.facts.get("startTime")),
         session.leaf,
@@ -132,10 +129,10 @@ def _is_said(key: str, record: Record) -> bool:
 
 
 def _pieces(key: str, record: Record) -> Iterator[Said]:
-    content = _parts(record.get("content"))
+    content = values.parts(record.get("content"))
     said = Said(key, Kind.USER, "", values.moment(record.get("timestamp")), key=key)
     if record.get("type") == "user":
-        text = _words(_parts(record.get("displayContent")) or content)
+        text = _words(values.parts(record.get("displayContent")) or content)
         files = tuple(_files(content))
         if files or not _NOT_SAID.match(text):
             yield replace(said, text=text, files=files)
@@ -145,7 +142,7 @@ def _pieces(key: str, record: Record) -> Iterator[Said]:
         yield replace(said, text=_words(content), thoughts=thoughts)
         for number, call in enumerate(values.records(record.get("toolCalls")), 1):
             result = call.get("result")
-            answer = Result(words_of_result(_parts(result)), values.moment(call.get("timestamp")))
+            answer = Result(words_of_result(values.parts(result)), values.moment(call.get("timestamp")))
             yield replace(
                 said,
                 kind=Kind.CALL,
@@ -155,13 +152,6 @@ def _pieces(key: str, record: Record) -> Iterator[Said]:
                 arguments=call.get("args"),
                 result=None if result is None else answer,
             )
-
-
-def _parts(content: object) -> Sequence[Record]:
-    """Return the parts of a content, which may be one text or one part."""
-    listed = content if isinstance(content, list) else [content]
-    texts = ({"text": part} if isinstance(part, str) else part for part in listed)
-    return values.records(list(texts))
 
 
 def _words(parts: Sequence[Record]) -> str:
@@ -190,7 +180,14 @@ def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
         found = values.record(part.get("inlineData"))
         if found:
             media_type = values.line(found.get("mimeType"))
-            suffix = media_type.rpartition("/")[2]
-            yield ForeignFile(
-                f"file{'.' + suffix if suffix else ''}", media_type, data=values.decoded(found.get("data"))
-            )
+            yield unnamed_file("file", media_type, values.decoded(found.get("data")))
+
+
+FORM = Lines(
+    SOURCE,
+    "sessions of Gemini CLI",
+    "~/.gemini/tmp, a folder in it or a session",
+    lambda first: any(map(is_beginning, first[:1])),
+    (b'"sessionId"', b'"projectHash"'),
+    conversation_of,
+)

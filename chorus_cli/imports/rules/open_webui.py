@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, Talk, assembled
+from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled
 from chorus_cli.imports.rules.conversation import ForeignFile
 from chorus_cli.log.rules.messages import Status
 
@@ -100,9 +99,7 @@ def _said(messages: Mapping[str, Record]) -> Iterator[Said]:
 
 
 def _content(content: object) -> str:
-    if isinstance(content, str):
-        return values.text(content)
-    return "\n".join(filter(None, (values.text(part.get("text")) for part in values.records(content))))
+    return "\n".join(filter(None, (values.text(part.get("text")) for part in values.parts(content))))
 
 
 def _pieces(said: Said, text: str, output: Sequence[Record]) -> Sequence[Said]:
@@ -177,9 +174,8 @@ def _detail(said: Said, attributes: Mapping[str, str], body: str) -> Said:
 def _unquoted(attributes: Mapping[str, str], name: str) -> str:
     """Return an attribute that holds JSON, which is written once or twice."""
     written = attributes.get(name, "")
-    try:
-        found: object = json.loads(written)
-    except (ValueError, RecursionError):
+    found = values.parsed(written)
+    if found is None:
         return values.text(written)
     return values.text(found) if isinstance(found, str) else values.json_text(found)
 
@@ -197,3 +193,12 @@ def _files(message: Record) -> Iterator[ForeignFile]:
         text = values.text(values.record(file.get("data")).get("content"))
         if text:
             yield ForeignFile(f"{name or 'file'}.txt", "text/plain", data=text.encode())
+
+
+FORM = Items(
+    SOURCE,
+    "Open WebUI's exported chats",
+    "the JSON file of one chat or of all",
+    is_conversation,
+    conversation_of,
+)

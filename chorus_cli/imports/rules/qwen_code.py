@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules import claude_code
+from chorus_cli.imports.rules.assembly import Lines
 from chorus_cli.imports.rules.gemini_cli import words_of_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "qwen-code"
@@ -32,9 +34,9 @@ def is_line(value: object) -> bool:
     return has_content and {"parentUuid", "sessionId"} <= found.keys()
 
 
-def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
-    """Read a session from its lines; ``name`` is that of the file, which is the session's id."""
-    return claude_code.conversation_of(_translated(lines), name, SOURCE)
+def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
+    """Read a session from its lines; the name of its file is the session's id."""
+    return claude_code.conversation_of(_translated(lines), file, SOURCE)
 
 
 def _translated(lines: Iterable[object]) -> Iterator[Record | None]:
@@ -100,3 +102,13 @@ def _block(part: Record) -> Record:
         return {"type": kind, "title": file.get("displayName"), "source": source}
     kind = "thinking" if part.get("thought") is True else "text"
     return {"type": kind, kind: part.get("text")}
+
+
+FORM = Lines(
+    SOURCE,
+    "sessions of Qwen Code",
+    "~/.qwen/projects, a project in it or a session",
+    lambda first: any(map(is_line, first)),
+    (b'"parentUuid"', b'"sessionId"', b'"parts"'),
+    conversation_of,
+)

@@ -9,14 +9,15 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import tzinfo
 
     from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
     from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "sillytavern"
@@ -42,10 +43,10 @@ def is_header(value: object) -> bool:
     return "chat_metadata" in found or ("user_name" in found and "character_name" in found)
 
 
-def conversation_of(
-    header: object, lines: Sequence[object], *, name: str = "", zone: tzinfo | None = None
-) -> ForeignConversation:
-    """Read a chat; ``name`` is that of its file without the suffix, ``zone`` that of its times."""
+def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversation:
+    """Read a chat from its lines, of which the first is the header."""
+    header, *lines = chat
+    name, zone = file
     messages = [line for line in values.records(lines) if "mes" in line or "swipes" in line]
     reader = _Reader(values.record(header), messages, zone)
     said = list(reader.said())
@@ -172,3 +173,13 @@ def _files(extra: Record) -> Iterator[ForeignFile]:
         name = values.line(file.get("name")) or address.rpartition("/")[2]
         if address and name:
             yield ForeignFile(name)
+
+
+FORM = Lines(
+    SOURCE,
+    "SillyTavern's chats",
+    "a chat's .jsonl file, or a folder of them",
+    lambda first: any(map(is_header, first[:1])),
+    (b'"chat_metadata"',),
+    conversation_of,
+)

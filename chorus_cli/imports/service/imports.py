@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,11 +16,9 @@ from chorus_cli.attachments.rows import named_attachments
 from chorus_cli.core.errors import ImportFormatError, PersonaError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.files import reading
-from chorus_cli.imports.files.reading import FORMATS
-from chorus_cli.imports.rows import import_rows, known_conversations, whole_threads
-from chorus_cli.imports.rows.import_rows import Operations
-from chorus_cli.imports.rows.known_conversations import Incoming
+from chorus_cli.imports.files.reading import batches
+from chorus_cli.imports.rows import import_rows
+from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import dated
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.personas.rules.persona import slug_of
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.imports.files.reading import Batch, Read
-    from chorus_cli.imports.rows.import_rows import Added
-    from chorus_cli.imports.rows.known_conversations import Numbers
-    from chorus_cli.imports.rules.conversation import ForeignConversation
+    from chorus_cli.imports.rows.import_rows import Numbers
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.storage.store import Connection, Store
@@ -61,13 +57,8 @@ class ImportReport:
     attachments: int = 0
     lost_attachments: int = 0
     known: int = 0
-    added_conversations: int = 0
-    continued: int = 0
-    switched: int = 0
-    added_messages: int = 0
-    redone: int = 0
-    redone_messages: int = 0
     purged: int = 0
+    added: Added = field(default_factory=Added)
     first: datetime | None = None
     last: datetime | None = None
     sources: Counter[str] = field(default_factory=Counter)
@@ -75,43 +66,34 @@ class ImportReport:
     skipped: Counter[str] = field(default_factory=Counter)
     guesses: Counter[str] = field(default_factory=Counter)
 
-    def count(self, persona: str, conversation: ForeignConversation, attachments: int) -> None:
-        """Count a conversation that was read with so many attachments."""
-        self.conversations += 1
-        self.messages += len(conversation.messages)
-        off = len(conversation.messages) - len(conversation.live)
-        self.branched += off > 0
-        self.off += off
-        self.attachments += attachments
-        self.sources[conversation.source] += 1
-        self.personas[persona] += 1
-        self.guesses.update(conversation.guesses)
-        for each in conversation.messages:
-            if each.timestamp is not None:
-                self.first = min(self.first or each.timestamp, each.timestamp)
-                self.last = max(self.last or each.timestamp, each.timestamp)
+    def count(self, batch: Batch, incoming: Sequence[Incoming]) -> None:
+        """Count a batch that was read, with the conversations in it."""
+        self.skipped.update(batch.skipped)
+        self.lost_attachments += batch.lost_attachments
+        for persona, conversation, attachments in incoming:
+            self.conversations += 1
+            self.messages += len(conversation.messages)
+            off = len(conversation.messages) - len(conversation.live)
+            self.branched += off > 0
+            self.off += off
+            self.attachments += sum(map(len, attachments.values()))
+            self.sources[conversation.source] += 1
+            self.personas[persona] += 1
+            self.guesses.update(conversation.guesses)
+            for each in filter(None, (message.timestamp for message in conversation.messages)):
+                self.first = min(self.first or each, each)
+                self.last = max(self.last or each, each)
 
     def add(self, added: Added) -> None:
-        """Count conversations that were stored, the last ones that were read."""
-        self.added_conversations += added.conversations
-        self.continued += added.continued
-        self.switched += added.switched
-        self.added_messages += added.messages
-        self.redone += added.redone
-        self.redone_messages += added.redone_messages
-        self.purged += added.purged
+        """Take over the results of an import up to the last conversation that was read."""
+        self.added = added
+        self.known = self.messages - added.messages
+        self.purged = added.purged
         if added.refused:
-            self.skipped["conversation that the log cannot hold"] += added.refused
-        if added.diverged:
-            self.skipped["conversation of a copy of this log that went on apart"] += added.diverged
-        self.known = self.messages - self.added_messages
+            self.skipped["conversation that the log cannot hold"] = added.refused
 
     def refuse_nothing(self, paths: Sequence[Path]) -> None:
-        """Refuse files that hold something, but no message.
-
-        Raises:
-            ImportFormatError: no message was found, and something was left out.
-        """
+        """Refuse files that hold something, but no message."""
         if self.messages or not self.skipped:
             return
         holding = f"{paths[0]} holds no message" if len(paths) == 1 else f"These {len(paths):,} paths hold no message"
@@ -141,11 +123,11 @@ class ImportReport:
             "skipped": dict(self.skipped),
             "guesses": [*self.guesses],
             "known_messages": self.known,
-            "new_conversations": self.added_conversations,
-            "continued_conversations": self.continued,
-            "switched_conversations": self.switched,
-            "new_messages": self.added_messages,
-            "imports_redone": self.redone,
+            "new_conversations": self.added.conversations,
+            "continued_conversations": self.added.continued,
+            "switched_conversations": self.added.switched,
+            "new_messages": self.added.messages,
+            "imports_redone": self.added.redone,
             "purged_messages": self.purged,
         }
 
@@ -165,16 +147,16 @@ class ImportReport:
                 f"{counted(self.branched, 'conversation')} with branches: the log keeps {counted(self.off, 'message')} "
                 "of branches that were left; they stay out of context."
             )
-        if self.switched:
-            facts.append(f"{counted(self.switched, 'thread')} without new messages now on another branch.")
+        if self.added.switched:
+            facts.append(f"{counted(self.added.switched, 'thread')} without new messages now on another branch.")
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
         if self.lost_attachments:
             facts.append(f"{counted(self.lost_attachments, 'attachment')} missing from the export; messages name them.")
-        if self.redone_messages > self.known:
+        if self.added.redone_messages > self.known:
             facts.append(
                 "The import that was undone is redone as a whole: "
-                f"{counted(self.redone_messages, 'message')}, also of conversations that are not in these files."
+                f"{counted(self.added.redone_messages, 'message')}, also of conversations that are not in these files."
             )
         if self.purged:
             facts.append(f"{counted(self.purged, 'message')} {self._fate_of_purged()}.")
@@ -193,22 +175,22 @@ class ImportReport:
             new = self.messages - self.known
             there = self.known - self.purged
             return f"Of the messages {there:,} are in the log already and {new:,} are new. Nothing was changed."
-        if not self.added_messages:
-            if self.redone:
-                return f"The import was undone and is redone ({counted(self.redone, 'operation')})."
-            outcome = "There are no new messages." if self.switched else _NOTHING_ELSE if self.purged else _NOTHING_NEW
+        if not self.added.messages:
+            if self.added.redone:
+                return f"The import was undone and is redone ({counted(self.added.redone, 'operation')})."
+            outcome = (
+                "There are no new messages." if self.added.switched else _NOTHING_ELSE if self.purged else _NOTHING_NEW
+            )
             return outcome if self.conversations else ""
         parts = [
-            f"{counted(self.added_messages, 'new message')} in {counted(self.added_conversations, 'new thread')}",
-            f"{counted(self.continued, 'thread')} continued" if self.continued else "",
+            f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}",
+            f"{counted(self.added.continued, 'thread')} continued" if self.added.continued else "",
         ]
         return (
             f"Imported {' and '.join(filter(None, parts))}, for {enumerated([*self.personas])}. /search finds them, "
             f"/thread TITLE opens one, /context undo {_EACH if len(self.personas) > 1 else ''}takes the import back."
         )
 
-
-ALL_FORMATS = (whole_threads.FORMAT, *FORMATS)
 
 _FIRST_TOLD_SECONDS, _MOST_SILENT_SECONDS = 1.0, 15.0
 
@@ -245,22 +227,11 @@ class Imports:
                 in them, and they have no cards.
         """
         report = ImportReport(is_dry=True)
-        personas, called = self.persona_admin.personas, cache(partial(self._namesake, wanted.card_personas))
-        async with aclosing(
-            _batches(wanted, None, self.clock.now(), self.attachments.with_name("chorus.db"))
-        ) as batches:
-            async for batch in batches:
-                report.skipped.update(batch.skipped)
-                report.lost_attachments += batch.lost_attachments
-                names = [_named(wanted, read, called) for read in batch.read]
-                slugs = {named: personas.called(named) or named for named in {*names}}
-                incoming = [Incoming(slugs[named], *read) for named, read in zip(names, batch.read, strict=True)]
-                for each in incoming:
-                    report.count(each.persona, each.conversation, sum(map(len, each.attachments.values())))
+        async with aclosing(self._read(wanted, report, self.clock.now())) as read:
+            async for _, incoming in read:
                 for numbers in await self.store.read(_numbers, incoming):
                     report.known += numbers.in_effect + numbers.purged
                     report.purged += numbers.purged
-        _check(report, wanted)
         return report
 
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
@@ -274,39 +245,50 @@ class Imports:
             AttachmentError: an attachment cannot be stored.
             StorageError: the log cannot be written.
         """
-        called = cache(partial(self._namesake, wanted.card_personas))
-        operations, slugs = Operations(self.clock.now(), _fingerprint(wanted.paths)), dict[str, str]()
+        report.added.files = _fingerprint(wanted.paths)
         begun = told = self.clock.monotonic()
-        silent = _FIRST_TOLD_SECONDS
-        async with aclosing(
-            _batches(wanted, self.attachments, operations.now, self.attachments.with_name("chorus.db"))
-        ) as batches:
-            async for batch in batches:
+        silent, now = _FIRST_TOLD_SECONDS, self.clock.now()
+        async with aclosing(self._read(wanted, report, now)) as read:
+            async for batch, incoming in read:
+                stored = self.store.write(import_rows.store, incoming, report.added, now)
+                added, is_cancelled = await run_to_completion(stored)
+                await self._drop_unnamed(batch.written - added.attachments)
+                report.add(added)
+                if is_cancelled:
+                    raise asyncio.CancelledError
+                if (moment := self.clock.monotonic()) - told >= silent:
+                    told, silent = moment, min(2 * silent, _MOST_SILENT_SECONDS)
+                    tell(_progress(report, moment - begun))
+        await self.store.write(import_rows.finish, report.added.files)
+
+    async def _read(
+        self, wanted: Wanted, report: ImportReport, now: datetime
+    ) -> AsyncGenerator[tuple[Batch, list[Incoming]], None]:
+        """Yield batches with the personas of their conversations, and count what is in them.
+
+        They are read on one thread, which some files are bound to. A conversation without times begins ``now``.
+        """
+        called = cache(partial(self._namesake, wanted.card_personas))
+        slugs: dict[str, str] = {}
+        folder = None if report.is_dry else self.attachments
+        found = batches(wanted.paths, folder, wanted.zone, self.attachments.with_name("chorus.db"))
+        loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
+        try:
+            while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
                 names = [_named(wanted, read, called) for read in batch.read]
                 for named in {*names} - slugs.keys():
-                    slugs[named] = await self._persona(named) or wanted.otherwise
-                incoming = [Incoming(slugs[named], *read) for named, read in zip(names, batch.read, strict=True)]
-                await self._store(batch, incoming, operations, report)
-                now = self.clock.monotonic()
-                if now - told >= silent:
-                    told, silent = now, min(2 * silent, _MOST_SILENT_SECONDS)
-                    tell(_progress(report, now - begun))
-        await self.store.write(operations.finish)
-        _check(report, wanted)
-
-    async def _store(
-        self, batch: Batch, incoming: Sequence[Incoming], operations: Operations, report: ImportReport
-    ) -> None:
-        """Store a batch and count it, even if the caller is cancelled meanwhile."""
-        added, is_cancelled = await run_to_completion(self.store.write(import_rows.store, incoming, operations))
-        await self._drop_unnamed(batch.written - added.attachments)
-        report.skipped.update(batch.skipped)
-        report.lost_attachments += batch.lost_attachments
-        for each in incoming:
-            report.count(each.persona, each.conversation, sum(map(len, each.attachments.values())))
-        report.add(added)
-        if is_cancelled:
-            raise asyncio.CancelledError
+                    slugs[named] = await self._persona(named, is_dry=report.is_dry) or wanted.otherwise
+                incoming = [
+                    Incoming(slugs[named], dated(read.conversation, now), read.attachments)
+                    for named, read in zip(names, batch.read, strict=True)
+                ]
+                report.count(batch, incoming)
+                yield batch, incoming
+        finally:
+            thread.submit(found.close)
+            thread.shutdown(wait=False)
+        if not wanted.card_personas:
+            report.refuse_nothing(wanted.paths)
 
     async def _drop_unnamed(self, written: AbstractSet[str]) -> None:
         """Delete files of messages that were not stored, as purged ones are; a known message may name its lost file."""
@@ -319,10 +301,13 @@ class Imports:
         slug = slug_of(character, ())
         return self.persona_admin.personas.called(character) or (slug if slug in card_personas else None)
 
-    async def _persona(self, named: str) -> str | None:
+    async def _persona(self, named: str, *, is_dry: bool) -> str | None:
         """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
+        slug = self.persona_admin.personas.called(named)
+        if slug or is_dry:
+            return slug or named
         try:
-            return self.persona_admin.personas.called(named) or await self.persona_admin.create(named)
+            return await self.persona_admin.create(named)
         except PersonaError:
             return None
 
@@ -333,11 +318,6 @@ def _fingerprint(paths: Sequence[Path]) -> str:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
-def _check(report: ImportReport, wanted: Wanted) -> None:
-    if not wanted.card_personas:
-        report.refuse_nothing(wanted.paths)
-
-
 def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> str:
     """Return the slug of the persona that gets a conversation, or the name in the file of one that may be missing."""
     conversation = read.conversation
@@ -345,23 +325,8 @@ def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> s
     return wanted.persona or conversation.persona or character or wanted.otherwise
 
 
-async def _batches(wanted: Wanted, folder: Path | None, now: datetime, own: Path) -> AsyncGenerator[Batch, None]:
-    """Read batches on one thread, which some files are bound to; a conversation without times begins ``now``."""
-    formats = (whole_threads.format_without(own), *FORMATS)
-    found = reading.batches(wanted.paths, wanted.zone, folder, formats)
-    loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
-    try:
-        while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
-            yield replace(
-                batch, read=[each._replace(conversation=dated(each.conversation, now)) for each in batch.read]
-            )
-    finally:
-        thread.submit(found.close)
-        thread.shutdown(wait=False)
-
-
 def _numbers(connection: Connection, incoming: Sequence[Incoming]) -> list[Numbers]:
-    return [known_conversations.numbers(connection, each) for each in incoming]
+    return [import_rows.numbers(connection, each) for each in incoming]
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

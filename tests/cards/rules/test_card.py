@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.cards.rules.card import Card, LoreEntry, card_of, icon_entry
-from chorus_cli.cards.rules.document import as_persona, examples, greeting, names_for, system_prompt
+from chorus_cli.cards.rules.card import (
+    Card,
+    LoreEntry,
+    as_persona,
+    card_of,
+    examples,
+    greeting,
+    icon_entry,
+    names_for,
+    system_prompt,
+)
 from chorus_cli.core.json.jsonc import parse_object
 from chorus_cli.personas.rules.persona import checked_name
 from tests.cards.rules.made_cards import card

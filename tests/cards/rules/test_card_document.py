@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.cards.rules.card import card_of
-from chorus_cli.cards.rules.document import as_persona, exported, for_older_programs, parsed, written
+from chorus_cli.cards.rules.card import as_persona, card_of, exported, for_older_programs, parsed, written
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json.jsonc import parse_object
 from chorus_cli.personas.rules.persona import Document, Persona

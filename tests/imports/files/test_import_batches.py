@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,19 +23,12 @@ PHOTO, LOST = ForeignFile("a.png", "image/png", data=b"photo"), ForeignFile("b.p
 TALK = ForeignConversation("fake", "c1", "", (ForeignMessage("m1", None, Role.USER, "Look", files=(PHOTO, LOST)),), ())
 
 
-class FakeSource(Source):
-    """Has one talk for each letter of its file, skips at a question mark, and is damaged at an exclamation mark."""
-
-    def __init__(self, path: Path, closed: list[Path]) -> None:
-        super().__init__()
-        self._path = path
-        self.resources.callback(closed.append, path)
-
-    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        for sign in self._path.read_text(encoding="utf-8"):
-            if sign == "!":
-                raise ImportFormatError("It is damaged.")
-            yield Skipped("nothing") if sign == "?" else TALK
+def talks(path: Path) -> Iterator[ForeignConversation | Skipped]:
+    """Yield a talk for each letter of a file; it is skipped at a question mark, and damaged at an exclamation mark."""
+    for sign in path.read_text(encoding="utf-8"):
+        if sign == "!":
+            raise ImportFormatError("It is damaged.")
+        yield Skipped("nothing") if sign == "?" else TALK
 
 
 @pytest.fixture
@@ -45,7 +39,9 @@ def closed() -> list[Path]:
 @pytest.fixture
 def formats(closed: list[Path]) -> tuple[Format, ...]:
     def opened(opening: Opening) -> Source | None:
-        return FakeSource(opening.path, closed) if opening.beginning.startswith(b"x") else None
+        if not opening.beginning.startswith(b"x"):
+            return None
+        return Source(partial(talks, opening.path), close=partial(closed.append, opening.path))
 
     return (Format("fake", "a fake", "a file", opened),)
 
@@ -58,7 +54,7 @@ def written(folder: Path, **files: str) -> Path:
 
 def test_what_came_before_the_damage_is_read(tmp_path: Path, formats: tuple[Format, ...], closed: list[Path]) -> None:
     path = written(tmp_path, a="xx!x") / "a"
-    reading = batches([path], None, None, formats)
+    reading = batches([path], None, formats=formats)
     assert len(next(reading).read) == 2
     with pytest.raises(ImportFormatError, match="damaged"):
         next(reading)
@@ -67,7 +63,7 @@ def test_what_came_before_the_damage_is_read(tmp_path: Path, formats: tuple[Form
 
 def test_in_a_folder_damage_and_other_files_are_counted(tmp_path: Path, formats: tuple[Format, ...]) -> None:
     written(tmp_path, a="x!x", b="notes", c="x?x")
-    [batch] = batches([tmp_path], None, None, formats)
+    [batch] = batches([tmp_path], None, formats=formats)
     assert len(batch.read) == 3
     assert batch.skipped == {
         "file that cannot be read to its end (It is damaged.)": 1,
@@ -77,7 +73,7 @@ def test_in_a_folder_damage_and_other_files_are_counted(tmp_path: Path, formats:
 
 
 def test_bytes_are_stored_and_those_that_are_missing_named(tmp_path: Path, formats: tuple[Format, ...]) -> None:
-    [batch] = batches([written(tmp_path, a="x") / "a"], None, tmp_path / "kept", formats)
+    [batch] = batches([written(tmp_path, a="x") / "a"], tmp_path / "kept", formats=formats)
     [(conversation, attached)] = batch.read
     assert conversation.messages[0].content == "Look\n\n[attachment: b.png, not in the export]"
     assert batch.lost_attachments == 1
@@ -87,7 +83,7 @@ def test_bytes_are_stored_and_those_that_are_missing_named(tmp_path: Path, forma
 
 
 def test_a_preview_stores_nothing(tmp_path: Path, formats: tuple[Format, ...]) -> None:
-    [batch] = batches([written(tmp_path, a="x") / "a"], None, None, formats)
+    [batch] = batches([written(tmp_path, a="x") / "a"], None, formats=formats)
     assert batch.read[0].conversation == TALK
     assert [len(each) for each in batch.read[0].attachments.values()] == [1]
     assert batch.lost_attachments == 1
@@ -97,13 +93,13 @@ def test_a_preview_stores_nothing(tmp_path: Path, formats: tuple[Format, ...]) -
 @pytest.mark.parametrize("name", ["nowhere", "/dev/null"])
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, formats: tuple[Format, ...], name: str) -> None:
     with pytest.raises(ImportFormatError, match=r"cannot be read|neither a file nor a folder"):
-        next(batches([tmp_path / name], None, None, formats))
+        next(batches([tmp_path / name], None, formats=formats))
 
 
 @pytest.mark.parametrize("text", ["", "[]", " [ ]\n", "\ufeff{}"])
 def test_an_export_without_anything_is_called_empty(tmp_path: Path, formats: tuple[Format, ...], text: str) -> None:
     with pytest.raises(ImportFormatError, match=r"a is empty: it holds no conversations\."):
-        next(batches([written(tmp_path, a=text) / "a"], None, None, formats))
+        next(batches([written(tmp_path, a=text) / "a"], None, formats=formats))
 
 
 @pytest.mark.skipif(not KERNELS.is_dir(), reason="there are no processes as files here")
@@ -111,4 +107,4 @@ def test_a_folder_of_the_kernel_is_refused_in_one_sentence(tmp_path: Path, forma
     (tmp_path / "link").symlink_to(KERNELS)
     for path in (KERNELS, KERNELS / "self", tmp_path / "link"):
         with pytest.raises(ImportFormatError, match="is a folder of the system, which holds no conversations"):
-            next(batches([path], None, None, formats))
+            next(batches([path], None, formats=formats))

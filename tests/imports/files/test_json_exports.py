@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files import json_exports
 from chorus_cli.imports.files.reading import FORMATS, sources
-from chorus_cli.imports.files.source import Archive, Opening
+from chorus_cli.imports.files.source import Opening, archive
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 from tests.imports.rules.exports import chatgpt, chatgpt_node, check, claude, claude_message, said, web, web_message
 
 if TYPE_CHECKING:
-    from chorus_cli.imports.files.source import Format, Source
+    from chorus_cli.imports.files.source import Source
 
 PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_ab1"}
 LOOK = {"content_type": "multimodal_text", "parts": ["look", PICTURE]}
@@ -173,16 +172,16 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
 def test_an_archive_beyond_a_limit_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path / "export.zip", {"conversations.json": [CHATGPT], "a": b"", "b": b""})
     with pytest.raises(ImportFormatError, match="more than 2 files"):
-        Archive(path, most_entries=2)
+        archive(path, ExitStack(), most_entries=2)
     with pytest.raises(ImportFormatError, match="more than 100 bytes"):
-        Archive(path, most_bytes=100)
+        archive(path, ExitStack(), most_bytes=100)
 
 
 def test_an_archive_of_many_small_bombs_is_refused(tmp_path: Path) -> None:
     bombs: dict[str, object] = {f"file-{number}.png": bytes(1 << 24) for number in range(5)}
     path = zipped(tmp_path / "export.zip", {"conversations.json": [CHATGPT], **bombs})
     with pytest.raises(ImportFormatError, match="packed more than 250 times"):
-        Archive(path)
+        archive(path, ExitStack())
 
 
 def test_a_damaged_shard_does_not_keep_the_others_away(tmp_path: Path) -> None:
@@ -235,15 +234,12 @@ def test_any_bytes_are_read_or_refused_in_a_sentence(beginning: bytes, rest: byt
                     assert each
 
 
-@pytest.mark.parametrize(
-    ("format_", "conversation"),
-    [(json_exports.CHATGPT, CHATGPT), (json_exports.CLAUDE_AI, CLAUDE), (json_exports.OPEN_WEBUI, WEB)],
-)
-def test_each_format_says_what_it_is(tmp_path: Path, format_: Format, conversation: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "conversation"), [("chatgpt", CHATGPT), ("claude.ai", CLAUDE), ("open-webui", WEB)])
+def test_each_format_says_what_it_is(tmp_path: Path, name: str, conversation: dict[str, Any]) -> None:
     """Its name is the source of its conversations, and it alone opens them."""
     path = tmp_path / "export.json"
     path.write_text(json.dumps([conversation]))
-    assert [source for source, _ in sources_and_keys(path)] == [format_.name]
+    assert [source for source, _ in sources_and_keys(path)] == [name]
     opened = [each for each in FORMATS if each.opened(Opening(path, path.read_bytes()))]
-    assert opened == [format_]
+    assert [each.name for each in opened] == [name]
     assert len({(each.name, each.title, each.files) for each in FORMATS}) == len(FORMATS)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.claude_code import conversation_of, is_line
 from chorus_cli.log.rules.messages import Role, Status
 from tests.imports.rules.exports import check, live, said, spoiled
@@ -40,13 +41,13 @@ SUMMARY = claude_line("cs", "cb", "user", "This session is being continued.", is
 
 
 def read(*lines: Any, name: str = "s1") -> Any:
-    found = conversation_of(lines, name)
+    found = conversation_of(lines, FileFacts(name))
     check(found)
     return found
 
 
 def test_where_no_line_names_a_parent_each_follows_the_one_before() -> None:
-    conversation = conversation_of([line | {"parentUuid": None} for line in REWOUND], "s1")
+    conversation = conversation_of([line | {"parentUuid": None} for line in REWOUND], FileFacts("s1"))
     assert conversation.live == ("u1", "a1", "b1", "b2", "c1", "c2")
 
 
@@ -208,9 +209,9 @@ def test_a_parent_that_is_not_in_the_file_is_the_line_before() -> None:
 
 def test_a_session_without_a_message_and_one_of_a_subagent_are_told_apart() -> None:
     with pytest.raises(ImportFormatError, match="conversation without messages"):
-        conversation_of([{"type": "summary", "summary": "x"}], "s1")
+        conversation_of([{"type": "summary", "summary": "x"}], FileFacts("s1"))
     with pytest.raises(ImportFormatError, match="session of a subagent"):
-        conversation_of([{**QUESTION, "isSidechain": True}], "agent-1")
+        conversation_of([{**QUESTION, "isSidechain": True}], FileFacts("agent-1"))
 
 
 FULL = [
@@ -228,4 +229,4 @@ def test_any_value_in_any_field_is_survived(lines: list[Any]) -> None:
     for line in lines:
         is_line(line)
     with suppress(ImportFormatError):
-        check(conversation_of(lines, "s1"))
+        check(conversation_of(lines, FileFacts("s1")))

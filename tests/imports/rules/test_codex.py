@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.codex import FORK, conversation_of, is_beginning
 from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import check, live, said, spoiled
@@ -33,7 +34,7 @@ def output(key: str, value: object, kind: str = "function_call_output") -> dict[
 
 
 def read(*lines: Any) -> Any:
-    found = conversation_of(lines, "rollout-1")
+    found = conversation_of(lines, FileFacts("rollout-1"))
     check(found)
     return found
 
@@ -157,9 +158,11 @@ def test_a_fork_without_its_beginning_says_so() -> None:
 def test_a_subagents_session_and_an_empty_one_are_no_conversations() -> None:
     subagent = {**codex_meta()["payload"], "source": {"subagent": {"thread_spawn": {}}}}
     with pytest.raises(ImportFormatError, match="session of a subagent"):
-        conversation_of([codex_line("session_meta", **subagent), codex_event("user_message", "x")], "rollout-1")
+        conversation_of(
+            [codex_line("session_meta", **subagent), codex_event("user_message", "x")], FileFacts("rollout-1")
+        )
     with pytest.raises(ImportFormatError, match="conversation without messages"):
-        conversation_of([codex_meta(), CONTEXT], "rollout-1")
+        conversation_of([codex_meta(), CONTEXT], FileFacts("rollout-1"))
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:
@@ -184,4 +187,4 @@ FULL = [
 def test_any_value_in_any_field_is_survived(lines: list[Any]) -> None:
     is_beginning(lines)
     with suppress(ImportFormatError):
-        check(conversation_of(lines, "rollout-1"))
+        check(conversation_of(lines, FileFacts("rollout-1")))

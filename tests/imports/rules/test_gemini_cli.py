@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.gemini_cli import conversation_of, is_beginning
 from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import check, live, said, spoiled
@@ -25,7 +26,7 @@ CALL = {"id": "t1", "name": "ls", "args": {"path": "."}, "result": RESULT, "time
 
 
 def read(*lines: Any) -> Any:
-    found = conversation_of([gemini_meta(), *lines], "session-1")
+    found = conversation_of([gemini_meta(), *lines], FileFacts("session-1"))
     check(found)
     return found
 
@@ -44,14 +45,14 @@ def test_messages_are_read_with_thoughts_and_models() -> None:
 
 
 def test_the_one_object_of_older_versions_is_read_too() -> None:
-    found = conversation_of([gemini_meta(messages=[QUESTION, ANSWER], summary="Cities")], "session-1")
+    found = conversation_of([gemini_meta(messages=[QUESTION, ANSWER], summary="Cities")], FileFacts("session-1"))
     assert said(found) == ASKED
     assert found.title == "Cities"
 
 
 def test_messages_without_ids_are_told_apart_by_their_content() -> None:
     talk = [{"type": "user", "content": "Go on."}, {"type": "model", "content": "Gone on."}] * 2
-    found = conversation_of([gemini_meta(messages=talk)], "session-1")
+    found = conversation_of([gemini_meta(messages=talk)], FileFacts("session-1"))
     check(found)
     assert said(found) == [("user", "Go on."), ("assistant", "Gone on.")] * 2
     again = read(*talk, replaced(*talk, {"type": "user", "content": "Done."}))
@@ -127,9 +128,9 @@ def test_pictures_are_files() -> None:
 
 def test_a_subagents_session_and_an_empty_one_are_no_conversations() -> None:
     with pytest.raises(ImportFormatError, match="session of a subagent"):
-        conversation_of([gemini_meta(kind="subagent"), QUESTION], "session-1")
+        conversation_of([gemini_meta(kind="subagent"), QUESTION], FileFacts("session-1"))
     with pytest.raises(ImportFormatError, match="conversation without messages"):
-        conversation_of([gemini_meta(), CONTEXT], "session-1")
+        conversation_of([gemini_meta(), CONTEXT], FileFacts("session-1"))
 
 
 FULL = [
@@ -148,4 +149,4 @@ def test_any_value_in_any_field_is_survived(lines: list[Any]) -> None:
     for line in lines:
         is_beginning(line)
     with suppress(ImportFormatError):
-        check(conversation_of(lines, "session-1"))
+        check(conversation_of(lines, FileFacts("session-1")))

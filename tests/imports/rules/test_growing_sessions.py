@@ -9,6 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules import claude_code, codex, gemini_cli
+from chorus_cli.imports.rules.assembly import FileFacts
 from tests.imports.rules import test_claude_code, test_codex, test_gemini_cli
 from tests.imports.rules.sessions import claude_line, codex_line, text, tool_result, tool_use
 
@@ -33,11 +34,11 @@ CODEX = [
 ]
 
 
-def messages(read: Callable[[Any, str], ForeignConversation], lines: list[Any]) -> dict[str, tuple[object, ...]]:
+def messages(read: Callable[[Any, FileFacts], ForeignConversation], lines: list[Any]) -> dict[str, tuple[object, ...]]:
     with suppress(ImportFormatError):
         return {
             each.key: (each.role, each.content, each.timestamp, each.tool_call_id)
-            for each in read(lines, "s1").messages
+            for each in read(lines, FileFacts("s1")).messages
         }
     return {}
 
@@ -50,7 +51,9 @@ def messages(read: Callable[[Any, str], ForeignConversation], lines: list[Any]) 
         (gemini_cli.conversation_of, test_gemini_cli.FULL),
     ],
 )
-def test_no_key_stands_for_two_messages(read: Callable[[Any, str], ForeignConversation], lines: list[Any]) -> None:
+def test_no_key_stands_for_two_messages(
+    read: Callable[[Any, FileFacts], ForeignConversation], lines: list[Any]
+) -> None:
     whole = messages(read, lines)
     for length in range(len(lines)):
         for key, message in messages(read, lines[:length]).items():

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.rules.silly_tavern import conversation_of, is_header, moment
+from chorus_cli.imports.rules import silly_tavern
+from chorus_cli.imports.rules.assembly import FileFacts
+from chorus_cli.imports.rules.silly_tavern import is_header, moment
 from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import check, live, said, spoiled
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HEADER = {"user_name": "Ann", "character_name": "Seraphina", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}}
@@ -31,6 +38,10 @@ REPLY = {
 }  # fmt: skip
 AFTER = {"name": "Ann", "is_user": True, "send_date": "2024-7-12@01h34m00s", "mes": "bye"}
 FULL = [HEADER, GREETING, QUESTION, REPLY, AFTER]
+
+
+def conversation_of(header: Any, lines: list[Any], name: str = "", zone: tzinfo | None = None) -> ForeignConversation:
+    return silly_tavern.conversation_of([header, *lines], FileFacts(name, zone))
 
 
 def test_the_chosen_swipe_is_live_and_the_others_are_branches() -> None:

@@ -36,4 +36,4 @@ async def reported(world: World, *lines: object) -> ImportReport:
 async def taken_in(world: World, *lines: object) -> tuple[int, int]:
     """Import these lines, and return the numbers of new conversations and messages."""
     report = await reported(world, *lines)
-    return report.added_conversations, report.added_messages
+    return report.added.conversations, report.added.messages

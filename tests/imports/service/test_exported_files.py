@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.imports.files.reading import FORMATS, batches
+from chorus_cli.imports.files.reading import batches
 from chorus_cli.imports.service.exports import ENDINGS, Exports
 from tests.imports.service.foreign_talk import LATIUM, OFTEN, OSLO, ROME, WHERE, taken_in, written
 
@@ -51,5 +51,5 @@ async def test_a_file_of_another_conversation_with_the_same_digits_stays(world: 
 
 def test_a_line_of_more_than_64_megabytes_is_read_back(tmp_path: Path) -> None:
     path = written(tmp_path, ROME, {**WHERE, "padding": MORE_THAN_64_MEGABYTES})
-    read = [each for batch in batches([path], None, None, FORMATS) for each in batch.read]
+    read = [each for batch in batches([path], None) for each in batch.read]
     assert [message.content for each in read for message in each.conversation.messages] == ["Where is Rome?"]

@@ -104,7 +104,7 @@ async def test_a_stopped_import_leaves_whole_conversations_and_the_next_one_goes
     path, report, told = many(world.folder, 12), ImportReport(is_dry=False), list[str]()
     running = asyncio.ensure_future(world.services.imports.take_in(Wanted([path], "chorus"), report, told.append))
     for _ in range(5_000):
-        if report.added_messages >= 3_000:
+        if report.added.messages >= 3_000:
             break
         await asyncio.sleep(0.001)
     running.cancel()
@@ -113,14 +113,14 @@ async def test_a_stopped_import_leaves_whole_conversations_and_the_next_one_goes
     came = [thread.messages for thread in await world.threads.all() if thread.title]
     assert len(came) < 12
     assert set(came) == {1_000}
-    assert report.added_messages == 1_000 * len(came)
+    assert report.added.messages == 1_000 * len(came)
     again = ImportReport(is_dry=False)
     await world.services.imports.take_in(Wanted([path], "chorus"), again, told.append)
-    assert (again.added_conversations, again.known) == (12 - len(came), 1_000 * len(came))
+    assert (again.added.conversations, again.known) == (12 - len(came), 1_000 * len(came))
 
 
 async def test_a_file_is_read_batch_by_batch(world: World) -> None:
-    batches = reading.batches([many(world.folder, 5)], None, None)
+    batches = reading.batches([many(world.folder, 5)], None)
     assert [len(batch.read) for batch in batches] == [1, 1, 1, 1, 1, 0]
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from chorus_cli.imports.rows import import_rows
-from chorus_cli.imports.rows.import_rows import Operations
-from chorus_cli.imports.rows.known_conversations import Incoming
+from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules import journal
@@ -16,7 +15,6 @@ from chorus_cli.log.rules.messages import Role
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chorus_cli.imports.rows.import_rows import Added
     from tests.world import World
 
 
@@ -39,7 +37,7 @@ async def stored(world: World, messages: Sequence[ForeignMessage], *, live: bool
         "tavern", "c", "Talk", tuple(messages), tuple(each.key for each in messages if live)
     )
     incoming = [Incoming("chorus", conversation, {})]
-    return await world.store.write(import_rows.store, incoming, Operations(world.clock.now()))
+    return await world.store.write(import_rows.store, incoming, Added(), world.clock.now())
 
 
 async def test_hidden_messages_are_found_by_their_keys_also_if_one_was_purged_elsewhere(world: World) -> None:

@@ -101,7 +101,7 @@ async def test_an_older_export_moves_nothing_back(world: World) -> None:
     await taken_in(world, ROME, question, italy, at(world, LATIUM, 1.8))
     await world.carry_out("/thread rome")
     older = await reported(world, ROME, question, {**italy, "superseded": False})
-    assert (older.switched, await world.seen()) == (0, ["Where is Rome?", "In Latium"])
+    assert (older.added.switched, await world.seen()) == (0, ["Where is Rome?", "In Latium"])
 
 
 async def test_an_older_export_of_the_same_messages_moves_nothing_back_until_the_newer_import_is_undone(
@@ -117,7 +117,7 @@ async def test_an_older_export_of_the_same_messages_moves_nothing_back_until_the
         assert "nothing was changed" in (await reported(world, *export)).text()
         assert await world.seen() == ["Where is Rome?", "In Italy"]
     await world.carry_out("/context undo")
-    assert (await reported(world, *newer)).switched == 1
+    assert (await reported(world, *newer)).added.switched == 1
     assert await world.seen() == ["Where is Rome?", "In Italy"]
 
 

@@ -123,7 +123,7 @@ async def test_a_file_of_no_known_format_is_refused_in_one_sentence(world: World
 async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(world: World) -> None:
     ancient = {**LATIUM, "timestamp": "0500-01-01T00:00:00Z"}
     report = await reported(world, ROME, WHERE, ancient, OSLO, OFTEN)
-    assert (report.added_conversations, report.added_messages) == (1, 1)
+    assert (report.added.conversations, report.added.messages) == (1, 1)
     assert report.skipped == {"conversation that the log cannot hold": 1}
     assert await contents(world) == ["Is Oslo cold?"]
 

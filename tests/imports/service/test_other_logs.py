@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.imports.files.other_logs import CHORUS
 from chorus_cli.imports.files.source import Opening
-from chorus_cli.imports.rows import whole_threads
 from chorus_cli.imports.rules.conversation import ForeignConversation
 from chorus_cli.imports.service.exports import Exported, Exports
 from chorus_cli.imports.service.imports import ImportReport, Wanted
@@ -74,9 +74,9 @@ async def exported(world: World, folder: Path) -> Exported:
 async def test_an_older_log_stays_known_when_its_chorus_is_upgraded(
     world: World, tmp_path: Path, other: sqlite3.Connection
 ) -> None:
-    assert (await taken_in(world, tmp_path / "other.db")).added_messages == 2
+    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
     migrate(other)
-    assert (await taken_in(world, tmp_path / "other.db")).added_messages == 0
+    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 0
 
 
 async def test_the_costs_of_another_log_stay_there(world: World, tmp_path: Path, other: sqlite3.Connection) -> None:
@@ -85,7 +85,7 @@ async def test_the_costs_of_another_log_stay_there(world: World, tmp_path: Path,
     other.execute("UPDATE messages SET usage = ? WHERE id = 2", (json.dumps(tokens),))
     usage_rows.store(other, [OtherRequest("chorus", 1, "summary", "m", world.clock.now(), tokens)])
     assert [(use.replies, use.summaries) for use in usage_rows.uses(other)] == [(1, 0), (0, 1)]
-    assert (await taken_in(world, tmp_path / "other.db")).added_messages == 2
+    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
     assert await world.store.read(usage_rows.uses) == []
 
 
@@ -95,7 +95,7 @@ async def test_the_triggers_and_views_of_another_log_are_not_run(
     endless = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT"
     other.execute(f"CREATE TRIGGER endless BEFORE UPDATE ON messages BEGIN {endless} COUNT(*) FROM more; END")
     other.execute(f"CREATE VIEW imported_messages AS {endless} n FROM more")
-    assert (await taken_in(world, tmp_path / "other.db")).added_messages == 2
+    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
 
 
 def test_new_logs_have_names_of_their_own() -> None:
@@ -114,7 +114,7 @@ async def test_a_damaged_message_of_another_log_is_skipped_and_counted(
     migrate(other)
     other.execute(statement)
     report = await taken_in(world, tmp_path / "other.db")
-    assert (report.added_messages, report.skipped) == (1, {"message that cannot be read": 1})
+    assert (report.added.messages, report.skipped) == (1, {"message that cannot be read": 1})
 
 
 async def test_a_conversation_of_another_log_without_a_readable_message_is_skipped_and_counted(
@@ -125,7 +125,7 @@ async def test_a_conversation_of_another_log_without_a_readable_message_is_skipp
     other.execute(SAID, (2, 3, "Lost"))
     other.execute("UPDATE messages SET timestamp = '2025-13-41T99:00:00Z' WHERE id = 3")
     report = await taken_in(world, tmp_path / "other.db")
-    assert (report.added_messages, report.skipped) == (2, {"conversation that cannot be read": 1})
+    assert (report.added.messages, report.skipped) == (2, {"conversation that cannot be read": 1})
 
 
 @pytest.mark.parametrize("statement", HARMLESS.values(), ids=HARMLESS)
@@ -134,8 +134,8 @@ async def test_other_damage_loses_no_message(
 ) -> None:
     migrate(other)
     other.execute(statement)
-    assert (await taken_in(world, tmp_path / "other.db")).added_messages == 2
-    assert (await taken_in(world, tmp_path / "other.db")).added_messages == 0
+    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
+    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 0
 
 
 async def test_an_export_of_everything_skips_and_counts_damaged_rows(world: World, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_process_that_is_killed_leaves_no_copy_of_the_log(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", f"{temporary}")
-    source = whole_threads.FORMAT.opened(Opening(tmp_path / "other.db", (tmp_path / "other.db").read_bytes()))
+    source = CHORUS.opened(Opening(tmp_path / "other.db", (tmp_path / "other.db").read_bytes()))
     assert source is not None
     conversation = next(source.conversations())
     assert isinstance(conversation, ForeignConversation)

@@ -58,7 +58,7 @@ async def rows(world: World) -> list[tuple[str, str, bool]]:
 
 async def test_chatgpt_moves_in_with_branches_and_pictures(world: World) -> None:
     report = await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
-    assert (report.added_conversations, report.added_messages, report.attachments) == (1, 3, 1)
+    assert (report.added.conversations, report.added.messages, report.attachments) == (1, 3, 1)
     assert await rows(world) == [
         ("user", "look", False),
         ("assistant", "A pot.", True),
@@ -87,18 +87,18 @@ async def test_an_older_export_brings_back_no_newer_import_that_was_undone(world
     await taken_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))
     await world.carry_out("/context undo")
     report = await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
-    assert (report.redone, report.added_messages) == (0, 0)
+    assert (report.added.redone, report.added.messages) == (0, 0)
     assert "new" not in [entry.title for entry in await world.threads.all()]
-    assert (await taken_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))).redone == 1
+    assert (await taken_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))).added.redone == 1
 
 
 async def test_a_later_export_adds_what_is_new(world: World) -> None:
     await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
-    assert (await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))).added_messages == 0
+    assert (await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))).added.messages == 0
     grown = chatgpt(QUESTION, FIRST, SECOND, LATER)
     other = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
     report = await taken_in(world, zipped(world.folder, [grown, other, {"mapping": {}}], file__ab1=b"PNG"))
-    assert (report.added_conversations, report.added_messages) == (1, 2)
+    assert (report.added.conversations, report.added.messages) == (1, 2)
     assert dict(report.skipped) == {"conversation without messages": 1}
     assert [content for _, content, _ in await rows(world)] == ["look", "A pot.", "A teapot.", "Why a pot?", "new"]
 
@@ -161,7 +161,7 @@ async def test_a_chat_of_silly_tavern_moves_in_with_its_swipes(world: World) -> 
         ("assistant", "Ho.", True),
         ("user", "Hello.", False),
     ]
-    assert (await taken_in(world, path)).added_messages == 0
+    assert (await taken_in(world, path)).added.messages == 0
     assert (await world.threads.all())[-1].title == "Mara - 2024"
 
 
@@ -178,5 +178,5 @@ async def test_a_chat_with_a_character_goes_to_the_persona_of_that_name(
     wanted = Wanted([path], "chorus", persona)
     assert dict((await imports.preview(wanted)).personas) == {goes_to: 1}
     await imports.take_in(wanted, report, lambda _line: None)
-    assert (dict(report.personas), report.added_messages) == ({goes_to: 1}, 3)
+    assert (dict(report.personas), report.added.messages) == ({goes_to: 1}, 3)
     assert (await imports.preview(wanted)).known == 3

@@ -99,7 +99,7 @@ async def test_an_exported_log_gives_the_same_export_in_an_empty_home(lived: Hom
     attachments.store(lived.world.folder / "attachments", PHOTO)
     before = await lived.exported(ending)
     report = await other.takes_in(lived.out / ending)
-    assert (report.added_conversations, report.skipped) == (3, {})
+    assert (report.added.conversations, report.skipped) == (3, {})
     assert await other.exported(ending) == before
     assert PHOTO in before.values()
 
@@ -128,14 +128,14 @@ async def test_the_database_of_another_chorus_gives_the_same_export(lived: Home,
 
 async def test_a_log_that_comes_back_adds_nothing_but_what_was_said_elsewhere(lived: Home, other: Home) -> None:
     await lived.exported("md")
-    assert (await lived.takes_in(lived.out / "md")).added_messages == 0
+    assert (await lived.takes_in(lived.out / "md")).added.messages == 0
     await other.takes_in(lived.out / "md")
     other.world.model.say("Very")
     await other.world.carry_out("/thread rome")
     await other.world.say("How old?")
     await other.exported("md")
     report = await lived.takes_in(other.out / "md")
-    assert (report.added_conversations, report.continued, report.added_messages) == (0, 1, 2)
+    assert (report.added.conversations, report.added.continued, report.added.messages) == (0, 1, 2)
     assert [row.content for row in (await lived.world.log())[-2:]] == ["How old?", "Very"]
 
 

@@ -38,7 +38,7 @@ async def reported(world: World, path: Path) -> ImportReport:
 async def test_a_rewind_after_the_first_import_moves_the_live_branch(world: World) -> None:
     await taken_in(world, *START, *FIRST)
     report = await taken_in(world, *START, *FIRST, *SECOND)
-    assert (report.continued, report.added_messages) == (1, 2)
+    assert (report.added.continued, report.added.messages) == (1, 2)
     assert [message.content for message in await world.log()] == [
         "Start",
         "Ready",
@@ -76,8 +76,8 @@ async def test_a_folder_of_several_programs_is_one_import_and_the_same_one_adds_
     shutil.copytree(SAMPLES, folder)
     first, second = [await reported(world, folder) for _ in range(2)]
     assert dict(first.sources) == {"codex": 2, "gemini-cli": 1}
-    assert (first.added_conversations, first.added_messages) == (3, 21)
-    assert (second.added_conversations, second.added_messages, second.continued) == (0, 0, 0)
+    assert (first.added.conversations, first.added.messages) == (3, 21)
+    assert (second.added.conversations, second.added.messages, second.added.continued) == (0, 0, 0)
     assert len(await world.journal.entries(world.current.target())) == 1
     await world.carry_out("/context undo")
     assert not [entry for entry in await world.threads.all() if entry.title == "Please list something"]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.rules import own
+from chorus_cli.imports.files import own_files as own
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
 from chorus_cli.log.rules.messages import Role, Status, Thought
 
