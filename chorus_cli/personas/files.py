@@ -71,11 +71,11 @@ def create(
     slug: str,
     settings: str,
     files: Mapping[str, bytes] = _NO_FILES,
-    record: Callable[[], object] = bool,
-) -> None:
+    record: Callable[[], bool] = bool,
+) -> bool:
     """Make the folder of a new persona, whole or not at all; ``files`` are more files in it, by their paths.
 
-    ``record`` is called when the folder is finished and lacks only its name.
+    ``record`` is called when the folder is finished and lacks only its name; its answer is returned.
 
     Raises:
         PersonaError: it is there already, or cannot be made.
@@ -96,10 +96,11 @@ def create(
             (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
             for name, content in {SETTINGS_FILE: settings.encode(), **files}.items():
                 write_atomically(draft / name, content)
-        record()
+        recorded = record()
         with _sentence(failure):
             draft.rename(folder)
             sync_folder(personas)
+        return recorded
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -18,57 +18,52 @@ from chorus_cli.log.rules.acts import Reversal, Window
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.personas import files as persona_files
 from chorus_cli.settings import files as settings_file
-from chorus_cli.settings.files import ABSENT
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.store import Connection, committed
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Mapping
     from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.core.time.timespan import WindowChoice
     from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.settings.files import Absent, HeldSettings
+    from chorus_cli.settings.files import HeldSettings
 
 KEY = "context_hours"
 
 
+def hours_in(value: JsonValue) -> int | None:
+    """Return the window that a value in a file stands for; ``None`` if it is no window."""
+    return value if isinstance(value, int) and setting_of(KEY).accepts(value) else None
+
+
 def change_window(
-    connection: Connection, path: Path, hours: int | None, persona: str, now: datetime
-) -> JsonValue | Absent:
-    """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return the old value."""
-    with settings_file.held(path) as file:
-        return _change_window(connection, file, hours, persona, now)
+    connection: Connection, path: Path, choose: Callable[[int | None], int | None], persona: str, now: datetime
+) -> JsonValue:
+    """Write the window that ``choose`` makes of the one in the file, which no other process can change meanwhile.
 
-
-def shift_window(
-    connection: Connection,
-    path: Path,
-    default: int,
-    choose: Callable[[int], WindowChoice],
-    persona: str,
-    now: datetime,
-) -> tuple[JsonValue | Absent, WindowChoice]:
-    """Write the window that ``choose`` makes of the current one, which no other process can change meanwhile.
-
-    Return the old value in the file, and the window that was chosen. The errors are those of `change_window`.
+    ``None`` stands for no window of its own. The operation is stored unless nothing changes. Return the old value.
     """
     with settings_file.held(path) as file:
-        layer, _ = settings_file.read_layer(path)
-        current = layer.values.get(KEY)
-        choice = choose(current if isinstance(current, int) and setting_of(KEY).accepts(current) else default)
-        return _change_window(connection, file, choice.hours, persona, now), choice
+        before = file.values().get(KEY)
+        after = choose(hours_in(before))
+        change = Window(before, after)
+        _write(connection, file, file.with_key(KEY, after), change, NewOperation(persona, change, now))
+        return before
 
 
 def put_window_back(connection: Connection, path: Path, change: Window, operation: NewOperation) -> None:
     """Change the window from ``change.before`` to ``change.after``, and store the undo or redo."""
     with settings_file.held(path) as file:
-        _, text = file.with_key(KEY, _in_file(change.after), expected=_in_file(change.before))
-        _write(connection, file, text, change, operation)
+        present = file.values().get(KEY)
+        if present != change.before:
+            says, wrote = ("nothing" if value is None else value for value in (present, change.before))
+            raise SettingsError(
+                f"{path} says {says} for {KEY} by now, not {wrote}. It was changed since and is left as it is."
+            )
+        _write(connection, file, file.with_key(KEY, change.after), change, operation)
 
 
 def replace_settings(connection: Connection, path: Path, expected: str, text: str, persona: str, now: datetime) -> bool:
@@ -94,20 +89,6 @@ def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -
         _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
 
 
-def begin(connection: Connection, persona: str, text: str) -> None:
-    """Let the journal of a new persona begin with the window in the text of its settings."""
-    _know(connection, persona, _window_in(text))
-
-
-def _change_window(
-    connection: Connection, file: HeldSettings, hours: int | None, persona: str, now: datetime
-) -> JsonValue | Absent:
-    before, text = file.with_key(KEY, ABSENT if hours is None else hours)
-    change = Window(None if before is ABSENT else before, hours)
-    _write(connection, file, text, change, NewOperation(persona, change, now))
-    return before
-
-
 def _write(connection: Connection, file: HeldSettings, text: str, change: Window, new: NewOperation) -> None:
     """Replace the file, and store the operation unless the window stays as it is."""
 
@@ -115,13 +96,17 @@ def _write(connection: Connection, file: HeldSettings, text: str, change: Window
         _note(connection, new.persona, change.before, new.created_at)
         _record(connection, new)
         _know(connection, new.persona, change.after)
-        connection.unless_committed(lambda: file.put_back(text))
         file.replace(text)
 
     if jsonc.same(change.before, change.after):
         file.replace(text)
-    else:
+        return
+    try:
         committed(connection, work)
+    except sqlite3.Error as error:
+        if file.is_replaced():
+            raise file.unnoted(str(error)) from error
+        raise
 
 
 def _note(connection: Connection, persona: str, present: JsonValue, now: datetime) -> None:
@@ -164,12 +149,7 @@ def _window_in(text: str) -> JsonValue:
         return None
 
 
-def _in_file(value: JsonValue) -> JsonValue | Absent:
-    return ABSENT if value is None else value
-
-
-@dataclass(frozen=True, slots=True)
-class PersonaActivity:
+class PersonaActivity(NamedTuple):
     """Number of messages of a persona, and the time of the newest one, ``None`` if that cannot be read."""
 
     messages: int
@@ -223,25 +203,28 @@ def create(
     boundary: NewOperation,
     leave_behind: LeaveBehind,
     fill: Callable[[Connection], None] = _nothing_more,
-) -> None:
+) -> bool:
     """Make a persona's folder, and store ``boundary`` if there was an earlier persona of that slug, to hide its memory.
+
+    Return whether there was one.
 
     The rows, with those that ``fill`` stores, are committed before the finished folder has its name: without the
     boundary, the messages of the earlier persona would be in context. Rows that a kill leaves without a folder are
     behind the boundary of the next persona of that slug.
     """
 
-    def work(connection: Connection) -> None:
-        _part(connection, boundary, leave_behind)
+    def work(connection: Connection) -> bool:
+        has_namesake = _part(connection, boundary, leave_behind)
         fill(connection)
-        begin(connection, new.slug, new.settings)
+        _know(connection, new.slug, _window_in(new.settings))
+        return has_namesake
 
     with persona_files.sole_maker(personas):
-        persona_files.create(personas, new.slug, new.settings, new.files, partial(committed, connection, work))
+        return persona_files.create(personas, new.slug, new.settings, new.files, partial(committed, connection, work))
 
 
-def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBehind) -> None:
-    """Part a persona from an earlier one of its slug."""
+def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBehind) -> bool:
+    """Part a persona from an earlier one of its slug, and return whether there was one."""
     slug = boundary.persona
     known = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
@@ -252,3 +235,4 @@ def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBeh
     if known[0]:
         leave_behind(connection, slug, operation_rows.introduce(connection, boundary))
     thread_rows.leave_behind(connection, slug, boundary.created_at)
+    return bool(known[0])

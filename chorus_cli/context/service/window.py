@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.service.settings import PersonaSettings
+    from chorus_cli.personas.service.persona_admin import PersonaSettings
     from chorus_cli.storage.store import Connection
 
 

@@ -202,14 +202,14 @@ def _meant(services: Services, name: str) -> str:
 
 
 async def _created(services: Services, name: str) -> Report:
-    slug = await services.personas.persona_admin.create(name)
+    slug, has_namesake = await services.personas.persona_admin.make(name)
     done = f"Created {name} in {services.personas.files.settings_path(slug).parent}. /persona edit opens its settings."
-    if await services.personas.persona_admin.had_a_namesake(slug):
+    if has_namesake:
         done += " The log has messages of an earlier persona of that folder; this one does not see them."
     # The earlier one may have been deleted by another Chorus.
-    done = "\n".join([done, *await services.jobs.forget(slug)])
+    stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
     arrived = await turn_to(services, slug)
-    return Report((Text(done), *arrived.parts))
+    return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 
 
 def _refuse_busy(services: Services, slug: str, name: str) -> None:
