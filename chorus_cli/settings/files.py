@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
-from chorus_cli.settings.rules.layers import Layer
-from chorus_cli.settings.rules.table import SCHEMA_KEY
+from chorus_cli.settings.rules.table import SCHEMA_KEY, Layer
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import read_within, write_atomically
 

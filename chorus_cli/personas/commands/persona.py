@@ -208,7 +208,7 @@ async def _created(services: Services, name: str) -> Report:
         done += " The log has messages of an earlier persona of that folder; this one does not see them."
     # The earlier one may have been deleted by another Chorus.
     stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
-    arrived = await turn_to(services, slug)
+    arrived = await turn_to(services, slug, is_new=True)
     return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 
 
@@ -234,13 +234,14 @@ def _refuse_busy(services: Services, slug: str, name: str) -> None:
     raise PersonaError(f"{name} is still busy: {work}. Stop {them} first: {way}{enumerated(stops)}.")
 
 
-async def turn_to(services: Services, slug: str) -> Report:
-    """Switch to a persona, and say which model answers."""
+async def turn_to(services: Services, slug: str, *, is_new: bool = False) -> Report:
+    """Switch to a persona, and say which model answers; in one that ``is_new`` there is nothing to notice."""
     await services.current.turn_to(slug)
     await services.current.settle()
     target = services.current.target()
     says = f"Talking to {target.persona.name}: {target.choice.model} answers ({target.choice.reason})."
-    return Report((Text(says), *map(Text, await services.current.notices())))
+    notices = services.current.sharing_notices() if is_new else await services.current.notices()
+    return Report((Text(says), *map(Text, notices)))
 
 
 def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:

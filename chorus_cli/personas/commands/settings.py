@@ -19,8 +19,7 @@ from chorus_cli.framework.replies import Reply, Report, Table, Text
 from chorus_cli.models.rules.choice import LOCAL, in_full
 from chorus_cli.personas.service.persona_admin import Change, OpenSettings, SettingState, flaw, state
 from chorus_cli.services import Services
-from chorus_cli.settings.rules.layers import DEFAULT_SOURCE
-from chorus_cli.settings.rules.table import SETTINGS, Kind, Setting, as_typed, read_value, setting_of
+from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting, as_typed, read_value, setting_of
 from chorus_cli.storage import typed_paths
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from chorus_cli.personas.rows import NewPersona, PersonaActivity, hours_in
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, slug_of
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules import table as settings
-from chorus_cli.settings.rules.layers import Layer, misfits
 from chorus_cli.settings.rules.schema import template
-from chorus_cli.settings.rules.table import SETTINGS, Setting
+from chorus_cli.settings.rules.table import SETTINGS, Layer, Setting, misfits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -9,7 +9,7 @@ from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
 from chorus_cli.settings import files as settings_file
-from chorus_cli.settings.rules.layers import Layer, resolve
+from chorus_cli.settings.rules.table import Layer, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

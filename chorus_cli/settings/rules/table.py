@@ -1,4 +1,4 @@
-"""The table of settings: their types, ranges and meanings.
+"""The table of settings: their types, ranges and meanings, and their values as files and the user write them.
 
 ``SETTINGS`` is the single source for validation, the commands, completion, the documents and the JSON Schema. The
 fields of ``Settings`` hold the defaults.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
@@ -17,7 +18,7 @@ from chorus_cli.core.json import jsonc
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from chorus_cli.core.json.jsonc import JsonValue
 
@@ -264,6 +265,89 @@ def shown(value: JsonValue) -> str:
     """Return a value as JSON, shortened, for a sentence."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+
+
+DEFAULT_SOURCE = "default"
+"""The source of a value that no file sets."""
+
+
+class Layer(NamedTuple):
+    """The settings in one file: its name, the values of its keys, and their 1-based lines.
+
+    A file that is not ``readable`` may contain more.
+    """
+
+    name: str
+    values: Mapping[str, JsonValue] = MappingProxyType({})
+    lines: Mapping[str, int] = MappingProxyType({})
+    readable: bool = True
+
+    def place(self, key: str) -> str:
+        """Return the ``file:line`` of ``key``."""
+        return f"{self.name}:{self.lines[key]}" if key in self.lines else self.name
+
+
+class Resolution(NamedTuple):
+    """The effective settings, the source of each (``file:line`` or "default"), and warnings."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def misfits(layer: Layer) -> tuple[str, ...]:
+    """Return a sentence for each invalid value of ``layer``, with its place, in the file's order."""
+    refused = [key for key, value in layer.values.items() if key in BY_KEY and _is_misfit(BY_KEY[key], value)]
+    return tuple(f"{layer.place(key)}: {BY_KEY[key].misfit(layer.values[key])}" for key in refused)
+
+
+def resolve(layers: Sequence[Layer]) -> Resolution:
+    """Take each setting from the first layer with a valid value; invalid values and unknown keys give warnings.
+
+    ``null`` counts as a missing key, as does an empty text where the default is none.
+    """
+    # The table has checked every value, which mypy cannot see.
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    warnings: list[tuple[int, int, str]] = []
+    for rank, layer in enumerate(layers):
+        unknown = layer.values.keys() - BY_KEY.keys() - {SCHEMA_KEY}
+        warnings += [(rank, layer.lines.get(key, 0), _unknown(layer, key)) for key in unknown]
+    for setting in SETTINGS:
+        value, sources[setting.key], refusing = _choose(setting, layers)
+        values[setting.key] = tuple(value) if isinstance(value, list) else value
+        used = setting.default_text if sources[setting.key] == DEFAULT_SOURCE else shown(value)
+        for rank in refusing:
+            layer = layers[rank]
+            misfit = setting.misfit(layer.values[setting.key])
+            sentence = f"{layer.place(setting.key)}: {misfit}; using {used}"
+            warnings.append((rank, layer.lines.get(setting.key, 0), sentence))
+    return Resolution(Settings(**values), sources, tuple(sentence for *_, sentence in sorted(warnings)))
+
+
+def _choose(setting: Setting, layers: Sequence[Layer]) -> tuple[JsonValue, str, list[int]]:
+    """Return the effective value, its source, and the indexes of the layers with invalid values."""
+    refusing: list[int] = []
+    for rank, layer in enumerate(layers):
+        value = layer.values.get(setting.key)
+        if _says_nothing(setting, value):
+            continue
+        if setting.accepts(value):
+            return value, layer.place(setting.key), refusing
+        refusing.append(rank)
+    return setting.default, DEFAULT_SOURCE, refusing
+
+
+def _says_nothing(setting: Setting, value: JsonValue) -> bool:
+    return value is None or (value == "" and setting.default is None)
+
+
+def _is_misfit(setting: Setting, value: JsonValue) -> bool:
+    return not _says_nothing(setting, value) and not setting.accepts(value)
+
+
+def _unknown(layer: Layer, key: str) -> str:
+    return f"{layer.place(key)}: unknown setting {shown(key)}{suggestion(key)}"
 
 
 FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}

@@ -16,7 +16,7 @@ import pytest
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json.jsonc import parse_object, same
 from chorus_cli.settings.files import change_key, read_defaults, read_layer
-from chorus_cli.settings.rules.layers import Layer, resolve
+from chorus_cli.settings.rules.table import Layer, resolve
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import sweep_stale
 from tests.settings.files.frodos_settings import DATA

@@ -9,8 +9,16 @@ import pytest
 from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.json.jsonc import parse_object
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
-from chorus_cli.settings.rules.layers import Layer, misfits, resolve
-from chorus_cli.settings.rules.table import DEFAULT_CONTEXT_HOURS, SETTINGS, Settings, check, setting_of
+from chorus_cli.settings.rules.table import (
+    DEFAULT_CONTEXT_HOURS,
+    SETTINGS,
+    Layer,
+    Settings,
+    check,
+    misfits,
+    resolve,
+    setting_of,
+)
 
 if TYPE_CHECKING:
     from chorus_cli.core.json.jsonc import JsonValue
