@@ -1,10 +1,12 @@
-"""Jobs in words: sentences and lines for the user and for the model, and output cut to size."""
+"""Jobs: their ends, sentences and lines about them for the user and for the model, and output cut to size."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from signal import Signals
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
@@ -14,7 +16,7 @@ from chorus_cli.core.time.timeline import duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chorus_cli.machine.states import EndedJob, Ending, Leftover
+    from chorus_cli.machine.ports import Leftover
 
 ENDED_HEADING = "Ended jobs:"
 MOST_LINES = 50
@@ -25,6 +27,71 @@ _LONGEST_COMMAND = 200
 _MOST_NAMED = 5
 _ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_BELOW_SECONDS = 10
+_FIRST_SIGNAL_CODE = 128
+_QUICK_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that runs: its seconds so far, and the last line of its output, empty if there is none."""
+
+    number: int
+    command: str
+    seconds: float
+    last_line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a job: its exit code, negative for the signal that killed it, and whether it was stopped by the user.
+
+    ``seconds`` is how long it ran.
+    """
+
+    code: int
+    seconds: float
+    is_stopped: bool = False
+
+    @property
+    def is_quick_success(self) -> bool:
+        """Whether it went well and fast, so that nothing needs to be said."""
+        return self.code == 0 and not self.is_stopped and self.seconds < _QUICK_SECONDS
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it failed by itself."""
+        return self.code != 0 and not self.is_stopped
+
+    def describe(self) -> str:
+        """Return the state in words: ``done``, ``exit code 2``, ``killed by SIGSEGV``, ``stopped``."""
+        if self.is_stopped:
+            return "stopped"
+        if self.code == 0:
+            return "done"
+        if self.code < 0:
+            return f"killed by {signal_name(-self.code)}"
+        # A shell reports the signal that killed its last command so.
+        of_signal = signal_name(self.code - _FIRST_SIGNAL_CODE) if self.code > _FIRST_SIGNAL_CODE else ""
+        return f"exit code {self.code} ({of_signal})" if of_signal.startswith("SIG") else f"exit code {self.code}"
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A job that has ended: its last lines in readable form, and the number of all its lines."""
+
+    number: int
+    command: str
+    ending: Ending
+    last_lines: tuple[str, ...]
+    line_count: int
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal: ``SIGKILL``, or ``signal 37`` for one without a name."""
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def elapsed(seconds: float) -> str:

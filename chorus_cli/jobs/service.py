@@ -14,6 +14,9 @@ from chorus_cli.jobs.rules import (
     MOST_CHARACTERS,
     MOST_LINES,
     BoundedOutput,
+    EndedJob,
+    Ending,
+    RunningJob,
     brief_news_text,
     ended_line,
     foreground_line,
@@ -23,7 +26,6 @@ from chorus_cli.jobs.rules import (
     stopped_line,
     withheld_line,
 )
-from chorus_cli.machine.states import EndedJob, Ending, RunningJob
 from chorus_cli.memory.rules.capture import capture_notice
 
 if TYPE_CHECKING:
@@ -31,8 +33,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from signal import Signals
 
-    from chorus_cli.machine.ports import Clock, JobProcess, Shell
-    from chorus_cli.machine.states import Leftover
+    from chorus_cli.machine.ports import Clock, JobProcess, Leftover, Shell
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
 

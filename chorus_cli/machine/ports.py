@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
     from signal import Signals
-
-    from chorus_cli.machine.states import Leftover
 
 
 class Clock(Protocol):
@@ -70,6 +68,14 @@ class Editor(Protocol):
 
     def end(self) -> None:
         """Ask the open editor, if any, to end."""
+
+
+class Leftover(NamedTuple):
+    """A process that outlived its job; ``is_in_group`` if it still belongs to the job's group and ends with Chorus."""
+
+    process_id: int
+    name: str
+    is_in_group: bool
 
 
 class JobProcess(Protocol):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import JobError
 from chorus_cli.machine.environment import umask_of, withheld_names, without_secrets
-from chorus_cli.machine.states import Leftover
+from chorus_cli.machine.ports import Leftover
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

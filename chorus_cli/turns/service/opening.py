@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
     from chorus_cli.context.service.context import Context
+    from chorus_cli.jobs.rules import RunningJob
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.attachments import Attachment, Kind
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import TokenCounter
-    from chorus_cli.machine.states import RunningJob
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.access import MemoryAccess
     from chorus_cli.personas.rules.persona import Target
