@@ -16,7 +16,6 @@ from chorus_cli.core.time.timeline import duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chorus_cli.machine.ports import Leftover
 
 ENDED_HEADING = "Ended jobs:"
 MOST_LINES = 50
@@ -150,19 +149,7 @@ def withheld_line(names: Sequence[str]) -> str:
     """Say which variables a job that failed was not given; empty for none."""
     if not names:
         return ""
-    return f"It ran without {_listed(names)}: jobs get no keys or passwords."
-
-
-def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
-    """Name the processes that outlived a job."""
-    inside = [each for each in leftovers if each.is_in_group]
-    outside = [each for each in leftovers if not each.is_in_group]
-    lines = []
-    if inside:
-        lines.append(f"Still running: {_named(inside)}. Ends with Chorus, or by /jobs kill {number}.")
-    if outside:
-        lines.append(f"Left job #{number} and runs on by itself: {_named(outside)}.")
-    return lines
+    return f"It ran without {listed(names)}: jobs get no keys or passwords."
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:
@@ -203,11 +190,7 @@ def _state(ended: EndedJob) -> str:
     return f"#{ended.number} {command}: {ended.ending.describe()} after {elapsed(ended.ending.seconds)}."
 
 
-def _named(leftovers: Sequence[Leftover]) -> str:
-    return _listed([f"{each.name} (process {each.process_id})" for each in leftovers])
-
-
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """List the first names, and the number of the others."""
     more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     return enumerated([*names[:_MOST_NAMED], *more])

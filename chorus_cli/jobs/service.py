@@ -21,7 +21,7 @@ from chorus_cli.jobs.rules import (
     ended_line,
     foreground_line,
     going_line,
-    leftover_lines,
+    listed,
     news_text,
     stopped_line,
     withheld_line,
@@ -415,3 +415,19 @@ class Jobs:
             added = await self.memory.capture(job.target.persona, job.output.text(), None, is_output=True, title=title)
             return capture_notice(added.items) if added.operation else ""
         return ""
+
+
+def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
+    """Name the processes that outlived a job."""
+    inside = [each for each in leftovers if each.is_in_group]
+    outside = [each for each in leftovers if not each.is_in_group]
+    lines = []
+    if inside:
+        lines.append(f"Still running: {_named(inside)}. Ends with Chorus, or by /jobs kill {number}.")
+    if outside:
+        lines.append(f"Left job #{number} and runs on by itself: {_named(outside)}.")
+    return lines
+
+
+def _named(leftovers: Sequence[Leftover]) -> str:
+    return listed([f"{each.name} (process {each.process_id})" for each in leftovers])
