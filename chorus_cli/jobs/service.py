@@ -283,11 +283,7 @@ class Jobs:
         return tuple(job for job in self.all if job.target.persona.slug == slug)
 
     def find(self, number: int, slug: str | None = None) -> Job:
-        """Return a job; with ``slug``, only if it is one of that persona.
-
-        Raises:
-            JobError: there is none of this number.
-        """
+        """Return a job; with ``slug``, only if it is one of that persona."""
         candidates = self.all if slug is None else self.of_persona(slug)
         found = next((job for job in candidates if job.number == number), None)
         if found is None:
@@ -295,22 +291,14 @@ class Jobs:
         return found
 
     def start(self, target: Target, command: str) -> Job:
-        """Start a command; its output is read as soon as it is attended.
-
-        Raises:
-            JobError: it cannot be started.
-        """
+        """Start a command; its output is read as soon as it is attended."""
         job = Job(len(self._jobs) + 1, command, target, self.shell.start(command), self.clock)
         self._jobs.append(job)
         self.has_any = True
         return job
 
     def run(self, target: Target, command: str) -> Job:
-        """Start a command in the background.
-
-        Raises:
-            JobError: it cannot be started.
-        """
+        """Start a command in the background."""
         job = self.start(target, command)
         self._tasks[job.number] = asyncio.create_task(self._attend(job))
         return job

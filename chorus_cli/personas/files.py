@@ -76,9 +76,6 @@ def create(
     """Make the folder of a new persona, whole or not at all; ``files`` are more files in it, by their paths.
 
     ``record`` is called when the folder is finished and lacks only its name; its answer is returned.
-
-    Raises:
-        PersonaError: it is there already, or cannot be made.
     """
     folder = personas / slug
     failure = f"The folder {folder} cannot be made"

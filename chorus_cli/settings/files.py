@@ -54,11 +54,7 @@ def renew_schema(personas: Path, text: str) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a settings file, with its byte order mark and line ends; empty if the file is missing.
-
-    Raises:
-        SettingsError: the file cannot be read.
-    """
+    """Return the text of a settings file, with its byte order mark and line ends; empty if the file is missing."""
     try:
         return _text(path)
     except OSError as error:
@@ -66,11 +62,7 @@ def read_text(path: Path) -> str:
 
 
 def copied(path: Path, copy: Path) -> None:
-    """Copy a settings file, if there is one, into a folder that is made for the copy.
-
-    Raises:
-        SettingsError: the file cannot be read, or the copy not written.
-    """
+    """Copy a settings file, if there is one, into a folder that is made for the copy."""
     try:
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -98,22 +90,14 @@ class HeldSettings:
         self.text = _text(path)
 
     def values(self) -> Mapping[str, JsonValue]:
-        """Return the settings in the text.
-
-        Raises:
-            JsoncError: it is not valid JSONC.
-        """
+        """Return the settings in the text."""
         try:
             return jsonc.parse_object(self.text).values
         except JsoncError as error:
             raise error.named(str(self.path)) from error
 
     def with_key(self, key: str, value: JsonValue) -> str:
-        """Return the text with another value of a key, or without the key for ``None``; nothing is written.
-
-        Raises:
-            SettingsError: ``value`` cannot be written as JSON.
-        """
+        """Return the text with another value of a key, or without the key for ``None``; nothing is written."""
         if jsonc.same(self.values().get(key), value):
             return self.text
         return jsonc.remove_key(self.text, key) if value is None else jsonc.set_key(self.text, key, value)
@@ -176,11 +160,7 @@ def _read_or_warn(path: Path) -> tuple[Document, tuple[str, ...]]:
 
 
 def _text(path: Path) -> str:
-    """Return the file's text, with its byte order mark and line ends; empty if the file is missing.
-
-    Raises:
-        JsoncError: the file is not UTF-8.
-    """
+    """Return the file's text, with its byte order mark and line ends; empty if the file is missing."""
     try:
         data = read_within(path, limits.SETTINGS_FILE)
     except FileNotFoundError:

@@ -213,11 +213,7 @@ async def _created(services: Services, name: str) -> Report:
 
 
 def _refuse_busy(services: Services, slug: str, name: str) -> None:
-    """Refuse to archive a persona that is at work.
-
-    Raises:
-        PersonaError: a reply of it is being written, a message waits for it, or a job of it runs.
-    """
+    """Refuse to archive a persona that is at work."""
     talk = services.replies.unfinished(slug)
     jobs = [job.number for job in services.jobs.running(slug)]
     numbers = {

@@ -48,11 +48,7 @@ class Models:
         return at_hand or [name for name in self._all if name.startswith(typed)]
 
     async def doubt(self, name: str) -> str | None:
-        """Return a warning if ``name`` may be mistaken, ``None`` if not.
-
-        Raises:
-            ModelNameError: it cannot be the name of a model.
-        """
+        """Return a warning if ``name`` may be mistaken, ``None`` if not."""
         if name.startswith(LOCAL):
             return await asyncio.to_thread(self._known.doubt_of_local, name) or None
         names, providers, likely = await asyncio.to_thread(

@@ -90,11 +90,7 @@ class PersonaAdmin:
         return await asyncio.to_thread(lambda: [self._member(slug, activity) for slug in slugs])
 
     async def member(self, slug: str) -> PersonaEntry:
-        """Return one persona.
-
-        Raises:
-            UnknownPersonaError: its folder is gone.
-        """
+        """Return one persona."""
         return self._member(slug, await self.store.read(persona_rows.activity))
 
     def _member(self, slug: str, activity: Mapping[str, PersonaActivity]) -> PersonaEntry:
@@ -102,11 +98,7 @@ class PersonaAdmin:
         return PersonaEntry(self.personas.load(slug), *found, archived=slug in self.personas.archived())
 
     async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
-        """Return slug and name of a persona, in use, archived or only in the log; without ``name``, of ``otherwise``.
-
-        Raises:
-            PersonaError: there is no such persona, in the log either.
-        """
+        """Return slug and name of a persona that may be only in the log; without ``name``, of ``otherwise``."""
         try:
             slug = self.personas.find_any(name) if name else otherwise
             return slug, self.personas.load(slug).name
@@ -138,20 +130,12 @@ class PersonaAdmin:
         return Made(slug, follows_another)
 
     async def archive(self, slug: str) -> None:
-        """Archive a persona: it is no longer listed or found; its files and messages stay.
-
-        Raises:
-            PersonaError: it is the default persona, or its folder cannot be written.
-        """
+        """Archive a persona: it is no longer listed or found; its files and messages stay."""
         _refuse_default(slug)
         await asyncio.to_thread(persona_files.archive, self.personas.folder, slug, self.clock.now())
 
     async def unarchive(self, slug: str) -> None:
-        """Bring an archived persona back.
-
-        Raises:
-            PersonaError: its folder cannot be written.
-        """
+        """Bring an archived persona back."""
         await asyncio.to_thread(persona_files.unarchive, self.personas.folder, slug)
 
     async def delete(self, slug: str) -> Path:
@@ -258,11 +242,7 @@ class PersonaSettings:
         return await self._changed(slug, key, await asyncio.to_thread(self._checked_names, slug, key, value))
 
     async def unset(self, slug: str, key: str) -> Change:
-        """Remove one key from the persona's file; every other byte stays.
-
-        Raises:
-            SettingsError: there is no such setting, or the file cannot be changed.
-        """
+        """Remove one key from the persona's file; every other byte stays."""
         return await self._changed(slug, key, None)
 
     async def _changed(self, slug: str, key: str, value: JsonValue) -> Change:
@@ -277,19 +257,11 @@ class PersonaSettings:
         return self._noted(slug, change) if change.changed else change
 
     async def set_window(self, slug: str, hours: int | None) -> Change:
-        """Set the window of a persona, or with ``None`` remove it.
-
-        Raises:
-            SettingsError: the file cannot be changed.
-        """
+        """Set the window of a persona, or with ``None`` remove it."""
         return self._noted(slug, Change(_WINDOW, await self._change_window(slug, lambda _: hours), hours))
 
     async def shift_window(self, slug: str, shift: Callable[[int], WindowChoice]) -> WindowChoice:
-        """Set the window that ``shift`` makes of the one in force, so that no other change is lost.
-
-        Raises:
-            SettingsError: the file cannot be changed.
-        """
+        """Set the window that ``shift`` makes of the one in force, so that no other change is lost."""
         default = self.personas.load(slug).defaults.context_hours
         before = await self._change_window(slug, lambda hours: shift(hours or default).hours)
         choice = shift(hours_in(before) or default)

@@ -231,22 +231,14 @@ BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 
 
 def setting_of(key: str) -> Setting:
-    """Return the row of a key.
-
-    Raises:
-        SettingsError: there is no such setting.
-    """
+    """Return the row of a key."""
     if key not in BY_KEY:
         raise SettingsError(f"There is no setting {shown(key)}{suggestion(key)}. /settings lists them.")
     return BY_KEY[key]
 
 
 def check(key: str, value: JsonValue) -> JsonValue:
-    """Return ``value`` if ``key`` takes it.
-
-    Raises:
-        SettingsError: there is no such setting, or it does not take this value.
-    """
+    """Return ``value`` if ``key`` takes it."""
     setting = setting_of(key)
     if not setting.accepts(value):
         raise SettingsError(f"{setting.misfit(value)}.")
