@@ -32,7 +32,7 @@ _QUICK_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that runs: its seconds so far, and the last line of its output, empty if there is none."""
+    """A running job: its seconds so far, and the last line of its output."""
 
     number: int
     command: str
@@ -42,10 +42,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a job: its exit code, negative for the signal that killed it, and whether it was stopped by the user.
-
-    ``seconds`` is how long it ran.
-    """
+    """The end of a job: its exit code, negative for a signal, how long it ran, and whether the user stopped it."""
 
     code: int
     seconds: float
@@ -120,10 +117,7 @@ def stopped_line(number: int, command: str) -> str:
 
 
 def going_line(ended: EndedJob, elsewhere: str = "") -> str:
-    """Say how many lines about a job go with the next message.
-
-    ``elsewhere`` names the thread of the job if it is not in focus; ``/undo`` would take back something else then.
-    """
+    """Say how many lines about a job go with the next message; ``elsewhere`` names its thread if it is not in focus."""
     number = len(ended.last_lines)
     lines = counted(number, "line") if number else "Its end"
     go, them = ("go", "them") if number > 1 else ("goes", "it")

@@ -51,8 +51,7 @@ _MOST_DRAINS = 10
 class Job:
     """A command of the shell that a persona's thread has started.
 
-    ``leftovers`` are the processes that outlived it. The answer of a command tells of its end if it
-    ``is_answered_for``.
+    ``leftovers`` are the processes that outlived it. The answer of a command reports its end if it ``is_answered_for``.
     """
 
     def __init__(self, number: int, command: str, target: Target, process: JobProcess, clock: Clock) -> None:
@@ -101,12 +100,9 @@ class Job:
         return EndedJob(self.number, self.command, ending, lines, self.output.line_count)
 
     async def attend(self, show: Callable[[bytes], None] | None = None) -> Ending:
-        """Read the output, pass it on to ``show``, and return the end of the job.
+        """Read the output, pass it on to ``show``, and return the end of the job; an error of ``show`` kills it.
 
-        The job is over when its command has ended, although a process that it left behind may still hold the output.
-
-        Raises:
-            Exception: ``show`` failed; the job is killed.
+        It ends with its command, although a process that it left behind may still hold the output.
         """
         self._show = show
         self._reading = asyncio.create_task(self._read())
@@ -247,8 +243,8 @@ _MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 class Jobs:
     """The jobs of all personas, numbered from 1 in each run.
 
-    ``in_focus`` returns the slug of the persona and the id of the thread in focus. ``done`` tells the user about a job
-    that has ended in the background; ``report_bug`` keeps a traceback. Unless it ``has_any``, none was ever started.
+    ``in_focus`` returns the persona and the thread in focus, ``done`` tells the user that a job in the background has
+    ended, ``report_bug`` keeps a traceback. Unless it ``has_any``, none was ever started.
     """
 
     shell: Shell
@@ -383,7 +379,6 @@ class Jobs:
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
 
     def _elsewhere(self, target: Target) -> str:
-        """Name the thread of a job; empty if it is in focus."""
         slug, thread_id = self.in_focus()
         return "" if (target.persona.slug, target.thread_id) == (slug, thread_id) else target.thread_label(slug)
 
@@ -396,7 +391,6 @@ class Jobs:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _captured(self, job: Job) -> str:
-        """Capture memory items from the output, and return the notice about them."""
         # A memory that cannot be written now must not spoil the job's end.
         with suppress(StorageError):
             title = f"the output of {shortened(job.command)}"

@@ -69,8 +69,7 @@ def put_window_back(connection: Connection, path: Path, change: Window, operatio
 def replace_settings(connection: Connection, path: Path, expected: str, text: str, persona: str, now: datetime) -> bool:
     """Replace the whole file if its text is still ``expected``, and return whether it was.
 
-    The operation is stored if the new text has another window. An invalid text has none, so mending a file may be a
-    change of the window too. The errors are those of `change_window`.
+    An invalid text has no window, so mending a file may be a change of the window too.
     """
     with settings_file.held(path) as file:
         if file.text != expected:
@@ -83,7 +82,7 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
 def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -> None:
     """Store an operation if the file has another window than the one that the journal knows.
 
-    A window that it has not seen before is where it begins. A file that cannot be read waits until it is mended.
+    A file that cannot be read waits until it is mended.
     """
     with suppress(JsoncError, SettingsError):
         _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
@@ -112,7 +111,7 @@ def _write(connection: Connection, file: HeldSettings, text: str, change: Window
 def _note(connection: Connection, persona: str, present: JsonValue, now: datetime) -> None:
     """Store an operation if the journal knows another window than the ``present`` one; if it knows none, it begins.
 
-    What is no window waits until it is mended: it may be anything, even a key.
+    A value that is no window waits until it is mended: it may be anything, even a key.
     """
     if not _is_window(present):
         return
@@ -168,10 +167,7 @@ def activity(connection: sqlite3.Connection) -> Mapping[str, PersonaActivity]:
 
 
 def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
-    """Return the time of a persona's newest message in any thread that was not imported.
-
-    It is ``None`` without such a message, or if the time cannot be read.
-    """
+    """Return the time of a persona's newest message that was not imported; ``None`` if none can be read."""
     row = connection.execute(
         "SELECT timestamp FROM messages WHERE persona = :persona AND (introduced_by IS NULL OR introduced_by NOT IN "
         "(SELECT id FROM operations WHERE persona = :persona AND kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
@@ -204,13 +200,11 @@ def create(
     leave_behind: LeaveBehind,
     fill: Callable[[Connection], None] = _nothing_more,
 ) -> bool:
-    """Make a persona's folder, and store ``boundary`` if there was an earlier persona of that slug, to hide its memory.
+    """Make a persona's folder, and hide the memory of an earlier persona of that slug behind ``boundary``.
 
-    Return whether there was one.
-
-    The rows, with those that ``fill`` stores, are committed before the finished folder has its name: without the
-    boundary, the messages of the earlier persona would be in context. Rows that a kill leaves without a folder are
-    behind the boundary of the next persona of that slug.
+    Return whether there was one. The rows, with those that ``fill`` stores, are committed before the folder has its
+    name, because without the boundary the earlier messages would be in context. Rows that a kill leaves without a
+    folder are behind the boundary of the next persona of that slug.
     """
 
     def work(connection: Connection) -> bool:

@@ -36,7 +36,7 @@ def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
     """Return the settings for every persona in ``config.jsonc``, and warnings about keys that have no effect.
 
-    They are the object under ``"defaults"``; a ``"model"`` may also stand outside it, but the inner one wins.
+    They are inside ``"defaults"``; a ``"model"`` beside it counts if there is none inside.
     """
     document, warnings = _read_or_warn(path)
     inner = document.sections.get(_DEFAULTS, jsonc.Document())
@@ -47,7 +47,7 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
 
 
 def renew_schema(personas: Path, text: str) -> None:
-    """Write the schema that the settings point to beside the folder of the personas, unless it stands there already."""
+    """Write the schema that the settings point to beside the folder of the personas, unless it is there already."""
     path = personas.parent / SCHEMA_FILE
     if not path.exists() or path.read_bytes() != text.encode():
         write_atomically(path, text)

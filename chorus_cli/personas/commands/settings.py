@@ -243,7 +243,7 @@ async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Cha
 
 
 async def _doubt(services: Services, name: str) -> str:
-    """Return a warning about the name of a model in a saved file, ``""`` if there is none."""
+    """Return a warning about the name of a model in a saved file, if it may be mistaken."""
     try:
         return await services.personas.models.doubt(name) or ""
     except ModelNameError as error:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 class KnownModels(NamedTuple):
     """Sources of known models: names and providers of litellm, and the models that this machine runs.
 
-    ``for_conversation`` returns the names of models that are made only for conversation, ``doubt_of_local`` a sentence
-    if a model in a file cannot answer, else an empty text.
+    ``doubt_of_local`` returns a sentence if a model in a file cannot answer, else an empty text.
     """
 
     names: Callable[[], frozenset[str]]

@@ -72,10 +72,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PersonaAdmin:
-    """The personas of the user; those that are deleted are moved to the folder ``deleted``.
-
-    ``leave_behind`` parts a new persona from the memory and the sessions of an earlier one of its slug.
-    """
+    """The personas of the user; those that are deleted go to ``deleted``, and ``leave_behind`` hides their memory."""
 
     store: Store
     clock: Clock
@@ -113,9 +110,7 @@ class PersonaAdmin:
         return (await self.make(name)).slug
 
     async def make(self, name: str) -> Made:
-        """Create a persona called ``name`` from the commented template.
-
-        If an earlier persona had the same slug, the new one begins a new conversation.
+        """Create a persona from the commented template; after a namesake it begins a new conversation.
 
         Raises:
             PersonaError: the name is not valid, or another persona has it.
@@ -139,11 +134,7 @@ class PersonaAdmin:
         await asyncio.to_thread(persona_files.unarchive, self.personas.folder, slug)
 
     async def delete(self, slug: str) -> Path:
-        """Move an archived persona's folder away and return where it is now; its log and memory stay.
-
-        Raises:
-            PersonaError: it is the default persona or not archived, or it cannot be moved.
-        """
+        """Move an archived persona's folder away and return its new place; its log and memory stay."""
         _refuse_default(slug)
         if slug not in self.personas.archived():
             raise PersonaError(f"{slug} is not archived, and only archived personas are deleted.")
@@ -158,10 +149,7 @@ def _refuse_default(slug: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SettingState:
-    """The value and source of a setting, and the value and source without the persona's own file.
-
-    A source is the ``file:line`` or "default".
-    """
+    """The value of a setting, and that without the persona's own file, each with its source: file:line or "default"."""
 
     setting: Setting
     value: JsonValue
@@ -197,9 +185,8 @@ class Change:
 class UnrecordedChanges:
     """Changes of this process that are not in the journal, by persona, oldest first.
 
-    A window that was set to the value it had is one of them, because its answer confirms the window as if it were new.
-    ``/undo`` takes back entries of the journal and the log. Without this memory it would silently pass over a change
-    of a setting and take back something older than the user means.
+    ``/undo`` would pass over them and take back something older, so it asks first. A window set to the value that it
+    had is one of them, because its answer confirms it as if it were new.
     """
 
     def __init__(self) -> None:
@@ -221,10 +208,7 @@ class UnrecordedChanges:
 
 @dataclass(frozen=True, slots=True)
 class PersonaSettings:
-    """Changes the settings of personas; every change of a window is an operation of the journal.
-
-    Changes of the other settings go into ``unrecorded``.
-    """
+    """Changes settings of personas. A window becomes an operation of the journal, the others go into ``unrecorded``."""
 
     store: Store
     clock: Clock
@@ -274,21 +258,14 @@ class PersonaSettings:
             return await self.store.write_in_steps(persona_rows.change_window, path, choose, slug, self.clock.now())
 
     async def open(self, slug: str) -> OpenSettings:
-        """Read the persona's file for editing as a whole; an invalid one can be opened too.
-
-        Raises:
-            JsoncError: the file is not UTF-8.
-            SettingsError: the file cannot be read.
-        """
+        """Read the persona's file for editing as a whole; an invalid one can be opened too."""
         path = self.personas.changeable_settings_path(slug)
         text = await asyncio.to_thread(settings_file.read_text, path)
         draft = text.removeprefix(BYTE_ORDER_MARK)
         return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
 
     async def save(self, opened: OpenSettings, draft: str) -> tuple[Change, ...] | None:
-        """Replace the opened file by ``draft``, and return the changes.
-
-        ``None`` if the file has changed since it was opened; then it is left as it is.
+        """Replace the opened file by ``draft`` and return the changes; ``None`` if it was changed meanwhile.
 
         Raises:
             JsoncError: the draft is not valid JSONC.

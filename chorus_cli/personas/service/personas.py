@@ -26,8 +26,8 @@ THIS_RUN = "this run"
 class Personas:
     """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them.
 
-    ``wall_clock_ns`` returns nanoseconds since 1970, as the times of the files do. If ``copies`` is given, settings
-    are changed in copies below the folder that it returns, and the personas' own files stay as they are.
+    ``wall_clock_ns`` returns nanoseconds since 1970. If ``copies`` is given, settings are changed in copies below the
+    folder that it returns.
     """
 
     def __init__(
@@ -129,9 +129,7 @@ class Personas:
         return checked
 
     def load(self, slug: str) -> Persona:
-        """Return a persona as its files are now, so that an edit takes effect on the next turn.
-
-        Files that have not changed are not read again.
+        """Return a persona as its files are now; files that have not changed are not read again.
 
         Raises:
             UnknownPersonaError: the folder is gone.

@@ -264,10 +264,7 @@ DEFAULT_SOURCE = "default"
 
 
 class Layer(NamedTuple):
-    """The settings in one file: its name, the values of its keys, and their 1-based lines.
-
-    A file that is not ``readable`` may contain more.
-    """
+    """The settings in one file: their values and 1-based lines. A file that is not ``readable`` may contain more."""
 
     name: str
     values: Mapping[str, JsonValue] = MappingProxyType({})
@@ -356,8 +353,8 @@ _NOTHING = frozenset({"null", "none", "default"})
 def read_value(setting: Setting, text: str) -> JsonValue:
     """Return the value of a setting from ``text``, typed after its key.
 
-    Free text is taken as it is. A list is separated by commas or written as JSON; words and choices are accepted in any
-    case, and a decimal comma unless it may separate thousands.
+    Free text is taken as it is. A list is separated by commas or written as JSON; words are accepted in any case, and a
+    decimal comma unless it may separate thousands.
 
     Raises:
         SettingsError: the value is invalid; the sentence names the accepted ones.
