@@ -57,14 +57,10 @@ class Editor(Protocol):
     """An editor of files: the user's own, or a script in tests."""
 
     async def open(self, path: Path, line: int | None = None) -> str:
-        """Wait until the user has left the file; return a sentence if the editor failed, else an empty text.
-
-        ``line``, counted from 1, is where the file is opened, if the editor can be told. The wait must not be
-        cancelled, for the terminal is lent out until it ends.
-        """
+        """Wait until the user has left the file, opened at ``line``; return a sentence if the editor failed."""
 
     def stays_in_terminal(self) -> bool:
-        """Return whether the editor is known to have no window of its own, so that editing ends when it returns."""
+        """Return whether the editor is known to have no window of its own."""
 
     def end(self) -> None:
         """Ask the open editor, if any, to end."""
@@ -82,7 +78,7 @@ class JobProcess(Protocol):
     """A command of the shell that was started, with all processes of its group: real ones, or a script in tests."""
 
     async def read(self) -> bytes:
-        """Wait for the next output; empty at its end. Without a reader the command waits too."""
+        """Wait for the next output; empty at its end."""
 
     async def wait(self) -> int:
         """Wait until the command ends, and return its exit code, negative for the signal that killed it."""
@@ -94,7 +90,7 @@ class JobProcess(Protocol):
         """Return the processes that the command began and that still run, as far as the system tells."""
 
     def close(self) -> None:
-        """Kill what is left of the group, and read no more output; a second call does nothing."""
+        """Kill what is left of the group, and read no more output."""
 
 
 class Shell(Protocol):
