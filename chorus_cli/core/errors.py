@@ -73,10 +73,7 @@ class ThreadError(ChorusError):
 
 
 class UnknownThreadError(ThreadError):
-    """A number or title that no thread has.
-
-    ``wanted`` is such as ``#7`` or ``called 'rome'``; ``meant`` may be a sentence about another thread.
-    """
+    """A number or title that no thread has: ``#7``, ``called 'rome'``; ``meant`` may name another."""
 
     def __init__(self, wanted: str, meant: str = "") -> None:
         self.wanted = wanted
@@ -181,11 +178,10 @@ class PurgeError(ChorusError):
 
 
 class ModelError(ChorusError):
-    """The provider refused, failed or fell silent.
+    """The provider refused, failed or fell silent: ``problem`` and ``advice``, which a retry makes superfluous.
 
-    The text is ``problem``, a sentence, followed by ``advice``, which a retry makes superfluous. ``status_code`` is the
-    HTTP status, if there was an answer. ``retryable`` says that the same request may succeed a moment later;
-    ``retry_after_seconds`` is the pause that the provider asked for.
+    ``retryable`` says that the same request may succeed a moment later; ``retry_after_seconds`` is the pause that the
+    provider asked for.
     """
 
     def __init__(

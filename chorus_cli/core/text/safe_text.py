@@ -94,9 +94,8 @@ def _hiding() -> re.Pattern[str]:
 class SafeTextStream:
     """Filters text that arrives in pieces; the result does not depend on where the pieces end.
 
-    The state between two pieces: an undecided tail (a carriage return, half a surrogate pair, the beginning of a
-    flag), a joiner whose right neighbour is not known yet, and of the text already shown the last character, the last
-    base and the number of marks on it.
+    Between two pieces it keeps an undecided tail (a carriage return, half a surrogate pair, the beginning of a flag), a
+    joiner whose right neighbour is not known yet, and the last character and base shown, with the number of marks.
     """
 
     def __init__(self) -> None:
@@ -227,10 +226,7 @@ def may_hide(line: str) -> bool:
 
 
 def revealed(line: str) -> list[str]:
-    """Return each character of ``line``, or its number (``<U+202E>``) if it hides or misleads.
-
-    These are the characters that `safe_text` removes or shows as numbers; control characters are left to the caller.
-    """
+    """Return each character of ``line``, or its number (``<U+202E>``) if it hides or misleads; controls stay."""
     shown, place = safe_text(line), 0
     signs: list[str] = []
     for character in line:
@@ -253,7 +249,7 @@ def _alone(character: str) -> tuple[str, str]:
 
 
 def hidden_warning(stream: SafeTextStream, place: str = "this reply") -> str | None:
-    """Return a warning about characters hidden in ``place``, with the text spelt in tags; ``None`` without any."""
+    """Return a warning about hidden characters, with the text spelt in tags; ``None`` without any."""
     if not stream.hidden_count:
         return None
     characters = "hidden character" if stream.hidden_count == 1 else "hidden characters"

@@ -22,18 +22,8 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
 )
 MONTH = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -81,7 +71,7 @@ _ELAPSED = {"yesterday": timedelta(days=1), "day before yesterday": timedelta(da
 def with_iso_dates(words: str) -> str:
     """Return casefolded, singly spaced words in which each date with one meaning is written as in ISO 8601.
 
-    The dot after an abbreviation is dropped. ``last night`` begins at 18:00 of yesterday, ``this morning`` at 6:00.
+    ``last night`` begins at 18:00 of yesterday, ``this morning`` at 6:00.
     """
     for pattern, replacement in _ABBREVIATED:
         words = pattern.sub(replacement, words)
@@ -159,8 +149,7 @@ def _weekdays(weekday: str, which: str | None, local_now: datetime) -> tuple[str
 def _read(phrase: str, local_now: datetime, zone: tzinfo | None) -> datetime | None:
     """Let dateparser read a phrase as a local time and return that in UTC; ``None`` if there is no such day.
 
-    The zone is attached here: dateparser would give the moment the offset that holds now. It is told a zone all the
-    same, because it would look for the system's and fail over one that is a rule (``TZ=CET-1CEST``).
+    The zone is attached here: dateparser would take the offset that holds now, and it fails over a zone that is a rule.
     """
     import dateparser  # noqa: PLC0415 - an eighth of a second that most times do not need
 
@@ -174,16 +163,8 @@ def _read(phrase: str, local_now: datetime, zone: tzinfo | None) -> datetime | N
 
 _ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEENS = (
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
+    *("ten", "eleven", "twelve", "thirteen", "fourteen"),
+    *("fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
 )
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _NUMBER_WORDS = (*_ONES, *_TEENS, *_TENS)
@@ -311,7 +292,7 @@ def _nearest(word: str) -> str:
 def refusal(words: str, *, after_since: bool) -> str | None:
     """Return the reason why casefolded, singly spaced words are no time for certain, as the end of a sentence.
 
-    ``after_since`` says that ``since`` or ``from`` led to them: ``9:30`` is a time of day then, and ``9`` may be one.
+    ``after_since`` says that ``since`` led to them: ``9:30`` is a time of day then, and ``9`` may be one.
     """
     either = _CLOCK_OR_HOURS if after_since else _CLOCK_OR_LENGTH
     return next((reason for pattern, reason in (*_REFUSED, either) if pattern.search(words)), None)

@@ -57,8 +57,8 @@ _REWRITTEN = (
 class Span:
     """A length of time: positive, exact to the microsecond, and how it was written.
 
-    ``bare_number`` says that no unit was given and hours were assumed, which a confirmation should mention.
-    ``is_moment`` says that a moment was given, which whole hours must reach back to: they are rounded up.
+    A confirmation mentions that a ``bare_number`` was read as hours. Whole hours must reach back to what ``is_moment``,
+    so they are rounded up.
     """
 
     seconds: float
@@ -81,8 +81,8 @@ class WindowChoice:
 def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: bool = False) -> Span:
     """Read a length of time such as ``24h``, ``1h30``, ``3 days ago`` or ``8`` (hours), or a moment: ``monday 9am``.
 
-    Days and clock times are those of ``zone``, ``None`` for the system's local one. A length is elapsed time.
-    ``after_since`` says that the text follows a ``since`` that is no part of it: ``9:30`` is a time of day then.
+    Days and clock times are in ``zone``, ``None`` for the system's. ``after_since`` says that the text follows a
+    ``since``, where ``9:30`` is a time of day.
     """
     led, words = _words(text)
     trimmed = _rewritten(words, _TRIMMED)
@@ -122,8 +122,7 @@ def format_span(seconds: float) -> str:
 def _words(text: str) -> tuple[bool, str]:
     """Return whether ``since`` or ``from`` leads the text, and the rest in small letters, singly spaced, in digits.
 
-    Quotes and a ``~`` are taken off. Space is collapsed before any pattern sees it: pytimeparse takes
-    polynomial time over a long run of blanks.
+    Space is collapsed before any pattern sees it: pytimeparse takes polynomial time over a long run of blanks.
     """
     if len(text.strip()) > _LONGEST_TEXT:
         raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")

@@ -190,14 +190,19 @@ def test_a_document_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Pat
 
 def test_it_is_recorded_when_it_lacks_only_its_name(home: Path) -> None:
     found: list[tuple[str, ...]] = []
+
+    def record() -> bool:
+        found.append(slugs(home))
+        return True
+
     home.mkdir()
-    create(home, "frodo", "{}", {"docs/ring.md": b"One."}, lambda: found.append(slugs(home)))
+    assert create(home, "frodo", "{}", {"docs/ring.md": b"One."}, record)
     assert found == [()]
     assert slugs(home) == ("frodo",)
 
 
 def test_one_that_could_not_be_recorded_leaves_nothing(home: Path) -> None:
-    def fail() -> None:
+    def fail() -> bool:
         raise LookupError
 
     home.mkdir()
