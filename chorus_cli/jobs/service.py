@@ -17,12 +17,10 @@ from chorus_cli.jobs.rules import (
     EndedJob,
     Ending,
     RunningJob,
-    brief_news_text,
     ended_line,
     foreground_line,
     going_line,
     listed,
-    news_text,
     stopped_line,
     withheld_line,
 )
@@ -62,18 +60,13 @@ class Job:
         self.ending: Ending | None = None
         self.leftovers: tuple[Leftover, ...] = ()
         self.is_answered_for = False
-        self._process = process
+        self.process = process
         self._clock = clock
         self._began = clock.monotonic()
         self._is_stopped = False
         self._killing: asyncio.TimerHandle | None = None
         self._reading: asyncio.Task[None] | None = None
         self._show: Callable[[bytes], None] | None = None
-
-    @property
-    def process(self) -> JobProcess:
-        """The processes of the job."""
-        return self._process
 
     @property
     def has_leftovers(self) -> bool:
@@ -106,10 +99,10 @@ class Job:
         """
         self._show = show
         self._reading = asyncio.create_task(self._read())
-        leaving = asyncio.create_task(self._process.wait())
+        leaving = asyncio.create_task(self.process.wait())
         await asyncio.wait({leaving, self._reading}, return_when=asyncio.FIRST_COMPLETED)
         if self._reading.done() and self._reading.exception():
-            self._process.send(SIGKILL)
+            self.process.send(SIGKILL)
         code = await leaving
         await self._drain(self._reading)
         self._show = None
@@ -130,22 +123,22 @@ class Job:
 
     async def close(self) -> None:
         """Kill what is left of the job's group."""
-        self._process.close()
+        self.process.close()
         self.leftovers = tuple(each for each in self.leftovers if not each.is_in_group)
         if self._reading is not None:
             await asyncio.wait({self._reading})
 
     def _ask_to_end(self, number: Signals) -> None:
-        self._process.send(number)
+        self.process.send(number)
         if self.ending is not None:
             return
         self._is_stopped = True
         if self._killing is None:
             loop = asyncio.get_running_loop()
-            self._killing = loop.call_later(GRACE_SECONDS, self._process.send, SIGKILL)
+            self._killing = loop.call_later(GRACE_SECONDS, self.process.send, SIGKILL)
 
     async def _read(self) -> None:
-        while piece := await self._process.read():
+        while piece := await self.process.read():
             self.output.add(piece)
             if self._show is not None:
                 self._show(piece)
@@ -169,16 +162,6 @@ class News(NamedTuple):
     thread_id: int
     ended: tuple[EndedJob, ...] = ()
     since: datetime | None = None
-
-    @property
-    def text(self) -> str:
-        """The lines for the model; empty if there is no news."""
-        return news_text(self.ended)
-
-    @property
-    def brief_text(self) -> str:
-        """The lines for a model that has no room for output."""
-        return brief_news_text(self.ended)
 
 
 class JobReports:

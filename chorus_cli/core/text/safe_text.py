@@ -96,6 +96,7 @@ class SafeTextStream:
 
     Between two pieces it keeps an undecided tail (a carriage return, half a surrogate pair, the beginning of a flag), a
     joiner whose right neighbour is not known yet, and the last character and base shown, with the number of marks.
+    ``hidden_count`` code points were taken out so far; ``decoded_tags`` is the printable ASCII that hidden tags spelt.
     """
 
     def __init__(self) -> None:
@@ -104,18 +105,8 @@ class SafeTextStream:
         self._previous = ""
         self._base = ""
         self._mark_count = 0
-        self._hidden_count = 0
-        self._decoded: list[str] = []
-
-    @property
-    def hidden_count(self) -> int:
-        """How many code points were taken out so far."""
-        return self._hidden_count
-
-    @property
-    def decoded_tags(self) -> str:
-        """The printable ASCII that hidden tag characters spelt."""
-        return "".join(self._decoded)
+        self.hidden_count = 0
+        self.decoded_tags = ""
 
     def feed(self, chunk: str) -> str:
         """Return the text that can be shown now, of ``chunk`` and of the undecided rest before it."""
@@ -162,12 +153,12 @@ class SafeTextStream:
         return joiner + text
 
     def _hidden(self, text: str) -> str:
-        self._hidden_count += len(text)
+        self.hidden_count += len(text)
         return ""
 
     def _decoded_and_hidden(self, tags: str) -> str:
         printable = (chr(ord(tag) - _TAG_OFFSET) for tag in tags)
-        self._decoded.append("".join(character for character in printable if character.isprintable()))
+        self.decoded_tags += "".join(filter(str.isprintable, printable))
         return self._hidden(tags)
 
     def _joiner(self, joiner: str) -> str:

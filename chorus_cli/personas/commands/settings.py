@@ -94,14 +94,11 @@ def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Ca
         now = state(services.current.target().persona, setting)
         models = MODEL.complete(services, text) if setting.key in _MODELS else ()
         words = [Candidate(word) for word in (("true", "false") if setting.kind is Kind.FLAG else setting.choices)]
-        known = [_candidate(now.default, "the default"), _candidate(now.value, "now in effect")]
+        meanings = {"the default": now.default, "now in effect": now.value}
+        known = [Candidate(as_typed(value), meaning) for meaning, value in meanings.items()]
         offered = {candidate.text: candidate for candidate in (*models, *words, *known)}
         return [candidate for candidate in offered.values() if candidate.text and candidate.text.isprintable()]
     return ()
-
-
-def _candidate(value: JsonValue, meaning: str) -> Candidate:
-    return Candidate(as_typed(value), meaning)
 
 
 KEY = Parameter("key", _setting, "a setting, such as temperature", _keys)
@@ -176,12 +173,9 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
     change = await services.personas.settings.set(slug, key.key, read_value(key, value))
     path = services.personas.files.settings_path(slug)
     after = _short(_written(change.after))
-    if change.changed:
-        lines = [f"{key.key} is now {after} ({_formerly(change)}), in {path}."]
-    else:
-        lines = [f"{key.key} is already {after}, in {path}. Nothing was changed."]
-    lines += await _consequences(services, slug, [change])
-    return Text("\n".join([*lines, *([doubt] if doubt else [])]))
+    now = f"is now {after} ({_formerly(change)}), in {path}."
+    told = now if change.changed else f"is already {after}, in {path}. Nothing was changed."
+    return _lines(f"{key.key} {told}", *await _consequences(services, slug, [change]), doubt)
 
 
 @GROUP.command("unset")
@@ -194,13 +188,9 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
     slug = services.current.slug
     change = await services.personas.settings.unset(slug, key.key)
     path = services.personas.files.settings_path(slug)
-    lead = (
-        f"{key.key} is no longer set in {path} ({_formerly(change)})"
-        if change.changed
-        else f"{key.key} is not set in {path}"
-    )
+    done = f"is no longer set in {path} ({_formerly(change)})" if change.changed else f"is not set in {path}"
     held = _held(state(services.current.target().persona, key))
-    return Text("\n".join([f"{lead}. Now in effect: {held}.", *await _consequences(services, slug, [change])]))
+    return _lines(f"{key.key} {done}. Now in effect: {held}.", *await _consequences(services, slug, [change]))
 
 
 @GROUP.command("edit")
@@ -233,19 +223,21 @@ async def edit_settings(services: Services, slug: str) -> Reply:
 
 
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
-    lines = [f"Saved {opened.path}." if changes else f"Saved {opened.path}; no setting was changed."]
+    lines: list[str | None] = [f"Saved {opened.path}{'' if changes else '; no setting was changed'}."]
     lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
     lines += services.personas.files.load(opened.slug).warnings
     named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
     lines += [await _doubt(services, name) for name in named]
-    lines += await _consequences(services, opened.slug, changes)
-    return Text("\n".join(line for line in lines if line))
+    return _lines(*lines, *await _consequences(services, opened.slug, changes))
 
 
-async def _doubt(services: Services, name: str) -> str:
-    """Return a warning about the name of a model in a saved file, if it may be mistaken."""
+def _lines(*lines: str | None) -> Text:
+    return Text("\n".join(filter(None, lines)))
+
+
+async def _doubt(services: Services, name: str) -> str | None:
     try:
-        return await services.personas.models.doubt(name) or ""
+        return await services.personas.models.doubt(name)
     except ModelNameError as error:
         return str(error)
 
@@ -346,7 +338,7 @@ async def _changed(services: Services, key: Setting, value: str | None) -> Text:
     persona = files.load(slug)
     held = shortened(as_typed(key.value_in(persona.settings))) or key.default_text
     told = f"{key.key} is {held} again." if value is None else f"{key.key} is {held} until the end of this run."
-    return Text("\n".join([told, *([doubt] if doubt else [])]))
+    return _lines(told, doubt)
 
 
 def _listed(services: Services) -> str:
@@ -384,14 +376,14 @@ async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE]
     doubt = await services.personas.models.doubt(name)
     await services.personas.settings.set(services.current.slug, "model", name)
     services.current.use_model(services.current.slug, name)
-    return Text("\n".join([await chosen_model(services), *([doubt] if doubt else [])]))
+    return _lines(await chosen_model(services), doubt)
 
 
 async def for_this_run(services: Services, name: str) -> Text:
     """Let a model answer for the persona in focus until the end of this run."""
     doubt = await services.personas.models.doubt(name)
     services.current.use_model(services.current.slug, name, "for this run")
-    return Text("\n".join([await chosen_model(services), *([doubt] if doubt else [])]))
+    return _lines(await chosen_model(services), doubt)
 
 
 async def chosen_model(services: Services) -> str:

@@ -27,6 +27,7 @@ from chorus_cli.core.errors import (
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.jobs.rules import brief_news_text, news_text
 from chorus_cli.jobs.service import News
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rows.search_index import IndexDamagedError
@@ -123,7 +124,8 @@ class PreambleWriter:
 
     def _news(self, before: str, news: News) -> str:
         """Return the lines about ended jobs that fit the model after the lines ``before``; empty if none do."""
-        return next((text for text in (news.text, news.brief_text) if self._fits(preamble(before, text))), "")
+        texts = (news_text(news.ended), brief_news_text(news.ended))
+        return next((text for text in texts if self._fits(preamble(before, text))), "")
 
     def _fits(self, lines: str) -> bool:
         return fits(self.snapshot, self._tokens(lines) + (self.question.token_count or 0))
