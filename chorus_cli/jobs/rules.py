@@ -70,6 +70,10 @@ class Ending:
         of_signal = signal_name(self.code - _FIRST_SIGNAL_CODE) if self.code > _FIRST_SIGNAL_CODE else ""
         return f"exit code {self.code} ({of_signal})" if of_signal.startswith("SIG") else f"exit code {self.code}"
 
+    def told(self) -> str:
+        """Return the state with the time: ``exit code 2 after 12 s.``."""
+        return f"{self.describe()} after {elapsed(self.seconds)}."
+
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
@@ -93,27 +97,6 @@ def signal_name(number: int) -> str:
 def elapsed(seconds: float) -> str:
     """Write how long a job ran: ``0.4 s``, ``12 s``, ``3 m 20 s``, ``3 h 20 m``."""
     return duration(timedelta(seconds=seconds), _TENTHS_BELOW_SECONDS)
-
-
-def started_line(number: int, command: str) -> str:
-    """Say that a job was started in the background."""
-    return f"Job #{number} runs: {shortened(command)}"
-
-
-def ended_line(number: int, command: str, ending: Ending) -> str:
-    """Say that a job in the background has ended."""
-    return f"Job #{number} ({shortened(command)}): {ending.describe()} after {elapsed(ending.seconds)}."
-
-
-def foreground_line(ending: Ending) -> str:
-    """Say how a command in the foreground ended, in a sentence such as ``Exit code 2 after 12 s.``."""
-    state = ending.describe()
-    return f"{state[0].upper()}{state[1:]} after {elapsed(ending.seconds)}."
-
-
-def stopped_line(number: int, command: str) -> str:
-    """Say that a job was stopped."""
-    return f"Stopped job #{number}: {shortened(command)}"
 
 
 def going_line(ended: EndedJob, elsewhere: str = "") -> str:
@@ -180,8 +163,7 @@ def _brief_news(ended: EndedJob) -> str:
 
 
 def _state(ended: EndedJob) -> str:
-    command = shortened(ended.command, _LONGEST_COMMAND)
-    return f"#{ended.number} {command}: {ended.ending.describe()} after {elapsed(ended.ending.seconds)}."
+    return f"#{ended.number} {shortened(ended.command, _LONGEST_COMMAND)}: {ended.ending.told()}"
 
 
 def listed(names: Sequence[str]) -> str:

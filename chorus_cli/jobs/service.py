@@ -17,11 +17,8 @@ from chorus_cli.jobs.rules import (
     EndedJob,
     Ending,
     RunningJob,
-    ended_line,
-    foreground_line,
     going_line,
     listed,
-    stopped_line,
     withheld_line,
 )
 from chorus_cli.memory.rules.capture import capture_notice
@@ -285,7 +282,8 @@ class Jobs:
     async def attend(self, job: Job, show: Callable[[bytes], None]) -> list[str]:
         """Pass the output of a job in the foreground on to ``show``, and return the lines about its end."""
         ending = await job.attend(show)
-        first = "" if ending.is_quick_success else foreground_line(ending)
+        told = ending.told()
+        first = "" if ending.is_quick_success else told[0].upper() + told[1:]
         return await self._concluded(job, ending, first, says_nothing_of_silence=True)
 
     async def stop(self, jobs: Sequence[Job]) -> list[str]:
@@ -318,7 +316,7 @@ class Jobs:
         tasks = [task for task in self._tasks.values() if not task.done()]
         if tasks:
             await asyncio.wait(tasks, timeout=EXIT_GRACE_SECONDS)
-        lines = [stopped_line(job.number, job.command) for job in stopped]
+        lines = [f"Stopped job #{job.number}: {shortened(job.command)}" for job in stopped]
         for job in suspects:
             await job.close()
             left = [each for each in await job.process.leftovers() if not each.is_in_group]
@@ -333,7 +331,8 @@ class Jobs:
             ending = await job.attend()
             if self._is_closing:
                 return []
-            lines = await self._concluded(job, ending, ended_line(job.number, job.command, ending))
+            told = f"Job #{job.number} ({shortened(job.command)}): {ending.told()}"
+            lines = await self._concluded(job, ending, told)
         except Exception as error:  # noqa: BLE001 - nothing may await this task
             lines = [self.report_bug(error)]
         if not job.is_answered_for:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import HomeError
 from chorus_cli.core.text.phrases import counted
+from chorus_cli.storage.files import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -113,11 +114,7 @@ def _make_private(folder: Path) -> None:
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(place.parent)
     if not folder.is_dir():
         raise NotADirectoryError(20, "Not a directory", str(folder))
 

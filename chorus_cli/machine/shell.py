@@ -88,26 +88,22 @@ class UserShell:
         environment = {**self._environment, _MARK: mark, _COMMAND: command}
         watched, held = os.pipe()
         try:
-            process = _started(self._shell, environment, watched, self._umask)
+            process = subprocess.Popen(  # noqa: S603 - to run the user's commands is its purpose
+                [_PLAIN_SHELL, "-c", _SCRIPT, self._shell],
+                stdin=watched,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+                umask=self._umask,
+                bufsize=0,
+            )
         except (OSError, ValueError) as error:
             os.close(held)
             raise JobError(f"The command cannot be started: {error}.") from error
         finally:
             os.close(watched)
         return ShellProcess(process, held, mark)
-
-
-def _started(shell: str, environment: Mapping[str, str], watched: int, umask: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 - to run the user's commands is its purpose
-        [_PLAIN_SHELL, "-c", _SCRIPT, shell],
-        stdin=watched,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=dict(environment),
-        start_new_session=True,
-        umask=umask,
-        bufsize=0,
-    )
 
 
 class ShellProcess:

@@ -143,11 +143,6 @@ def was_moved_away(slug: str, deleted: Path) -> bool:
     return is_there(deleted) and any(name.fullmatch(each.name) for each in deleted.glob("*"))
 
 
-def settings_path(personas: Path, slug: str) -> Path:
-    """Return the path of a persona's settings."""
-    return personas / slug / SETTINGS_FILE
-
-
 def has_card(personas: Path, slug: str) -> bool:
     """Return whether a persona was made of a character card."""
     path = personas / slug / CARD_FILE

@@ -93,7 +93,8 @@ def _write(connection: Connection, file: HeldSettings, text: str, change: Window
 
     def work(connection: Connection) -> None:
         _note(connection, new.persona, change.before, new.created_at)
-        _record(connection, new)
+        is_reversal = isinstance(new.act, Reversal)
+        (operation_rows.introduce_reversal if is_reversal else operation_rows.introduce)(connection, new)
         _know(connection, new.persona, change.after)
         file.replace(text)
 
@@ -132,13 +133,6 @@ def _know(connection: Connection, persona: str, window: JsonValue) -> None:
 
 def _is_window(value: JsonValue) -> bool:
     return value is None or setting_of(KEY).accepts(value)
-
-
-def _record(connection: Connection, new: NewOperation) -> None:
-    if isinstance(new.act, Reversal):
-        operation_rows.introduce_reversal(connection, new)
-    else:
-        operation_rows.introduce(connection, new)
 
 
 def _window_in(text: str) -> JsonValue:
@@ -180,10 +174,6 @@ LeaveBehind: TypeAlias = "Callable[[Connection, str, Operation], None]"
 """Parts a new persona from the memory and the sessions of an earlier one of its slug, as the operation says."""
 
 
-def _nothing_more(_connection: Connection) -> None:
-    """Store no more rows."""
-
-
 class NewPersona(NamedTuple):
     """The files of a persona about to be made: its settings and, by their paths in its folder, others."""
 
@@ -198,7 +188,7 @@ def create(
     new: NewPersona,
     boundary: NewOperation,
     leave_behind: LeaveBehind,
-    fill: Callable[[Connection], None] = _nothing_more,
+    fill: Callable[[Connection], None] | None = None,
 ) -> bool:
     """Make a persona's folder, and hide the memory of an earlier persona of that slug behind ``boundary``.
 
@@ -209,7 +199,8 @@ def create(
 
     def work(connection: Connection) -> bool:
         has_namesake = _part(connection, boundary, leave_behind)
-        fill(connection)
+        if fill is not None:
+            fill(connection)
         _know(connection, new.slug, _window_in(new.settings))
         return has_namesake
 

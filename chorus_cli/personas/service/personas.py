@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.personas import files as persona_files
+from chorus_cli.personas.files import SETTINGS_FILE
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.table import Layer, resolve
@@ -194,12 +195,12 @@ class Personas:
 
     def settings_path(self, slug: str) -> Path:
         """Return the path of a persona's settings, or of their copy if they were to be changed in one."""
-        return self._copied.get(slug) or persona_files.settings_path(self.folder, slug)
+        return self._copied.get(slug) or self.folder / slug / SETTINGS_FILE
 
     def changeable_settings_path(self, slug: str) -> Path:
         """Return the path of the file in which the settings of a persona are changed."""
         if self._copies is not None and slug not in self._copied:
-            copy = persona_files.settings_path(self._copies(), slug)
+            copy = self._copies() / slug / SETTINGS_FILE
             settings_file.copied(self.settings_path(slug), copy)
             self._copied[slug] = copy
         return self.settings_path(slug)

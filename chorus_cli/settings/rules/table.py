@@ -286,8 +286,9 @@ class Resolution(NamedTuple):
 
 def misfits(layer: Layer) -> tuple[str, ...]:
     """Return a sentence for each invalid value of ``layer``, with its place, in the file's order."""
-    refused = [key for key, value in layer.values.items() if key in BY_KEY and _is_misfit(BY_KEY[key], value)]
-    return tuple(f"{layer.place(key)}: {BY_KEY[key].misfit(layer.values[key])}" for key in refused)
+    known = [(BY_KEY[key], value) for key, value in layer.values.items() if key in BY_KEY]
+    refused = [each for each in known if not _says_nothing(*each) and not each[0].accepts(each[1])]
+    return tuple(f"{layer.place(setting.key)}: {setting.misfit(value)}" for setting, value in refused)
 
 
 def resolve(layers: Sequence[Layer]) -> Resolution:
@@ -301,7 +302,8 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
     warnings: list[tuple[int, int, str]] = []
     for rank, layer in enumerate(layers):
         unknown = layer.values.keys() - BY_KEY.keys() - {SCHEMA_KEY}
-        warnings += [(rank, layer.lines.get(key, 0), _unknown(layer, key)) for key in unknown]
+        told = {key: f"{layer.place(key)}: unknown setting {shown(key)}{suggestion(key)}" for key in unknown}
+        warnings += [(rank, layer.lines.get(key, 0), sentence) for key, sentence in told.items()]
     for setting in SETTINGS:
         value, sources[setting.key], refusing = _choose(setting, layers)
         values[setting.key] = tuple(value) if isinstance(value, list) else value
@@ -329,14 +331,6 @@ def _choose(setting: Setting, layers: Sequence[Layer]) -> tuple[JsonValue, str, 
 
 def _says_nothing(setting: Setting, value: JsonValue) -> bool:
     return value is None or (value == "" and setting.default is None)
-
-
-def _is_misfit(setting: Setting, value: JsonValue) -> bool:
-    return not _says_nothing(setting, value) and not setting.accepts(value)
-
-
-def _unknown(layer: Layer, key: str) -> str:
-    return f"{layer.place(key)}: unknown setting {shown(key)}{suggestion(key)}"
 
 
 FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}

@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.machine.paths import shipped_personas
-from chorus_cli.personas.files import create, documents, install, settings_path, slugs
+from chorus_cli.personas.files import create, documents, install, slugs
 from chorus_cli.personas.rules.persona import Document
 
 UNREADABLE = Path("/proc/self/mem")
@@ -135,10 +135,6 @@ def test_a_file_is_no_persona_and_a_missing_folder_holds_none(tmp_path: Path) ->
     (tmp_path / "frodo").touch()
     assert slugs(tmp_path) == ()
     assert slugs(tmp_path / "missing") == ()
-
-
-def test_settings_stand_in_the_personas_folder(tmp_path: Path) -> None:
-    assert settings_path(tmp_path, "frodo") == tmp_path / "frodo" / "system.jsonc"
 
 
 # Documents

@@ -10,7 +10,6 @@ from chorus_cli.core.errors import SettingsError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Window
 from chorus_cli.personas import rows as persona_rows
-from chorus_cli.personas.files import settings_path
 from chorus_cli.storage import meta_rows
 from tests.fakes import START
 
@@ -25,7 +24,7 @@ BEFORE, EDITED = b'{ "context_hours": 12 }', b'{ "context_hours": 7 }'
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = settings_path(tmp_path / "personas", ME)
+    path = tmp_path / "personas" / ME / "system.jsonc"
     path.parent.mkdir(parents=True)
     path.write_bytes(BEFORE)
     return path
