@@ -114,7 +114,7 @@ def _note(connection: Connection, persona: str, present: JsonValue, now: datetim
 
     A value that is no window waits until it is mended: it may be anything, even a key.
     """
-    if not _is_window(present):
+    if present is not None and hours_in(present) is None:
         return
     try:
         known = json.loads(meta_rows.value(connection, meta_rows.window_key(persona)) or "")
@@ -127,12 +127,8 @@ def _note(connection: Connection, persona: str, present: JsonValue, now: datetim
 
 
 def _know(connection: Connection, persona: str, window: JsonValue) -> None:
-    if _is_window(window):
+    if window is None or hours_in(window) is not None:
         meta_rows.store(connection, meta_rows.window_key(persona), json.dumps(window))
-
-
-def _is_window(value: JsonValue) -> bool:
-    return value is None or setting_of(KEY).accepts(value)
 
 
 def _window_in(text: str) -> JsonValue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -83,11 +83,6 @@ MAXIMUM_CONTEXT_HOURS = 168
 
 _HOURS_PER_DAY = 24
 _SHORT_WINDOW_HOURS = 12
-
-
-def cutoff(now: datetime, context_hours: float) -> datetime:
-    """Return the moment that a window reaches back to."""
-    return now.astimezone(UTC) - timedelta(hours=context_hours)
 
 
 def window_reaching(age: timedelta) -> int:

@@ -222,7 +222,9 @@ class PersonaSettings:
             SettingsError: there is no such setting, it does not take this value, or the file cannot be changed.
             PersonaError: the persona cannot have this name or alias.
         """
-        settings.check(key, value)
+        setting = settings.setting_of(key)
+        if not setting.accepts(value):
+            raise SettingsError(f"{setting.misfit(value)}.")
         return await self._changed(slug, key, await asyncio.to_thread(self._checked_names, slug, key, value))
 
     async def unset(self, slug: str, key: str) -> Change:
@@ -238,7 +240,9 @@ class PersonaSettings:
                 path = self.personas.changeable_settings_path(slug)
                 before = await asyncio.to_thread(settings_file.change_key, path, key, value)
         change = Change(setting, before, value)
-        return self._noted(slug, change) if change.changed else change
+        if change.changed and key != persona_rows.KEY:
+            self.unrecorded.add(slug, change, self.clock.now())
+        return change
 
     async def set_window(self, slug: str, hours: int | None) -> Change:
         """Set the window of a persona, or with ``None`` remove it."""

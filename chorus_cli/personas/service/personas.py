@@ -150,7 +150,7 @@ class Personas:
 
     def set_for_this_run(self, slug: str, key: str, value: JsonValue) -> None:
         """Let a setting have a value until the end of this run, before those of the files; ``None`` ends that."""
-        self._for_this_run[slug] = {**self.set_in_this_run(slug), key: value}
+        self._for_this_run[slug] = {**self._for_this_run.get(slug, {}), key: value}
         self._loaded.pop(slug, None)
 
     def set_in_this_run(self, slug: str) -> Mapping[str, JsonValue]:

@@ -137,13 +137,12 @@ class Setting(NamedTuple):
                 return are_texts and _length(value) <= self.longest
             case Kind.FLAG:
                 return isinstance(value, bool)
-            case Kind.WHOLE_NUMBER:
-                return isinstance(value, int) and not isinstance(value, bool) and self._spans(value)
-            case Kind.NUMBER:
-                return isinstance(value, (int, float)) and not isinstance(value, bool) and self._spans(value)
-
-    def _spans(self, value: float) -> bool:
-        return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
+            case Kind.WHOLE_NUMBER | Kind.NUMBER:
+                is_number = isinstance(value, int) or (self.kind is Kind.NUMBER and isinstance(value, float))
+                if not is_number or isinstance(value, bool) or not isinstance(value, int | float):
+                    return False
+                low, high = self.minimum, self.maximum
+                return (low is None or value >= low) and (high is None or value <= high)
 
 
 def _without_keys(value: JsonValue) -> str:
@@ -235,14 +234,6 @@ def setting_of(key: str) -> Setting:
     if key not in BY_KEY:
         raise SettingsError(f"There is no setting {shown(key)}{suggestion(key)}. /settings lists them.")
     return BY_KEY[key]
-
-
-def check(key: str, value: JsonValue) -> JsonValue:
-    """Return ``value`` if ``key`` takes it."""
-    setting = setting_of(key)
-    if not setting.accepts(value):
-        raise SettingsError(f"{setting.misfit(value)}.")
-    return value
 
 
 def suggestion(key: str) -> str:

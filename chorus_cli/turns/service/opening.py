@@ -26,7 +26,7 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.jobs.rules import brief_news_text, news_text
 from chorus_cli.jobs.service import News
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
