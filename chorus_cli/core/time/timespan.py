@@ -29,6 +29,16 @@ _SECONDS_PER_HOUR = 3600
 _SHORTEST_SECONDS = 1e-6
 _LONGEST_TEXT = 100
 _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
+_AROUND = (
+    (
+        re.compile(
+            r"^(?:(?:about|around|roughly|up to|at (?:most|least)|max|only|just(?! now$)|(?:go )?back(?: to)?"
+            r"|earlier(?= today)) )+"
+        ),
+        "",
+    ),
+    (re.compile(r"(?:,? please| of (?:context|history)| (?:to|until|till) now)+$"), ""),
+)
 _SINCE = re.compile(r"^(?:(?:since|from) )+")
 _FORTNIGHTS = re.compile(r"(?<!\d)(\d+(?:\.\d*)?) ?fortnights?(?![^\W_])")
 
@@ -48,6 +58,7 @@ _REWRITTEN = (
     (re.compile(r"(?<=\d),(?=\d)"), "."),
     (re.compile(r"(?<=[^\W\d_]) and (?=[\d.])"), " "),
     (re.compile(r"\b(?:an? )?half (?:an? )?(?=[^\W\d_])"), "0.5 "),
+    (re.compile(r"\b(?:an? )?quarter (?:of )?(?:an? )?(?=hour)"), "0.25 "),
     (re.compile(r"\ban? (?=[^\W\d_])"), "1 "),
     (re.compile(r"(?<=\d) ?h(?:ours?|rs?)? ?(\d{1,2})$"), r"h \1m"),
 )
@@ -127,6 +138,7 @@ def _words(text: str) -> tuple[bool, str]:
     if len(text.strip()) > _LONGEST_TEXT:
         raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")
     typed = " ".join(text.casefold().split()).strip("\"' ")
+    typed = _rewritten(typed, _AROUND)
     words = _SINCE.sub("", typed)
     return words != typed, with_iso_dates(in_digits(words.removeprefix("~").lstrip()))
 
