@@ -15,7 +15,7 @@ from chorus_cli.context.commands import drawn_parts, drawn_window, usage
 from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.report import request_report
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.storage.store import Store

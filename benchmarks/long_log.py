@@ -13,7 +13,7 @@ from benchmarks.surroundings import temporary_folder
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
 from chorus_cli.context.rules.plan import RequestPlan, RequestSettings, RequestStart, SystemPrompt, plan_request
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.models.rules.budget import Limit
 
 if TYPE_CHECKING:

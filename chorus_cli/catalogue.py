@@ -13,7 +13,7 @@ from chorus_cli.imports import commands as imports
 from chorus_cli.jobs import commands as jobs
 from chorus_cli.memory.commands import items
 from chorus_cli.models import commands as cost
-from chorus_cli.personas.commands import model, persona, settings
+from chorus_cli.personas.commands import persona, settings
 from chorus_cli.recall import commands as search
 from chorus_cli.services import Services
 from chorus_cli.sessions import commands as sessions
@@ -29,7 +29,7 @@ def groups() -> tuple[CommandGroup[Services], ...]:
     return (
         *(context.GROUP, turns.GROUP, edit.GROUP, turns.SUMMARY, sessions.GROUP, latest_action.GROUP),
         *(items.TOP, items.GROUP, items.FLASH, persona.GROUP, cards.GROUP, thread.GROUP, composing.GROUP),
-        *(jobs.GROUP, settings.GROUP, settings.TOP, model.GROUP, search.GROUP, context.TOP, cost.GROUP),
+        *(jobs.GROUP, settings.GROUP, settings.TOP, search.GROUP, context.TOP, cost.GROUP),
         *(attachments.GROUP, imports.GROUP, upkeep.GROUP, purge.GROUP, private.GROUP, general.GROUP, turns.TOP),
     )
 

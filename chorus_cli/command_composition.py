@@ -26,8 +26,7 @@ from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.paths import shipped_personas
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.files import COMMANDS_FOLDER
-from chorus_cli.personas.service.persona_admin import PersonaAdmin
-from chorus_cli.personas.service.settings import PersonaSettings
+from chorus_cli.personas.service.persona_admin import PersonaAdmin, PersonaSettings
 from chorus_cli.private import private_groups
 from chorus_cli.services import (
     ContextServices,

@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import BackupError, ChorusError, EditorError
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, cutoff
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.log.rows import interrupted_replies

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from signal import Signals
 
-    from chorus_cli.machine.states import Leftover
+    from chorus_cli.machine.ports import Leftover
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import ModelRequest
 

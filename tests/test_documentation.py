@@ -50,7 +50,7 @@ def test_every_command_has_help_and_its_examples_mean_it(command: Command[Servic
 
 @pytest.mark.parametrize("slug", persona_files.slugs(ROOT / "personas"))
 def test_a_shipped_persona_is_understood_whole(slug: str) -> None:
-    layer, warnings = settings_file.read_layer(persona_files.settings_path(ROOT / "personas", slug))
+    layer, warnings = settings_file.read_layer(ROOT / "personas" / slug / "system.jsonc")
     assert warnings == ()
     assert set(layer.values) <= {SCHEMA_KEY, *(setting.key for setting in SETTINGS)}
     assert layer.values["system_prompt"]

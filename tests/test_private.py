@@ -16,8 +16,8 @@ from chorus_cli.cli import main
 from chorus_cli.core.errors import AttachmentError, CommandError, HomeError
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.paths import Paths
+from chorus_cli.personas.service.persona_admin import PersonaSettings
 from chorus_cli.personas.service.personas import Personas
-from chorus_cli.personas.service.settings import PersonaSettings
 from chorus_cli.run_storage import forgotten
 from chorus_cli.storage.store import IN_MEMORY, Store
 from chorus_cli.subcommands.exit_codes import BUG

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.personas.service.persona_admin import PersonaAdmin
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin, PersonaSettings
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.personas.service.settings import PersonaSettings
     from chorus_cli.recall.service import Search
     from chorus_cli.services import Services
     from chorus_cli.sessions.service.sessions import Sessions

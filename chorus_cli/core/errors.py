@@ -1,45 +1,7 @@
 """All errors that are shown to the user.
 
 Each error is a sentence for the user: what happened, where, and what to do. One catcher per loop prints it.
-
-    ChorusError
-    ├── CommandError            a command line that cannot be carried out
-    │   └── UsageError              options that do not go together
-    ├── TimeSpanError           a time that cannot be read, or lies in the future
-    ├── JsoncError              a settings file that is not valid JSONC
-    ├── SettingsError           a setting that does not exist or does not take this value
-    ├── ModelNameError          a name that cannot be a model's
-    ├── HomeError               the folders that hold everything cannot be made or written
-    ├── PersonaError            a persona that cannot be made, changed, archived or deleted
-    │   └── UnknownPersonaError     no persona has this name
-    ├── ThreadError             a thread that cannot be used as asked
-    │   ├── UnknownThreadError      no thread has this number or title
-    │   └── ThreadBusyError         a reply is being written in it
-    ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
-    ├── AttachmentError         a file that cannot be attached, kept or read
-    ├── OutputError             output that cannot be written
-    ├── EditorError             no editor can be started, or what it left cannot be read
-    ├── EditFormatError         an edited context that cannot be read back
-    │   └── HeaderLikeError         a line of it may begin a message or be a part of one
-    ├── SessionError            a session that cannot be saved, found or read
-    ├── ImportFormatError       a file of another program that cannot be read as any known format, or not at all
-    ├── MemoryItemError         a memory item that is not accepted, or a checkpoint that cannot be read
-    ├── JobError                a job that cannot be started, or that there is none of
-    ├── ToolError               a tool that cannot do what the model asks of it
-    ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
-    ├── StorageError            the database
-    │   ├── DatabaseBusyError       another process uses it and did not finish in time
-    │   ├── DatabaseFullError       no room on the disk
-    │   ├── DatabaseReadOnlyError   it can be read and not written
-    │   ├── DatabaseUnconfirmedError  a change that may be lost, or may not be made
-    │   ├── DatabaseDamagedError    the file is not a sound database
-    │   ├── DatabaseTooNewError     made by a newer Chorus
-    │   └── MessageNotStoredError   a message is not in the log, and nowhere else
-    ├── BackupError             a backup that cannot be made, read or restored
-    ├── PurgeError              a purge that cannot begin, or not be completed yet
-    └── ModelError              the model's provider
-        ├── ToolsRefusedError       it takes no tools
-        └── RequestRejectedError    it rejects a request, maybe for what earlier turns left in it
+A class is caught by its type somewhere, or says which subject failed; the tree is that of the classes below.
 """
 
 from __future__ import annotations
@@ -111,10 +73,7 @@ class ThreadError(ChorusError):
 
 
 class UnknownThreadError(ThreadError):
-    """A number or title that no thread has.
-
-    ``wanted`` is such as ``#7`` or ``called 'rome'``; ``meant`` may be a sentence about another thread.
-    """
+    """A number or title that no thread has: ``#7``, ``called 'rome'``; ``meant`` may name another."""
 
     def __init__(self, wanted: str, meant: str = "") -> None:
         self.wanted = wanted
@@ -219,11 +178,10 @@ class PurgeError(ChorusError):
 
 
 class ModelError(ChorusError):
-    """The provider refused, failed or fell silent.
+    """The provider refused, failed or fell silent: ``problem`` and ``advice``, which a retry makes superfluous.
 
-    The text is ``problem``, a sentence, followed by ``advice``, which a retry makes superfluous. ``status_code`` is the
-    HTTP status, if there was an answer. ``retryable`` says that the same request may succeed a moment later;
-    ``retry_after_seconds`` is the pause that the provider asked for.
+    ``retryable`` says that the same request may succeed a moment later; ``retry_after_seconds`` is the pause that the
+    provider asked for.
     """
 
     def __init__(

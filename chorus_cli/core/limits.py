@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from chorus_cli.core.text.phrases import size_in_words
+
 _KB, _MB, _GB = 1_000, 1_000_000, 1_000_000_000
 
 
@@ -31,16 +33,8 @@ class Limit(NamedTuple):
     def size(self) -> str:
         """The limit in words: ``8 MB``, ``100,000 characters``, ``16``."""
         if self.unit is Unit.BYTES:
-            return size_of(self.most)
+            return size_in_words(self.most).replace(".0 ", " ")
         return f"{self.most:,}" if self.unit is Unit.PIECES else f"{self.most:,} {self.unit}"
-
-
-def size_of(number_of_bytes: int) -> str:
-    """Write a number of bytes in the largest unit that it fills: ``8 MB``, ``1.5 GB``, ``12 bytes``."""
-    for unit, name in ((_GB, "GB"), (_MB, "MB"), (_KB, "kB")):
-        if number_of_bytes >= unit:
-            return f"{number_of_bytes / unit:.3g} {name}"
-    return f"{number_of_bytes} bytes"
 
 
 MESSAGE = Limit("a message", 8 * _MB, "It is refused and not stored.")
@@ -107,47 +101,5 @@ IMPORTED_MESSAGE = Limit(
     "a message to import", 8 * _MB, "Its end is cut off, and the length of that is noted.", Unit.CHARACTERS
 )
 
-LIMITS: tuple[Limit, ...] = (
-    MESSAGE,
-    PASTE,
-    STANDARD_INPUT,
-    INPUT_LINE,
-    INPUT_LINES,
-    REPLY,
-    THOUGHTS,
-    EVENT,
-    ERROR_BODY,
-    ERROR_WORDS,
-    ARGUMENTS,
-    ARRIVING_CALLS,
-    CALLS,
-    ROUNDS,
-    TOOL_RESULT,
-    JOB_OUTPUT,
-    SETTINGS_FILE,
-    SETTING,
-    SYSTEM_PROMPT,
-    PERSONA_NAME,
-    PERSONA_DOCUMENT,
-    PERSONA_DOCUMENTS,
-    TEMPLATE,
-    CARD,
-    CARD_JSON,
-    MEMORY_ITEM,
-    CAPTURED_MESSAGE,
-    MEMORY_DOCUMENT,
-    ATTACHMENT,
-    STORED_ATTACHMENT,
-    SESSION,
-    DRAFT,
-    BACKUP,
-    LOG_FILE,
-    IMPORTED_ARCHIVE,
-    IMPORTED_ENTRIES,
-    IMPORTED_FILE,
-    IMPORTED_ENTRY,
-    IMPORTED_CONVERSATION,
-    IMPORTED_LINE,
-    IMPORTED_MESSAGE,
-)
+LIMITS: tuple[Limit, ...] = tuple(value for value in [*vars().values()] if isinstance(value, Limit))
 """All limits, in the order of the document."""

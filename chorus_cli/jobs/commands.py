@@ -11,7 +11,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Output, Table, Text
-from chorus_cli.jobs.rules import elapsed, started_line
+from chorus_cli.jobs.rules import elapsed
 from chorus_cli.jobs.service import Job
 from chorus_cli.services import Services
 
@@ -62,7 +62,7 @@ async def run(services: Services, command: Annotated[str, COMMAND_LINE]) -> Text
         /run python3 -m http.server
     """
     job = services.jobs.run(services.current.target(), command)
-    return Text(started_line(job.number, job.command))
+    return Text(f"Job #{job.number} runs: {shortened(job.command)}")
 
 
 @GROUP.command("", "list")

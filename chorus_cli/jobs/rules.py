@@ -1,10 +1,12 @@
-"""Jobs in words: sentences and lines for the user and for the model, and output cut to size."""
+"""Jobs: their ends, sentences and lines about them for the user and for the model, and output cut to size."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from signal import Signals
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
@@ -14,7 +16,6 @@ from chorus_cli.core.time.timeline import duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chorus_cli.machine.states import EndedJob, Ending, Leftover
 
 ENDED_HEADING = "Ended jobs:"
 MOST_LINES = 50
@@ -25,6 +26,72 @@ _LONGEST_COMMAND = 200
 _MOST_NAMED = 5
 _ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_BELOW_SECONDS = 10
+_FIRST_SIGNAL_CODE = 128
+_QUICK_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A running job: its seconds so far, and the last line of its output."""
+
+    number: int
+    command: str
+    seconds: float
+    last_line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a job: its exit code, negative for a signal, how long it ran, and whether the user stopped it."""
+
+    code: int
+    seconds: float
+    is_stopped: bool = False
+
+    @property
+    def is_quick_success(self) -> bool:
+        """Whether it went well and fast, so that nothing needs to be said."""
+        return self.code == 0 and not self.is_stopped and self.seconds < _QUICK_SECONDS
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it failed by itself."""
+        return self.code != 0 and not self.is_stopped
+
+    def describe(self) -> str:
+        """Return the state in words: ``done``, ``exit code 2``, ``killed by SIGSEGV``, ``stopped``."""
+        if self.is_stopped:
+            return "stopped"
+        if self.code == 0:
+            return "done"
+        if self.code < 0:
+            return f"killed by {signal_name(-self.code)}"
+        # A shell reports the signal that killed its last command so.
+        of_signal = signal_name(self.code - _FIRST_SIGNAL_CODE) if self.code > _FIRST_SIGNAL_CODE else ""
+        return f"exit code {self.code} ({of_signal})" if of_signal.startswith("SIG") else f"exit code {self.code}"
+
+    def told(self) -> str:
+        """Return the state with the time: ``exit code 2 after 12 s.``."""
+        return f"{self.describe()} after {elapsed(self.seconds)}."
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A job that has ended: its last lines in readable form, and the number of all its lines."""
+
+    number: int
+    command: str
+    ending: Ending
+    last_lines: tuple[str, ...]
+    line_count: int
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal: ``SIGKILL``, or ``signal 37`` for one without a name."""
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def elapsed(seconds: float) -> str:
@@ -32,32 +99,8 @@ def elapsed(seconds: float) -> str:
     return duration(timedelta(seconds=seconds), _TENTHS_BELOW_SECONDS)
 
 
-def started_line(number: int, command: str) -> str:
-    """Say that a job was started in the background."""
-    return f"Job #{number} runs: {shortened(command)}"
-
-
-def ended_line(number: int, command: str, ending: Ending) -> str:
-    """Say that a job in the background has ended."""
-    return f"Job #{number} ({shortened(command)}): {ending.describe()} after {elapsed(ending.seconds)}."
-
-
-def foreground_line(ending: Ending) -> str:
-    """Say how a command in the foreground ended, in a sentence such as ``Exit code 2 after 12 s.``."""
-    state = ending.describe()
-    return f"{state[0].upper()}{state[1:]} after {elapsed(ending.seconds)}."
-
-
-def stopped_line(number: int, command: str) -> str:
-    """Say that a job was stopped."""
-    return f"Stopped job #{number}: {shortened(command)}"
-
-
 def going_line(ended: EndedJob, elsewhere: str = "") -> str:
-    """Say how many lines about a job go with the next message.
-
-    ``elsewhere`` names the thread of the job if it is not in focus; ``/undo`` would take back something else then.
-    """
+    """Say how many lines about a job go with the next message; ``elsewhere`` names its thread if it is not in focus."""
     number = len(ended.last_lines)
     lines = counted(number, "line") if number else "Its end"
     go, them = ("go", "them") if number > 1 else ("goes", "it")
@@ -83,19 +126,7 @@ def withheld_line(names: Sequence[str]) -> str:
     """Say which variables a job that failed was not given; empty for none."""
     if not names:
         return ""
-    return f"It ran without {_listed(names)}: jobs get no keys or passwords."
-
-
-def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
-    """Name the processes that outlived a job."""
-    inside = [each for each in leftovers if each.is_in_group]
-    outside = [each for each in leftovers if not each.is_in_group]
-    lines = []
-    if inside:
-        lines.append(f"Still running: {_named(inside)}. Ends with Chorus, or by /jobs kill {number}.")
-    if outside:
-        lines.append(f"Left job #{number} and runs on by itself: {_named(outside)}.")
-    return lines
+    return f"It ran without {listed(names)}: jobs get no keys or passwords."
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:
@@ -132,15 +163,10 @@ def _brief_news(ended: EndedJob) -> str:
 
 
 def _state(ended: EndedJob) -> str:
-    command = shortened(ended.command, _LONGEST_COMMAND)
-    return f"#{ended.number} {command}: {ended.ending.describe()} after {elapsed(ended.ending.seconds)}."
+    return f"#{ended.number} {shortened(ended.command, _LONGEST_COMMAND)}: {ended.ending.told()}"
 
 
-def _named(leftovers: Sequence[Leftover]) -> str:
-    return _listed([f"{each.name} (process {each.process_id})" for each in leftovers])
-
-
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """List the first names, and the number of the others."""
     more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     return enumerated([*names[:_MOST_NAMED], *more])

@@ -14,16 +14,13 @@ from chorus_cli.jobs.rules import (
     MOST_CHARACTERS,
     MOST_LINES,
     BoundedOutput,
-    brief_news_text,
-    ended_line,
-    foreground_line,
+    EndedJob,
+    Ending,
+    RunningJob,
     going_line,
-    leftover_lines,
-    news_text,
-    stopped_line,
+    listed,
     withheld_line,
 )
-from chorus_cli.machine.states import EndedJob, Ending, RunningJob
 from chorus_cli.memory.rules.capture import capture_notice
 
 if TYPE_CHECKING:
@@ -31,8 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from signal import Signals
 
-    from chorus_cli.machine.ports import Clock, JobProcess, Shell
-    from chorus_cli.machine.states import Leftover
+    from chorus_cli.machine.ports import Clock, JobProcess, Leftover, Shell
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
 
@@ -50,8 +46,7 @@ _MOST_DRAINS = 10
 class Job:
     """A command of the shell that a persona's thread has started.
 
-    ``leftovers`` are the processes that outlived it. The answer of a command tells of its end if it
-    ``is_answered_for``.
+    ``leftovers`` are the processes that outlived it. The answer of a command reports its end if it ``is_answered_for``.
     """
 
     def __init__(self, number: int, command: str, target: Target, process: JobProcess, clock: Clock) -> None:
@@ -62,18 +57,13 @@ class Job:
         self.ending: Ending | None = None
         self.leftovers: tuple[Leftover, ...] = ()
         self.is_answered_for = False
-        self._process = process
+        self.process = process
         self._clock = clock
         self._began = clock.monotonic()
         self._is_stopped = False
         self._killing: asyncio.TimerHandle | None = None
         self._reading: asyncio.Task[None] | None = None
         self._show: Callable[[bytes], None] | None = None
-
-    @property
-    def process(self) -> JobProcess:
-        """The processes of the job."""
-        return self._process
 
     @property
     def has_leftovers(self) -> bool:
@@ -100,19 +90,16 @@ class Job:
         return EndedJob(self.number, self.command, ending, lines, self.output.line_count)
 
     async def attend(self, show: Callable[[bytes], None] | None = None) -> Ending:
-        """Read the output, pass it on to ``show``, and return the end of the job.
+        """Read the output, pass it on to ``show``, and return the end of the job; an error of ``show`` kills it.
 
-        The job is over when its command has ended, although a process that it left behind may still hold the output.
-
-        Raises:
-            Exception: ``show`` failed; the job is killed.
+        It ends with its command, although a process that it left behind may still hold the output.
         """
         self._show = show
         self._reading = asyncio.create_task(self._read())
-        leaving = asyncio.create_task(self._process.wait())
+        leaving = asyncio.create_task(self.process.wait())
         await asyncio.wait({leaving, self._reading}, return_when=asyncio.FIRST_COMPLETED)
         if self._reading.done() and self._reading.exception():
-            self._process.send(SIGKILL)
+            self.process.send(SIGKILL)
         code = await leaving
         await self._drain(self._reading)
         self._show = None
@@ -133,22 +120,22 @@ class Job:
 
     async def close(self) -> None:
         """Kill what is left of the job's group."""
-        self._process.close()
+        self.process.close()
         self.leftovers = tuple(each for each in self.leftovers if not each.is_in_group)
         if self._reading is not None:
             await asyncio.wait({self._reading})
 
     def _ask_to_end(self, number: Signals) -> None:
-        self._process.send(number)
+        self.process.send(number)
         if self.ending is not None:
             return
         self._is_stopped = True
         if self._killing is None:
             loop = asyncio.get_running_loop()
-            self._killing = loop.call_later(GRACE_SECONDS, self._process.send, SIGKILL)
+            self._killing = loop.call_later(GRACE_SECONDS, self.process.send, SIGKILL)
 
     async def _read(self) -> None:
-        while piece := await self._process.read():
+        while piece := await self.process.read():
             self.output.add(piece)
             if self._show is not None:
                 self._show(piece)
@@ -172,16 +159,6 @@ class News(NamedTuple):
     thread_id: int
     ended: tuple[EndedJob, ...] = ()
     since: datetime | None = None
-
-    @property
-    def text(self) -> str:
-        """The lines for the model; empty if there is no news."""
-        return news_text(self.ended)
-
-    @property
-    def brief_text(self) -> str:
-        """The lines for a model that has no room for output."""
-        return brief_news_text(self.ended)
 
 
 class JobReports:
@@ -246,8 +223,8 @@ _MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 class Jobs:
     """The jobs of all personas, numbered from 1 in each run.
 
-    ``in_focus`` returns the slug of the persona and the id of the thread in focus. ``done`` tells the user about a job
-    that has ended in the background; ``report_bug`` keeps a traceback. Unless it ``has_any``, none was ever started.
+    ``in_focus`` returns the persona and the thread in focus, ``done`` tells the user that a job in the background has
+    ended, ``report_bug`` keeps a traceback. Unless it ``has_any``, none was ever started.
     """
 
     shell: Shell
@@ -282,11 +259,7 @@ class Jobs:
         return tuple(job for job in self.all if job.target.persona.slug == slug)
 
     def find(self, number: int, slug: str | None = None) -> Job:
-        """Return a job; with ``slug``, only if it is one of that persona.
-
-        Raises:
-            JobError: there is none of this number.
-        """
+        """Return a job; with ``slug``, only if it is one of that persona."""
         candidates = self.all if slug is None else self.of_persona(slug)
         found = next((job for job in candidates if job.number == number), None)
         if found is None:
@@ -294,22 +267,14 @@ class Jobs:
         return found
 
     def start(self, target: Target, command: str) -> Job:
-        """Start a command; its output is read as soon as it is attended.
-
-        Raises:
-            JobError: it cannot be started.
-        """
+        """Start a command; its output is read as soon as it is attended."""
         job = Job(len(self._jobs) + 1, command, target, self.shell.start(command), self.clock)
         self._jobs.append(job)
         self.has_any = True
         return job
 
     def run(self, target: Target, command: str) -> Job:
-        """Start a command in the background.
-
-        Raises:
-            JobError: it cannot be started.
-        """
+        """Start a command in the background."""
         job = self.start(target, command)
         self._tasks[job.number] = asyncio.create_task(self._attend(job))
         return job
@@ -317,7 +282,8 @@ class Jobs:
     async def attend(self, job: Job, show: Callable[[bytes], None]) -> list[str]:
         """Pass the output of a job in the foreground on to ``show``, and return the lines about its end."""
         ending = await job.attend(show)
-        first = "" if ending.is_quick_success else foreground_line(ending)
+        told = ending.told()
+        first = "" if ending.is_quick_success else told[0].upper() + told[1:]
         return await self._concluded(job, ending, first, says_nothing_of_silence=True)
 
     async def stop(self, jobs: Sequence[Job]) -> list[str]:
@@ -350,7 +316,7 @@ class Jobs:
         tasks = [task for task in self._tasks.values() if not task.done()]
         if tasks:
             await asyncio.wait(tasks, timeout=EXIT_GRACE_SECONDS)
-        lines = [stopped_line(job.number, job.command) for job in stopped]
+        lines = [f"Stopped job #{job.number}: {shortened(job.command)}" for job in stopped]
         for job in suspects:
             await job.close()
             left = [each for each in await job.process.leftovers() if not each.is_in_group]
@@ -365,7 +331,8 @@ class Jobs:
             ending = await job.attend()
             if self._is_closing:
                 return []
-            lines = await self._concluded(job, ending, ended_line(job.number, job.command, ending))
+            told = f"Job #{job.number} ({shortened(job.command)}): {ending.told()}"
+            lines = await self._concluded(job, ending, told)
         except Exception as error:  # noqa: BLE001 - nothing may await this task
             lines = [self.report_bug(error)]
         if not job.is_answered_for:
@@ -394,7 +361,6 @@ class Jobs:
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
 
     def _elsewhere(self, target: Target) -> str:
-        """Name the thread of a job; empty if it is in focus."""
         slug, thread_id = self.in_focus()
         return "" if (target.persona.slug, target.thread_id) == (slug, thread_id) else target.thread_label(slug)
 
@@ -407,10 +373,25 @@ class Jobs:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _captured(self, job: Job) -> str:
-        """Capture memory items from the output, and return the notice about them."""
         # A memory that cannot be written now must not spoil the job's end.
         with suppress(StorageError):
             title = f"the output of {shortened(job.command)}"
             added = await self.memory.capture(job.target.persona, job.output.text(), None, is_output=True, title=title)
             return capture_notice(added.items) if added.operation else ""
         return ""
+
+
+def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
+    """Name the processes that outlived a job."""
+    inside = [each for each in leftovers if each.is_in_group]
+    outside = [each for each in leftovers if not each.is_in_group]
+    lines = []
+    if inside:
+        lines.append(f"Still running: {_named(inside)}. Ends with Chorus, or by /jobs kill {number}.")
+    if outside:
+        lines.append(f"Left job #{number} and runs on by itself: {_named(outside)}.")
+    return lines
+
+
+def _named(leftovers: Sequence[Leftover]) -> str:
+    return listed([f"{each.name} (process {each.process_id})" for each in leftovers])

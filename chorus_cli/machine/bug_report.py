@@ -40,11 +40,6 @@ def report_bug(log_file: Path | None, error: BaseException, environment: Mapping
     return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."
 
 
-def note(log_file: Path, line: str, environment: Mapping[str, str]) -> None:
-    """Append the beginning of a line that a library has written to the log file."""
-    _append(log_file, f" {_without_keys(line[:_LOOKED_AT], environment)[:_LONGEST_NOTE]}")
-
-
 def _without_keys(text: str, environment: Mapping[str, str]) -> str:
     from chorus_cli.core.text.redaction import redact, secrets_in  # noqa: PLC0415 - a start without errors is faster
 
@@ -80,10 +75,9 @@ _BEGINS = "Traceback (most recent call last)"
 
 
 class ForeignWords(io.TextIOBase):
-    """Replaces standard error, and notes the first line of each text in a log file; of a traceback only its kind.
+    """Replaces standard error ``own``, and notes the first line of each text in a log file; of a traceback its kind.
 
-    ``own`` is the stream that it replaces, ``None`` if that is closed. ``log_file`` returns the file, or ``None`` if
-    nothing may be kept.
+    ``log_file`` returns the file, or ``None`` if nothing may be kept.
     """
 
     def __init__(self, own: TextIO | None, log_file: Callable[[], Path | None], environment: Mapping[str, str]) -> None:
@@ -103,7 +97,10 @@ class ForeignWords(io.TextIOBase):
         if first_line and self.is_kept:
             # What cannot be kept is no reason to fail, for a library even less.
             with suppress(ChorusError, OSError):
-                self._note(first_line)
+                log_file = self._log_file()
+                if log_file is not None:
+                    words = _without_keys(first_line[:_LOOKED_AT], self._environment)
+                    _append(log_file, f" {words[:_LONGEST_NOTE]}")
         return len(text)
 
     def _own_lines(self, text: str) -> Iterator[str]:
@@ -116,12 +113,6 @@ class ForeignWords(io.TextIOBase):
             elif line and not line.startswith(" "):
                 self._in_traceback = False
                 yield line.partition(":")[0]
-
-    def _note(self, line: str) -> None:
-
-        log_file = self._log_file()
-        if log_file is not None:
-            note(log_file, line, self._environment)
 
 
 @contextmanager

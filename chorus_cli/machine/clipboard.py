@@ -47,11 +47,7 @@ class Clipboard:
     terminal: TextIO | None
 
     def copy(self, text: str) -> str:
-        """Copy a text in every available way, and name the ways: ``by wl-copy``.
-
-        Raises:
-            OutputError: no way is available.
-        """
+        """Copy a text in every available way, and name the ways: ``by wl-copy``."""
         ways = [f"by {name}" for name in self._taken_by(text)]
         if self._offer_to_terminal(text):
             ways.append("by your terminal, if it allows that (OSC 52)")
@@ -68,11 +64,7 @@ class Clipboard:
         )
 
     def picture(self) -> bytes:
-        """Return the picture in the clipboard, in PNG.
-
-        Raises:
-            AttachmentError: there is none, or no tool to read it.
-        """
+        """Return the picture in the clipboard, in PNG."""
         tools = [tool for command, variable in _PICTURE_TOOLS if (tool := self._tool(command, variable))]
         if not tools:
             raise AttachmentError(

@@ -32,10 +32,9 @@ class SystemClock:
 
 
 class Patience:
-    """A timeout, in seconds, for one wait or several.
+    """A timeout, in seconds, for one wait or several, counted in ticks.
 
-    The time is counted in ticks: a process stopped by Ctrl-Z misses one tick at most, whereas a deadline would have
-    passed when it continues, even if the answer has arrived.
+    A process stopped by Ctrl-Z misses one tick at most, whereas a deadline would have passed when it continues.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -68,10 +67,7 @@ class Patience:
 
 
 class Pauses:
-    """Breaks in the reading of streams, all of which share one: what has arrived already is read without waiting.
-
-    A turn of the event loop lasts five milliseconds and a chunk of each stream at most; then the keyboard has its turn.
-    """
+    """Breaks in the reading of streams, which all share one; after five milliseconds the keyboard has its turn."""
 
     def __init__(self) -> None:
         self._turn_began: float | None = None

@@ -68,8 +68,8 @@ _IN_TERMINAL = frozenset(
 class UserEditor:
     """The editor that ``environment`` names, one at a time; it is started with that environment without its secrets.
 
-    ``alone`` is entered while the editor has the terminal: nothing else may write to it then. Vim is told to keep
-    nothing of a text that ``is_private``; other editors are not known to keep anything outside the text's folder.
+    Nothing may write to the terminal while the editor has it: ``alone`` is entered then. Vim is told to keep nothing of
+    a text that ``is_private``; other editors are not known to keep anything outside the text's folder.
     """
 
     environment: Mapping[str, str]
@@ -80,10 +80,9 @@ class UserEditor:
     async def open(self, path: Path, line: int | None = None) -> str:
         """Wait until the user has left the editor; return a sentence if it failed, else an empty text.
 
-        Without a terminal an editor is started all the same, unless it is known to need one: it may have a window of
-        its own, or be a script.
-        An editor that is known to take a line number opens the file at ``line``, counted from 1. The wait must not be
-        cancelled, for the terminal is lent out until it ends.
+        The file is opened at ``line``, counted from 1, if the editor is known to take one. Without a terminal an editor
+        is started unless it is known to need one: it may have a window, or be a script. The wait must not be cancelled,
+        because the terminal is lent out until it ends.
 
         Raises:
             EditorError: no editor can be started, or it needs a terminal and there is none.
@@ -185,7 +184,7 @@ def _started(command: list[str], environment: Mapping[str, str]) -> int:
 
 @contextmanager
 def _masked(umask: int) -> Iterator[None]:
-    """Set the mask of permissions for a moment: a child has that of its parent. No file of Chorus depends on it."""
+    """Set the mask of permissions for a moment, because a child has that of its parent."""
     if umask < 0:
         yield
         return
@@ -211,27 +210,16 @@ def _terminal_lent() -> Iterator[None]:
     finally:
         # A window that was closed meanwhile needs no restoring.
         with suppress(termios.error, OSError):
-            _take_back(before)
-
-
-def _take_back(before: list[int | list[bytes | int]]) -> None:
-    """Restore the terminal, and its screen too if a full-screen program died and could not do so itself.
-
-    Such a program reads single keys. One that reads lines has not touched the screen, and restoring it would send the
-    cursor somewhere else.
-    """
-    _, _, _, local_modes, *_ = termios.tcgetattr(_INPUT)
-    if not local_modes & termios.ICANON:
-        os.write(_OUTPUT, _SCREEN_GIVEN_BACK)
-    termios.tcsetattr(_INPUT, termios.TCSANOW, before)
+            _, _, _, local_modes, *_ = termios.tcgetattr(_INPUT)
+            # A full-screen program that died reads single keys; one that reads lines has not touched the screen.
+            if not local_modes & termios.ICANON:
+                os.write(_OUTPUT, _SCREEN_GIVEN_BACK)
+            termios.tcsetattr(_INPUT, termios.TCSANOW, before)
 
 
 @contextmanager
 def _keys_left_to_the_editor() -> Iterator[None]:
-    """Ignore the keys that send signals while an editor may read them as commands.
-
-    The handlers that were set before, such as the event loop's, are restored. Only the main thread can set them.
-    """
+    """Ignore the keys that send signals while an editor may read them as commands; only the main thread can do so."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -33,7 +33,7 @@ def run(work: Coroutine[Any, Any, _Result]) -> _Result:
 def leave_the_second_to_the_system(numbers: Iterable[int]) -> None:
     """Let the second signal of these numbers end the process at once, which the running loop has handlers for.
 
-    That is the way out while C code holds the interpreter, where no handler is called. C libraries but glibc lack it.
+    No handler is called while C code holds the interpreter. Only glibc can do this.
     """
     import ctypes  # noqa: PLC0415 - it takes milliseconds
 
@@ -48,10 +48,7 @@ def leave_the_second_to_the_system(numbers: Iterable[int]) -> None:
 
 @contextmanager
 def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]:
-    """Have errors reported that no caller gets: of callbacks and tasks of the running loop, threads and finalisers.
-
-    Python would print their tracebacks, and a key may stand in one.
-    """
+    """Have errors reported that no caller gets, whose tracebacks Python would print, maybe with a key in them."""
     loop, in_threads, unraisable = asyncio.get_running_loop(), threading.excepthook, sys.unraisablehook
     in_loop = loop.get_exception_handler()
 
@@ -70,18 +67,15 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
 
 
 def _is_no_bug(error: BaseException) -> bool:
-    """Return whether a thread has ended itself, a reader has closed a pipe, or a terminal is gone.
-
-    A prompt may be drawn once more before the loss of its terminal is noticed, which is where keys are read.
-    """
+    """Return whether a thread has ended itself, a reader has closed a pipe, or a terminal is gone."""
     return isinstance(error, BrokenPipeError | SystemExit) or getattr(error, "errno", None) == errno.EIO
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
     """A loop whose end waits for no thread: host names are looked up in daemon threads, and the executor is left.
 
-    Without a network a look-up may take half a minute, and so may the import of a library on a busy machine. Work that
-    must be finished is awaited before (see `run_to_completion`).
+    Without a network a look-up may take half a minute. Work that must be finished is awaited before (see
+    `run_to_completion`).
     """
 
     def __init__(self) -> None:

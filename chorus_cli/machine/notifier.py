@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     Listener = Callable[[str], None]
-    from collections.abc import Awaitable, Callable
 
 
 class _Listeners(NamedTuple):

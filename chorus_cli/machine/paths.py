@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import HomeError
 from chorus_cli.core.text.phrases import counted
+from chorus_cli.storage.files import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,72 +18,27 @@ if TYPE_CHECKING:
 _ADVICE = "Choose another place with --home DIR or CHORUS_HOME."
 
 
-class Paths(NamedTuple):
-    """The folders; the files in them follow from their names."""
+class Paths:
+    """The folders, and what is in them: everything is in ``data`` but settings and the state of runs."""
 
-    data: Path
-    config: Path
-    state: Path
-
-    @property
-    def database(self) -> Path:
-        """The database of the log and the journal."""
-        return self.data / "chorus.db"
-
-    @property
-    def personas(self) -> Path:
-        """A folder for each persona."""
-        return self.data / "personas"
-
-    @property
-    def attachments(self) -> Path:
-        """The bytes of files that belong to messages."""
-        return self.data / "attachments"
-
-    @property
-    def backups(self) -> Path:
-        """Copies of the database and deleted personas."""
-        return self.data / "backups"
-
-    @property
-    def kept_attachments(self) -> Path:
-        """The attachments of the daily backups, each once."""
-        return self.backups / "attachments"
-
-    @property
-    def deleted_personas(self) -> Path:
-        """A folder for each persona that was deleted."""
-        return self.backups / "deleted"
-
-    @property
-    def config_file(self) -> Path:
-        """The defaults for every persona."""
-        return self.config / "config.jsonc"
-
-    @property
-    def commands(self) -> Path:
-        """The user's own commands for every persona."""
-        return self.config / "commands"
-
-    @property
-    def drafts(self) -> Path:
-        """Texts being edited."""
-        return self.state / "drafts"
-
-    @property
-    def rescue(self) -> Path:
-        """Texts that could not be stored in the database."""
-        return self.state / "rescue"
-
-    @property
-    def run(self) -> Path:
-        """A locked file for each living process."""
-        return self.state / "run"
-
-    @property
-    def log_file(self) -> Path:
-        """Tracebacks, and what libraries warn of."""
-        return self.state / "chorus.log"
+    def __init__(self, data: Path, config: Path, state: Path) -> None:
+        self.data, self.config, self.state = data, config, state
+        self.database = data / "chorus.db"
+        self.personas = data / "personas"
+        self.attachments = data / "attachments"
+        # Copies of the database, with the attachments of the daily ones, each once, and the deleted personas.
+        self.backups = data / "backups"
+        self.kept_attachments = self.backups / "attachments"
+        self.deleted_personas = self.backups / "deleted"
+        # The defaults and the user's own commands for every persona.
+        self.config_file = config / "config.jsonc"
+        self.commands = config / "commands"
+        # Texts being edited, texts that the database did not take, and a locked file for each living process.
+        self.drafts = state / "drafts"
+        self.rescue = state / "rescue"
+        self.run = state / "run"
+        # Tracebacks, and the warnings of libraries.
+        self.log_file = state / "chorus.log"
 
     def listing(self) -> tuple[tuple[str, Path], ...]:
         """Return the name and path of each, for ``chorus paths``."""
@@ -111,11 +67,7 @@ class Paths(NamedTuple):
         return f"{refused[0]} cannot be written ({reason})"
 
     def make(self) -> None:
-        """Make the folders, private to the user.
-
-        Raises:
-            HomeError: one of them cannot be made or written.
-        """
+        """Make the folders, private to the user."""
         for folder in (self.data, self.config, self.state, self.run):
             try:
                 _make_private(folder)
@@ -162,11 +114,7 @@ def _make_private(folder: Path) -> None:
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(place.parent)
     if not folder.is_dir():
         raise NotADirectoryError(20, "Not a directory", str(folder))
 
@@ -191,7 +139,7 @@ class _Found(NamedTuple):
 def made_private(paths: Paths) -> str:
     """Take the permissions of other users from all that is kept; return a sentence if they could make use of any.
 
-    Links and files of other users are left alone, and so is a folder of the user's choice that holds other things too.
+    Links and files of other users stay, and so does a folder of the user's choice that holds other things too.
     """
     wide = [found for root, is_exposed in _roots(paths) for found in _wide(root, is_exposed=is_exposed)]
     kept = [found for found in wide if not _narrow(found) and found.is_exposed]
@@ -238,7 +186,7 @@ def _wide(path: Path, *, is_exposed: bool) -> Iterator[_Found]:
 
 
 def _narrow(found: _Found) -> bool:
-    """Take the permissions of others; return whether that had an effect, which some file systems do not know."""
+    """Take the permissions of others; return whether that had an effect, which some file systems do not have."""
     try:
         found.path.chmod(stat.S_IMODE(found.mode) & ~_OTHERS)
         return not found.path.lstat().st_mode & _OTHERS

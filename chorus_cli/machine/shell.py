@@ -14,11 +14,11 @@ import subprocess
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JobError
 from chorus_cli.machine.environment import umask_of, withheld_names, without_secrets
-from chorus_cli.machine.states import Leftover
+from chorus_cli.machine.ports import Leftover
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,26 +28,16 @@ _PROCESSES = Path("/proc")
 _ENDED = {"Z", "X"}
 
 
-class _Status(NamedTuple):
-    name: str
-    state: str
-    group: int
-
-
 def marked_processes(mark: str, ignored: str, group: int) -> tuple[Leftover, ...]:
     """Return the processes whose environment has the variable ``mark`` and none that begins with ``ignored``.
 
     ``group`` is the process group of their job.
     """
-    found = (_marked(folder, mark.encode(), ignored.encode(), group) for folder in _folders())
+    folders: list[Path] = []
+    with suppress(OSError):
+        folders = [folder for folder in _PROCESSES.iterdir() if folder.name.isdecimal()]
+    found = (_marked(folder, mark.encode(), ignored.encode(), group) for folder in folders)
     return tuple(sorted(filter(None, found), key=lambda leftover: leftover.process_id))
-
-
-def _folders() -> list[Path]:
-    try:
-        return [folder for folder in _PROCESSES.iterdir() if folder.name.isdecimal()]
-    except OSError:
-        return []
 
 
 def _marked(folder: Path, mark: bytes, ignored: bytes, group: int) -> Leftover | None:
@@ -55,20 +45,14 @@ def _marked(folder: Path, mark: bytes, ignored: bytes, group: int) -> Leftover |
         variables = (folder / "environ").read_bytes().split(b"\0")
         if mark not in variables or any(variable.startswith(ignored) for variable in variables):
             return None
-        status = _status((folder / "stat").read_text(encoding="utf-8", errors="replace"))
+        # ``42 (name) S 1 42 …``, where the name may contain anything.
+        status = (folder / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         # It has ended, or belongs to another user.
         return None
-    if status.state in _ENDED:
-        return None
-    return Leftover(int(folder.name), status.name, is_in_group=status.group == group)
-
-
-def _status(line: str) -> _Status:
-    """Parse ``42 (name) S 1 42 …``, where the name may contain anything."""
-    name, _, rest = line.partition("(")[2].rpartition(")")
-    state, _parent, group, *_ = rest.split()
-    return _Status(name, state, int(group))
+    name, _, rest = status.partition("(")[2].rpartition(")")
+    state, _parent, its_group, *_ = rest.split()
+    return None if state in _ENDED else Leftover(int(folder.name), name, is_in_group=int(its_group) == group)
 
 
 _PLAIN_SHELL = "/bin/sh"
@@ -96,11 +80,7 @@ class UserShell:
         self.withheld = withheld_names(environment)
 
     def start(self, command: str) -> ShellProcess:
-        """Start a command, without input and without a terminal.
-
-        Raises:
-            JobError: it cannot be started.
-        """
+        """Start a command, without input and without a terminal."""
         if "\0" in command:
             raise JobError("The command contains a NUL character, so no shell can take it.")
         self._started += 1
@@ -108,7 +88,16 @@ class UserShell:
         environment = {**self._environment, _MARK: mark, _COMMAND: command}
         watched, held = os.pipe()
         try:
-            process = _started(self._shell, environment, watched, self._umask)
+            process = subprocess.Popen(  # noqa: S603 - to run the user's commands is its purpose
+                [_PLAIN_SHELL, "-c", _SCRIPT, self._shell],
+                stdin=watched,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+                umask=self._umask,
+                bufsize=0,
+            )
         except (OSError, ValueError) as error:
             os.close(held)
             raise JobError(f"The command cannot be started: {error}.") from error
@@ -117,24 +106,8 @@ class UserShell:
         return ShellProcess(process, held, mark)
 
 
-def _started(shell: str, environment: Mapping[str, str], watched: int, umask: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 - to run the user's commands is its purpose
-        [_PLAIN_SHELL, "-c", _SCRIPT, shell],
-        stdin=watched,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=dict(environment),
-        start_new_session=True,
-        umask=umask,
-        bufsize=0,
-    )
-
-
 class ShellProcess:
-    """A command that was started.
-
-    Its watcher waits on the pipe ``held``; ``mark`` stands in the environment of all its processes.
-    """
+    """A command that was started; its watcher waits on the pipe ``held``, its processes bear ``mark``."""
 
     def __init__(self, process: subprocess.Popen[bytes], held: int, mark: str) -> None:
         if process.stdout is None:

@@ -19,14 +19,14 @@ _PIECE_BYTES = 65_536
 
 
 class UnpackingError(ValueError):
-    """A body cannot be unpacked; the message says in a few words why, such as ``compressed more than once``."""
+    """A body cannot be unpacked; the message says why, such as ``compressed more than once``."""
 
 
 async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerator[bytes, None]:
     """Yield a body without the compression that ``encoding``, its ``Content-Encoding``, names.
 
-    Compressed data may become a thousand times as long, and a million times if that is compressed once more: so it is
-    unpacked in pieces of at most 64 KiB, after any of which the reader may stop, and only once.
+    It is unpacked once, in pieces of at most 64 KiB, after any of which the reader may stop: it may become a thousand
+    times as long.
 
     Raises:
         UnpackingError: it is compressed more than once, in a way that Chorus does not know, or not as it says.

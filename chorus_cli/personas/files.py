@@ -48,7 +48,7 @@ Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
     """Return the names of the personas' folders, sorted: those in use, or the archived ones.
 
-    A folder that cannot be looked into counts as one in use, so that its persona is told of.
+    A folder that cannot be looked into counts as one in use, so that its persona is reported.
     """
     with _sentence(f"The folder {personas} cannot be read", access_advice(personas)):
         entries = [*personas.iterdir()] if personas.is_dir() else []
@@ -71,14 +71,11 @@ def create(
     slug: str,
     settings: str,
     files: Mapping[str, bytes] = _NO_FILES,
-    record: Callable[[], object] = bool,
-) -> None:
+    record: Callable[[], bool] = bool,
+) -> bool:
     """Make the folder of a new persona, whole or not at all; ``files`` are more files in it, by their paths.
 
-    ``record`` is called when the folder is finished and lacks only its name.
-
-    Raises:
-        PersonaError: it is there already, or cannot be made.
+    ``record`` is called when the folder is finished and lacks only its name; its answer is returned.
     """
     folder = personas / slug
     failure = f"The folder {folder} cannot be made"
@@ -96,10 +93,11 @@ def create(
             (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
             for name, content in {SETTINGS_FILE: settings.encode(), **files}.items():
                 write_atomically(draft / name, content)
-        record()
+        recorded = record()
         with _sentence(failure):
             draft.rename(folder)
             sync_folder(personas)
+        return recorded
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -145,11 +143,6 @@ def was_moved_away(slug: str, deleted: Path) -> bool:
     return is_there(deleted) and any(name.fullmatch(each.name) for each in deleted.glob("*"))
 
 
-def settings_path(personas: Path, slug: str) -> Path:
-    """Return the path of a persona's settings."""
-    return personas / slug / SETTINGS_FILE
-
-
 def has_card(personas: Path, slug: str) -> bool:
     """Return whether a persona was made of a character card."""
     path = personas / slug / CARD_FILE
@@ -157,10 +150,7 @@ def has_card(personas: Path, slug: str) -> bool:
 
 
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
-    """Return a persona's documents, sorted by name, and a warning for each file that is not text, or if none is read.
-
-    Blank files and hidden ones, such as those of macOS, are ignored.
-    """
+    """Return a persona's documents, sorted by name, and a warning for each that is left out."""
     found: list[Document] = []
     room, folder = limits.PERSONA_DOCUMENTS.most, personas / slug / DOCUMENTS_FOLDER
     is_shut = is_refused(folder) and not is_refused(folder.parent)
@@ -185,10 +175,10 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
 
 
 def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fingerprint | None:
-    """Return a value that changes with every change of a persona's files.
+    """Return a value that changes with every change of a persona's files, ``None`` where that is not certain.
 
-    ``None`` if the persona's folder is gone, or a file has changed so recently, by the wall clock ``now_ns``, that
-    another change might go unnoticed.
+    It is not if the folder is gone, or if a file changed so recently, by the clock ``now_ns``, that its time might not
+    show another change.
     """
     if not exists(personas, slug):
         return None
@@ -207,10 +197,7 @@ def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fi
 
 
 def install(shipped: Path, personas: Path) -> None:
-    """Copy the shipped personas on the first run; an existing folder is never touched.
-
-    The copy is made under a temporary name and renamed, so that an interrupted start leaves nothing half-made.
-    """
+    """Copy the shipped personas on the first run, under a temporary name first; an existing folder is never touched."""
     if personas.exists():
         return
     draft: Path | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -18,64 +18,58 @@ from chorus_cli.log.rules.acts import Reversal, Window
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.personas import files as persona_files
 from chorus_cli.settings import files as settings_file
-from chorus_cli.settings.files import ABSENT
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.store import Connection, committed
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Mapping
     from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.core.time.timespan import WindowChoice
     from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.settings.files import Absent, HeldSettings
+    from chorus_cli.settings.files import HeldSettings
 
 KEY = "context_hours"
 
 
+def hours_in(value: JsonValue) -> int | None:
+    """Return the window that a value in a file stands for; ``None`` if it is no window."""
+    return value if isinstance(value, int) and setting_of(KEY).accepts(value) else None
+
+
 def change_window(
-    connection: Connection, path: Path, hours: int | None, persona: str, now: datetime
-) -> JsonValue | Absent:
-    """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return the old value."""
-    with settings_file.held(path) as file:
-        return _change_window(connection, file, hours, persona, now)
+    connection: Connection, path: Path, choose: Callable[[int | None], int | None], persona: str, now: datetime
+) -> JsonValue:
+    """Write the window that ``choose`` makes of the one in the file, which no other process can change meanwhile.
 
-
-def shift_window(
-    connection: Connection,
-    path: Path,
-    default: int,
-    choose: Callable[[int], WindowChoice],
-    persona: str,
-    now: datetime,
-) -> tuple[JsonValue | Absent, WindowChoice]:
-    """Write the window that ``choose`` makes of the current one, which no other process can change meanwhile.
-
-    Return the old value in the file, and the window that was chosen. The errors are those of `change_window`.
+    ``None`` stands for no window of its own. The operation is stored unless nothing changes. Return the old value.
     """
     with settings_file.held(path) as file:
-        layer, _ = settings_file.read_layer(path)
-        current = layer.values.get(KEY)
-        choice = choose(current if isinstance(current, int) and setting_of(KEY).accepts(current) else default)
-        return _change_window(connection, file, choice.hours, persona, now), choice
+        before = file.values().get(KEY)
+        after = choose(hours_in(before))
+        change = Window(before, after)
+        _write(connection, file, file.with_key(KEY, after), change, NewOperation(persona, change, now))
+        return before
 
 
 def put_window_back(connection: Connection, path: Path, change: Window, operation: NewOperation) -> None:
     """Change the window from ``change.before`` to ``change.after``, and store the undo or redo."""
     with settings_file.held(path) as file:
-        _, text = file.with_key(KEY, _in_file(change.after), expected=_in_file(change.before))
-        _write(connection, file, text, change, operation)
+        present = file.values().get(KEY)
+        if present != change.before:
+            says, wrote = ("nothing" if value is None else value for value in (present, change.before))
+            raise SettingsError(
+                f"{path} says {says} for {KEY} by now, not {wrote}. It was changed since and is left as it is."
+            )
+        _write(connection, file, file.with_key(KEY, change.after), change, operation)
 
 
 def replace_settings(connection: Connection, path: Path, expected: str, text: str, persona: str, now: datetime) -> bool:
     """Replace the whole file if its text is still ``expected``, and return whether it was.
 
-    The operation is stored if the new text has another window. An invalid text has none, so mending a file may be a
-    change of the window too. The errors are those of `change_window`.
+    An invalid text has no window, so mending a file may be a change of the window too.
     """
     with settings_file.held(path) as file:
         if file.text != expected:
@@ -88,24 +82,10 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
 def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -> None:
     """Store an operation if the file has another window than the one that the journal knows.
 
-    A window that it has not seen before is where it begins. A file that cannot be read waits until it is mended.
+    A file that cannot be read waits until it is mended.
     """
     with suppress(JsoncError, SettingsError):
         _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
-
-
-def begin(connection: Connection, persona: str, text: str) -> None:
-    """Let the journal of a new persona begin with the window in the text of its settings."""
-    _know(connection, persona, _window_in(text))
-
-
-def _change_window(
-    connection: Connection, file: HeldSettings, hours: int | None, persona: str, now: datetime
-) -> JsonValue | Absent:
-    before, text = file.with_key(KEY, ABSENT if hours is None else hours)
-    change = Window(None if before is ABSENT else before, hours)
-    _write(connection, file, text, change, NewOperation(persona, change, now))
-    return before
 
 
 def _write(connection: Connection, file: HeldSettings, text: str, change: Window, new: NewOperation) -> None:
@@ -113,23 +93,28 @@ def _write(connection: Connection, file: HeldSettings, text: str, change: Window
 
     def work(connection: Connection) -> None:
         _note(connection, new.persona, change.before, new.created_at)
-        _record(connection, new)
+        is_reversal = isinstance(new.act, Reversal)
+        (operation_rows.introduce_reversal if is_reversal else operation_rows.introduce)(connection, new)
         _know(connection, new.persona, change.after)
-        connection.unless_committed(lambda: file.put_back(text))
         file.replace(text)
 
     if jsonc.same(change.before, change.after):
         file.replace(text)
-    else:
+        return
+    try:
         committed(connection, work)
+    except sqlite3.Error as error:
+        if file.is_replaced():
+            raise file.unnoted(str(error)) from error
+        raise
 
 
 def _note(connection: Connection, persona: str, present: JsonValue, now: datetime) -> None:
     """Store an operation if the journal knows another window than the ``present`` one; if it knows none, it begins.
 
-    What is no window waits until it is mended: it may be anything, even a key.
+    A value that is no window waits until it is mended: it may be anything, even a key.
     """
-    if not _is_window(present):
+    if present is not None and hours_in(present) is None:
         return
     try:
         known = json.loads(meta_rows.value(connection, meta_rows.window_key(persona)) or "")
@@ -142,19 +127,8 @@ def _note(connection: Connection, persona: str, present: JsonValue, now: datetim
 
 
 def _know(connection: Connection, persona: str, window: JsonValue) -> None:
-    if _is_window(window):
+    if window is None or hours_in(window) is not None:
         meta_rows.store(connection, meta_rows.window_key(persona), json.dumps(window))
-
-
-def _is_window(value: JsonValue) -> bool:
-    return value is None or setting_of(KEY).accepts(value)
-
-
-def _record(connection: Connection, new: NewOperation) -> None:
-    if isinstance(new.act, Reversal):
-        operation_rows.introduce_reversal(connection, new)
-    else:
-        operation_rows.introduce(connection, new)
 
 
 def _window_in(text: str) -> JsonValue:
@@ -164,12 +138,7 @@ def _window_in(text: str) -> JsonValue:
         return None
 
 
-def _in_file(value: JsonValue) -> JsonValue | Absent:
-    return ABSENT if value is None else value
-
-
-@dataclass(frozen=True, slots=True)
-class PersonaActivity:
+class PersonaActivity(NamedTuple):
     """Number of messages of a persona, and the time of the newest one, ``None`` if that cannot be read."""
 
     messages: int
@@ -188,10 +157,7 @@ def activity(connection: sqlite3.Connection) -> Mapping[str, PersonaActivity]:
 
 
 def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
-    """Return the time of a persona's newest message in any thread that was not imported.
-
-    It is ``None`` without such a message, or if the time cannot be read.
-    """
+    """Return the time of a persona's newest message that was not imported; ``None`` if none can be read."""
     row = connection.execute(
         "SELECT timestamp FROM messages WHERE persona = :persona AND (introduced_by IS NULL OR introduced_by NOT IN "
         "(SELECT id FROM operations WHERE persona = :persona AND kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
@@ -202,10 +168,6 @@ def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | N
 
 LeaveBehind: TypeAlias = "Callable[[Connection, str, Operation], None]"
 """Parts a new persona from the memory and the sessions of an earlier one of its slug, as the operation says."""
-
-
-def _nothing_more(_connection: Connection) -> None:
-    """Store no more rows."""
 
 
 class NewPersona(NamedTuple):
@@ -222,26 +184,28 @@ def create(
     new: NewPersona,
     boundary: NewOperation,
     leave_behind: LeaveBehind,
-    fill: Callable[[Connection], None] = _nothing_more,
-) -> None:
-    """Make a persona's folder, and store ``boundary`` if there was an earlier persona of that slug, to hide its memory.
+    fill: Callable[[Connection], None] | None = None,
+) -> bool:
+    """Make a persona's folder, and hide the memory of an earlier persona of that slug behind ``boundary``.
 
-    The rows, with those that ``fill`` stores, are committed before the finished folder has its name: without the
-    boundary, the messages of the earlier persona would be in context. Rows that a kill leaves without a folder are
-    behind the boundary of the next persona of that slug.
+    Return whether there was one. The rows, with those that ``fill`` stores, are committed before the folder has its
+    name, because without the boundary the earlier messages would be in context. Rows that a kill leaves without a
+    folder are behind the boundary of the next persona of that slug.
     """
 
-    def work(connection: Connection) -> None:
-        _part(connection, boundary, leave_behind)
-        fill(connection)
-        begin(connection, new.slug, new.settings)
+    def work(connection: Connection) -> bool:
+        has_namesake = _part(connection, boundary, leave_behind)
+        if fill is not None:
+            fill(connection)
+        _know(connection, new.slug, _window_in(new.settings))
+        return has_namesake
 
     with persona_files.sole_maker(personas):
-        persona_files.create(personas, new.slug, new.settings, new.files, partial(committed, connection, work))
+        return persona_files.create(personas, new.slug, new.settings, new.files, partial(committed, connection, work))
 
 
-def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBehind) -> None:
-    """Part a persona from an earlier one of its slug."""
+def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBehind) -> bool:
+    """Part a persona from an earlier one of its slug, and return whether there was one."""
     slug = boundary.persona
     known = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
@@ -252,3 +216,4 @@ def _part(connection: Connection, boundary: NewOperation, leave_behind: LeaveBeh
     if known[0]:
         leave_behind(connection, slug, operation_rows.introduce(connection, boundary))
     thread_rows.leave_behind(connection, slug, boundary.created_at)
+    return bool(known[0])

@@ -12,48 +12,17 @@ import pytest
 
 from chorus_cli.core.errors import HomeError
 from chorus_cli.machine.editor import UserEditor
-from chorus_cli.machine.tmpfs import MemoryFolder, in_memory
+from chorus_cli.machine.tmpfs import SHARED_MEMORY, MemoryFolder
 
 _PATIENCE_SECONDS = 60.0
-IN_MEMORY = Path("/dev") / "shm"
-needs_memory = pytest.mark.skipif(not IN_MEMORY.is_dir(), reason="there is no file system in memory")
-
-ROOT = "30 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw"
-
-
-def mounted(place: Path, kind: str) -> str:
-    escaped = str(place).replace(" ", r"\040")
-    return f"31 30 0:25 / {escaped} rw,nosuid shared:7 - {kind} {kind} rw,size=4k"
-
-
-@pytest.mark.parametrize(
-    ("mounts", "found"),
-    [
-        ({"": "tmpfs"}, True),
-        ({"": "ramfs"}, True),
-        ({"run user": "tmpfs"}, True),
-        ({"": "tmpfs", "run user": "ext4"}, False),
-        ({"": "ext4", "run user": "tmpfs"}, True),
-        ({"": "ext4"}, False),
-        ({"run": "tmpfs"}, False),
-        ({}, False),
-    ],
-)
-def test_the_innermost_mount_of_a_folder_says_whether_it_is_in_memory(
-    tmp_path: Path, mounts: dict[str, str], *, found: bool
-) -> None:
-    folder = tmp_path / "run user"
-    folder.mkdir()
-    table = "\n".join([ROOT, *(mounted(tmp_path / place, kind) for place, kind in mounts.items())])
-    assert in_memory([tmp_path / "missing", folder], table) == (folder if found else None)
-    assert in_memory([folder], "") is None
+needs_memory = pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="there is no file system in memory")
 
 
 @needs_memory
-def test_the_folder_is_made_when_it_is_asked_for_and_only_the_user_can_read_it(tmp_path: Path) -> None:
-    before = set(IN_MEMORY.glob("chorus-private-*"))
-    folder = MemoryFolder({"XDG_RUNTIME_DIR": str(tmp_path)})
-    assert set(IN_MEMORY.glob("chorus-private-*")) <= before
+def test_the_folder_is_made_when_it_is_asked_for_and_only_the_user_can_read_it() -> None:
+    before = set(SHARED_MEMORY.glob("chorus-private-*"))
+    folder = MemoryFolder({})
+    assert set(SHARED_MEMORY.glob("chorus-private-*")) <= before
     path = folder.path()
     assert folder.path() == path
     assert path.stat().st_mode & 0o777 == 0o700
@@ -85,9 +54,10 @@ def test_the_folder_of_a_process_that_was_killed_is_deleted() -> None:
         time.sleep(0.01)
 
 
-def test_a_machine_without_a_file_system_in_memory_gets_a_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parent", ["missing", ""], ids=["no folder", "a folder on a disk"])
+def test_a_machine_without_a_file_system_in_memory_gets_a_sentence(tmp_path: Path, parent: str) -> None:
     with pytest.raises(HomeError, match="no file system in memory"):
-        MemoryFolder({}, tmp_path / "missing").path()
+        MemoryFolder({}, tmp_path / parent).path()
 
 
 @pytest.mark.parametrize(

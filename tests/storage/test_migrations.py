@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, Step, applied, migrate

@@ -11,7 +11,7 @@ from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings, Requ
 from chorus_cli.context.rules.rounds import Echoed
 from chorus_cli.context.rules.view import Summary, put_in, view
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows, message_times, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork

@@ -20,7 +20,7 @@ from chorus_cli.context.rules.plan import (
 )
 from chorus_cli.context.rules.rounds import thought_tokens
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.messages import Message, Status

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseFullError, StorageError
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, age, cutoff, window_reaching
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, age, window_reaching
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model

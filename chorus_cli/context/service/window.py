@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.context.rows import thread_views
 from chorus_cli.core.time import timespan
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, cutoff
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.wording import reach
 from chorus_cli.models.rules.budget import tokens_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.service.settings import PersonaSettings
+    from chorus_cli.personas.service.persona_admin import PersonaSettings
     from chorus_cli.storage.store import Connection
 
 

@@ -1,7 +1,7 @@
 """JSON with comments: read, and changed one value at a time, leaving every other byte.
 
-Editing replaces, inserts or deletes spans of the text, so that everything else
-stays as it was: comments, blank lines, order, byte order mark and line ends.
+Editing replaces, inserts or deletes spans of the text, so that comments, blank lines, order, byte order mark and line
+ends stay as they were.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _OPEN_STRING = re.compile(r'"(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\(?:["\\/bfnrt]|
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _WORD = re.compile(r'[^\s",:\[\]{}/]*+')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<fraction>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)")
+_INDENTATION = "  "
+_SPACES = re.compile(r"[ \t]*+")
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
@@ -230,12 +232,6 @@ def end_of(pattern: re.Pattern[str], text: str, offset: int) -> int:
     """Return the end of the match of ``pattern`` at ``offset``; ``offset`` itself without a match."""
     found = pattern.match(text, offset)
     return found.end() if found else offset
-
-
-__all__ = ["Document", "JsonValue", "parse", "parse_object", "position", "remove_key", "same", "set_key"]
-
-_INDENTATION = "  "
-_SPACES = re.compile(r"[ \t]*+")
 
 
 def set_key(text: str, key: str, value: JsonValue) -> str:

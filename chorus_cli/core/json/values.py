@@ -94,9 +94,8 @@ def whole_number(value: object) -> int:
 def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
     """Return a time as aware UTC, ``None`` if it is none or before 1970, which stands for "unknown".
 
-    A number counts seconds, or milliseconds or microseconds if it would be thousands of years away. A text holds such
-    a number or is ISO 8601; without an offset it is in ``zone``,
-    ``None`` being the system's.
+    A number counts seconds, or milliseconds or microseconds if it would be thousands of years away. A text holds such a
+    number or is ISO 8601, in ``zone`` if it has no offset; ``None`` is the system's.
     """
     if isinstance(value, str):
         stripped = value[:64].strip()
@@ -115,7 +114,7 @@ def parsed(written: object) -> object:
 
 
 def json_text(value: object) -> str:
-    """Write a value as JSON on one line, such as the arguments of a call; text that is already JSON stays as it is."""
+    """Write a value as JSON on one line, such as the arguments of a call; text stays as it is."""
     if isinstance(value, str):
         return text(value)
     try:

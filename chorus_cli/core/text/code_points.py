@@ -71,7 +71,7 @@ _SURROGATE = re.compile(f"[{SURROGATES}]")
 
 
 def has_surrogates(text: str) -> bool:
-    """Return whether a text contains a surrogate; encoding megabytes takes milliseconds, a search far longer."""
+    """Return whether a text contains a surrogate; encoding is far faster than a search."""
     if text.isascii():
         return False
     try:
@@ -94,10 +94,10 @@ def join_surrogates(text: str) -> str:
 
 
 def cleaned_input(text: str) -> tuple[str, bool]:
-    """Return typed or pasted text in the form in which it is stored, and whether characters had to be replaced.
+    """Return typed or pasted text as it is stored, and whether characters had to be replaced.
 
-    Line endings become LF and surrogate pairs are joined, which does not count as a replacement. A lone surrogate (a
-    byte that was not UTF-8) becomes U+FFFD and NUL its picture, which does.
+    Line ends become LF and surrogate pairs are joined, which is no replacement. A lone surrogate becomes U+FFFD, NUL
+    its picture.
     """
     replaced = "\0" in text or (has_surrogates(text) and has_surrogates(paired(text)))
     whole_lines = join_surrogates(text).replace("\r\n", "\n").replace("\r", "\n")

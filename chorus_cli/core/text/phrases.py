@@ -77,8 +77,7 @@ _LONGEST_QUOTATION = 40
 def cut_in_the_middle(text: str, text_tokens: int, allowed_tokens: int, count: Callable[[str], int]) -> str:
     """Return the beginning and the end of a text, together about ``allowed_tokens`` long.
 
-    ``text_tokens`` is the length of the whole. A mark in the middle says how many tokens were left out; the mark
-    itself is always returned, however few tokens are allowed.
+    A mark between them, which is always there, says how many of its ``text_tokens`` were left out.
     """
     if text_tokens <= allowed_tokens:
         return text

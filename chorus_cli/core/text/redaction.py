@@ -23,7 +23,7 @@ _TRUFFLEHOG = "detectors of trufflehog: "
 class KeyShape(NamedTuple):
     """Keys of one kind: owner, patterns of the prefixes that begin a word, the least that follows, source and example.
 
-    The example opens nothing. ``rest`` is a pattern that matches whenever ``fewest`` characters follow.
+    The example opens nothing. ``rest`` is a pattern that may follow.
     """
 
     owner: str
@@ -186,10 +186,7 @@ _KEY_IN_ADDRESS = re.compile(r"(?<=://)[^\s/@\"'<>]+@")
 
 
 def redact(text: str, secrets: Sequence[str]) -> str:
-    """Return ``text`` with ``secrets`` and everything that looks like a key replaced by ``[redacted]``.
-
-    It takes time proportional to the length of the text.
-    """
+    """Return ``text`` with ``secrets`` and all that looks like a key replaced, in time proportional to its length."""
     spellings = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
     if spellings:
         longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
@@ -207,8 +204,7 @@ def is_secret_name(name: str) -> bool:
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of the variables named like secrets, without short and ordinary ones.
 
-    Ordinary are counts (``MAX_TOKENS``), paths of files with keys, and words: to replace them would only make
-    sentences harder to read.
+    Counts (``MAX_TOKENS``), paths and words are ordinary: to replace them would only make sentences harder to read.
     """
     found = (value.strip() for name, value in environment.items() if _holds_secret(name.upper(), value.strip()))
     return tuple(dict.fromkeys(found))

@@ -94,9 +94,9 @@ def _hiding() -> re.Pattern[str]:
 class SafeTextStream:
     """Filters text that arrives in pieces; the result does not depend on where the pieces end.
 
-    The state between two pieces: an undecided tail (a carriage return, half a surrogate pair, the beginning of a
-    flag), a joiner whose right neighbour is not known yet, and of the text already shown the last character, the last
-    base and the number of marks on it.
+    Between two pieces it keeps an undecided tail (a carriage return, half a surrogate pair, the beginning of a flag), a
+    joiner whose right neighbour is not known yet, and the last character and base shown, with the number of marks.
+    ``hidden_count`` code points were taken out so far; ``decoded_tags`` is the printable ASCII that hidden tags spelt.
     """
 
     def __init__(self) -> None:
@@ -105,18 +105,8 @@ class SafeTextStream:
         self._previous = ""
         self._base = ""
         self._mark_count = 0
-        self._hidden_count = 0
-        self._decoded: list[str] = []
-
-    @property
-    def hidden_count(self) -> int:
-        """How many code points were taken out so far."""
-        return self._hidden_count
-
-    @property
-    def decoded_tags(self) -> str:
-        """The printable ASCII that hidden tag characters spelt."""
-        return "".join(self._decoded)
+        self.hidden_count = 0
+        self.decoded_tags = ""
 
     def feed(self, chunk: str) -> str:
         """Return the text that can be shown now, of ``chunk`` and of the undecided rest before it."""
@@ -163,12 +153,12 @@ class SafeTextStream:
         return joiner + text
 
     def _hidden(self, text: str) -> str:
-        self._hidden_count += len(text)
+        self.hidden_count += len(text)
         return ""
 
     def _decoded_and_hidden(self, tags: str) -> str:
         printable = (chr(ord(tag) - _TAG_OFFSET) for tag in tags)
-        self._decoded.append("".join(character for character in printable if character.isprintable()))
+        self.decoded_tags += "".join(filter(str.isprintable, printable))
         return self._hidden(tags)
 
     def _joiner(self, joiner: str) -> str:
@@ -227,10 +217,7 @@ def may_hide(line: str) -> bool:
 
 
 def revealed(line: str) -> list[str]:
-    """Return each character of ``line``, or its number (``<U+202E>``) if it hides or misleads.
-
-    These are the characters that `safe_text` removes or shows as numbers; control characters are left to the caller.
-    """
+    """Return each character of ``line``, or its number (``<U+202E>``) if it hides or misleads; controls stay."""
     shown, place = safe_text(line), 0
     signs: list[str] = []
     for character in line:
@@ -253,7 +240,7 @@ def _alone(character: str) -> tuple[str, str]:
 
 
 def hidden_warning(stream: SafeTextStream, place: str = "this reply") -> str | None:
-    """Return a warning about characters hidden in ``place``, with the text spelt in tags; ``None`` without any."""
+    """Return a warning about hidden characters, with the text spelt in tags; ``None`` without any."""
     if not stream.hidden_count:
         return None
     characters = "hidden character" if stream.hidden_count == 1 else "hidden characters"

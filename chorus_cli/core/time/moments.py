@@ -14,6 +14,7 @@ moment at which the day begins.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -22,18 +23,8 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
 )
 MONTH = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -50,14 +41,24 @@ _NAMED_MONTHS = (
 )
 _YEAR_FIRST = re.compile(r"(?<!\S)([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})(?=[ ,]|t[0-9]|$)")
 _YEAR_LAST = re.compile(r"(?<!\S)([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})(?=[ ,]|$)")
+_UNIT_NAMES = r"(?:fortnights?|weeks?|wks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?)"
 _ABBREVIATED = (
     (re.compile(r"(?<![^\W\d_])([ap])\.m\.?(?![^\W_])"), r"\1m"),
     (re.compile(r"(?<=[^\W\d_])\.(?=[ ,]|$)"), ""),
     (re.compile(r"^(?:the )?last night$"), "yesterday 18:00"),
     (re.compile(r"^this morning$"), "today 6:00"),
+    (re.compile(r"^([0-9:]+ ?pm) (?:the )?last night$"), r"yesterday \1"),
+    (re.compile(r"^(?:this week|(?:the )?(?:start|beginning) of (?:the|this) week)$"), "this monday"),
+    (re.compile(r" ?@ ?"), " "),
+    (re.compile(r"(?<![\d.])([0-9]{1,2})\.([0-5][0-9])(?= ?[ap]m\b)"), r"\1:\2"),
+    (re.compile(rf"(?<=[0-9a-z])-(?={_UNIT_NAMES}\b)"), " "),
 )
 
 WEEKDAY = r"mon(?:day)?|tue(?:s|sday)?|wed(?:s|nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?"
+
+_WEEKDAY_OF_DATE = re.compile(rf"(?<!\S)(?:{WEEKDAY}),? (?=(?:[0-9]{{4}}|-)-)")
+_COMPACT_DATE = re.compile(r"(?<!\S)((?:19|20)[0-9]{2})(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])(?=[ ,]|$)")
+_IN_UTC = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}t[0-9:.]+z")
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DATE = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -81,12 +82,13 @@ _ELAPSED = {"yesterday": timedelta(days=1), "day before yesterday": timedelta(da
 def with_iso_dates(words: str) -> str:
     """Return casefolded, singly spaced words in which each date with one meaning is written as in ISO 8601.
 
-    The dot after an abbreviation is dropped. ``last night`` begins at 18:00 of yesterday, ``this morning`` at 6:00.
+    ``last night`` begins at 18:00 of yesterday, ``this morning`` at 6:00.
     """
     for pattern, replacement in _ABBREVIATED:
         words = pattern.sub(replacement, words)
     for pattern in _NAMED_MONTHS:
         words = pattern.sub(_with_month_as_number, words)
+    words = _COMPACT_DATE.sub(r"\1-\2-\3", _WEEKDAY_OF_DATE.sub("", words))
     words = _YEAR_FIRST.sub(lambda found: f"{found[1]}-{found[3]:0>2}-{found[4]:0>2}", words)
     return _YEAR_LAST.sub(_with_year_first, words)
 
@@ -115,6 +117,9 @@ def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | N
     week, which begins on Mondays. ``--03-17`` is the latest 17 March. What lies in the future is returned when the
     words allow nothing else.
     """
+    if _IN_UTC.fullmatch(words):
+        with suppress(ValueError):
+            return datetime.fromisoformat(words.upper())
     phrase = next((match for form in _FORMS if (match := form.fullmatch(words))), None)
     if phrase is None:
         return None
@@ -159,8 +164,7 @@ def _weekdays(weekday: str, which: str | None, local_now: datetime) -> tuple[str
 def _read(phrase: str, local_now: datetime, zone: tzinfo | None) -> datetime | None:
     """Let dateparser read a phrase as a local time and return that in UTC; ``None`` if there is no such day.
 
-    The zone is attached here: dateparser would give the moment the offset that holds now. It is told a zone all the
-    same, because it would look for the system's and fail over one that is a rule (``TZ=CET-1CEST``).
+    The zone is attached here: dateparser would take the offset that holds now, and it fails over a zone that is a rule.
     """
     import dateparser  # noqa: PLC0415 - an eighth of a second that most times do not need
 
@@ -174,16 +178,8 @@ def _read(phrase: str, local_now: datetime, zone: tzinfo | None) -> datetime | N
 
 _ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEENS = (
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
+    *("ten", "eleven", "twelve", "thirteen", "fourteen"),
+    *("fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
 )
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _NUMBER_WORDS = (*_ONES, *_TEENS, *_TENS)
@@ -197,6 +193,8 @@ _VALUES = {
 _DECIMALS = {"¼": ".25", "½": ".5", "¾": ".75"}
 _UNITS = r"weeks?|days?|hours?|hrs?|minutes?|mins?"
 
+_QUOTIENT = re.compile(rf"(?<![\d/.,])(?:(\d+) )?(\d)/([1-9])(?: of)?(?: an?)? ?(?={_UNIT_NAMES}\b)")
+_HALF_PAST = re.compile(rf"^half past (\d{{1,2}}|{'|'.join(_NUMBER_WORDS)})\b")
 _FRACTION = re.compile(r"(?<![\d.,])(\d*) ?([¼½¾])(?: an?(?= ))?")
 _NUMBER_WORD = re.compile(
     rf"(?<![^\W_])(?:(?P<tens>{'|'.join(_TENS)})[- ](?P<ones>{'|'.join(_ONES)})|(?P<word>{'|'.join(_NUMBER_WORDS)})"
@@ -219,13 +217,12 @@ IN_FUTURE = "is in the future; write how far back to go, as in 24h."
 ZERO = "is zero; write how far back to go, as in 24h."
 _NOW = "is the present; write how far back to go, as in 24h."
 
-_UNIT_NAMES = r"fortnights?|weeks?|wks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?"
 _TIME_ZONES = r"utc|gmt|[ecmp][sd]t|[cew]es?t|bst|ist|jst"
 _DATES_OF_ANY_ORDER = r"(?!\d{4}-\d\d-\d\d\b)\d+(?:[/-]\d+){1,2}|\d+\.\d+\.\d*"
 _DAY_AND_MONTH = r"(?:[1-9]|[12]\d|3[01])[.,](?:0[1-9]|1[0-2])"
 
 _CLOCK_OR_LENGTH = (
-    re.compile(r"^(?:at )?[\d.]*:[\d.:]*$"),
+    re.compile(r"^[\d.]*:[\d.:]*$"),
     "may be a time of day or a length of time; write today 9:30 or 1h30.",
 )
 _CLOCK_OR_HOURS = (
@@ -253,13 +250,16 @@ _REFUSED = (
         re.compile(rf"(?<!\S)(?:{_DATES_OF_ANY_ORDER})(?!\S)|^0\d+[.,]\d+$|^{_DAY_AND_MONTH}$|^\d+(?: \d+){{1,2}}$"),
         "may be read as a date in more than one way; write 2026-11-18 for a date, 1.5h for a length.",
     ),
-    (re.compile(rf"\b(?:{_TIME_ZONES})\b|\dz$"), "names a time zone; write local time, as in monday 9am."),
+    (
+        re.compile(rf"\b(?:{_TIME_ZONES})\b|^(?!\d+-\d\d-\d\dt).*\dz$"),
+        "names a time zone; write local time, as in monday 9am.",
+    ),
     (
         re.compile(r"\b(?:mornings?|afternoons?|evenings?|nights?|tonight)\b"),
         "names a part of the day, which has no exact beginning; write the hour, as in yesterday 8pm.",
     ),
     (
-        re.compile(r"\bmidnight\b(?!$)|(?<!^)(?<!^at )\bmidnight$"),
+        re.compile(r"\bmidnight\b(?! yesterday$|$)|(?<!^)(?<!^at )\bmidnight$"),
         "may be either end of the day; write the day alone for its beginning, as in since monday.",
     ),
     (
@@ -275,12 +275,19 @@ _REFUSED = (
         re.compile(rf"(?<![^\W\d_])(?:{MONTH})(?![^\W\d_])"),
         "names a month; write a date as in 2026-11-18, or count back in days, as in 30d.",
     ),
+    (
+        re.compile(r"^(?:all|everything|forever|max(?:imum)?)$"),
+        "has no length; write one, as in 168h (7 days), the longest window.",
+    ),
+    (re.compile(r"\b(?:messages?|turns?)$"), "counts messages, but a window is a length of time; write it as in 24h."),
     (re.compile(r"^in |\btomorrow\b|\bnext\b|\blater\b|\bfrom now$"), IN_FUTURE),
 )
 
 
 def in_digits(words: str) -> str:
     """Return casefolded, singly spaced words with digits for the numbers among them; a few are three, a couple two."""
+    words = _HALF_PAST.sub(lambda found: f"at {_VALUES.get(found[1], found[1])}:30", words)
+    words = _QUOTIENT.sub(lambda found: f"{int(found[1] or 0) + int(found[2]) / int(found[3]):g} ", words)
     words = _FRACTION.sub(lambda found: f"{found[1] or 0}{_DECIMALS[found[2]]}", words)
     words = _NUMBER_WORD.sub(_value, words)
     words = _AND_A_HALF.sub(r"\1.5", words)
@@ -311,7 +318,7 @@ def _nearest(word: str) -> str:
 def refusal(words: str, *, after_since: bool) -> str | None:
     """Return the reason why casefolded, singly spaced words are no time for certain, as the end of a sentence.
 
-    ``after_since`` says that ``since`` or ``from`` led to them: ``9:30`` is a time of day then, and ``9`` may be one.
+    ``after_since`` says that ``since`` led to them: ``9:30`` is a time of day then, and ``9`` may be one.
     """
     either = _CLOCK_OR_HOURS if after_since else _CLOCK_OR_LENGTH
     return next((reason for pattern, reason in (*_REFUSED, either) if pattern.search(words)), None)

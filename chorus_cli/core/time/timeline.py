@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def timeline(counts: Sequence[int], boundary_slot: int | None = None) -> str:
     """Draw one character per slot: a block whose height shows the count, or a line at the boundary."""
     highest = max(counts, default=0)
-    signs = [_height(count, highest) for count in counts]
+    signs = [_HEIGHTS[-(-count * len(_HEIGHTS) // highest) - 1] if count else NOTHING for count in counts]
     if boundary_slot is not None:
         signs[boundary_slot] = BOUNDARY
     return "".join(signs)
@@ -51,20 +51,17 @@ def gap(elapsed: timedelta) -> str:
     """Write a pause as days, hours and minutes, the largest two of them: ``3 d 4 h``, ``7 h 12 m``."""
     minutes = int(elapsed.total_seconds() // 60)
     parts = [(minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "m")]
-    shown = [f"{number} {unit}" for number, unit in parts if number]
-    return " ".join(shown[:2]) or "0 m"
+    return " ".join([f"{number} {unit}" for number, unit in parts if number][:2]) or "0 m"
 
 
 def age(elapsed: timedelta) -> str:
     """Write how long ago something was, in its largest unit: ``3 d``, ``14 h``; a moment to come as ``0 m``."""
-    return " ".join(gap(max(elapsed, timedelta())).split()[:2])
+    number, unit, *_ = gap(max(elapsed, timedelta())).split()
+    return f"{number} {unit}"
 
 
 def duration(elapsed: timedelta, tenths_below: float = 0) -> str:
-    """Write how long something took, to the second below an hour: ``14 s``, ``3 m 14 s``, ``7 h 12 m``.
-
-    Times of less than ``tenths_below`` seconds are written with tenths: ``0.4 s``.
-    """
+    """Write how long something took: ``14 s``, ``3 m 14 s``, ``7 h 12 m``; ``0.4 s`` below so many seconds."""
     if 0 <= elapsed.total_seconds() < tenths_below:
         return f"{elapsed.total_seconds():.1f} s"
     seconds = max(0, int(elapsed.total_seconds()))
@@ -81,22 +78,11 @@ def bar(share: float, width: int) -> str:
     return "█" * full + _EIGHTHS[rest].strip()
 
 
-def _height(count: int, highest: int) -> str:
-    if not count:
-        return NOTHING
-    return _HEIGHTS[-(-count * len(_HEIGHTS) // highest) - 1]
-
-
 MINIMUM_CONTEXT_HOURS = 1
 MAXIMUM_CONTEXT_HOURS = 168
 
 _HOURS_PER_DAY = 24
 _SHORT_WINDOW_HOURS = 12
-
-
-def cutoff(now: datetime, context_hours: float) -> datetime:
-    """Return the moment that a window reaches back to."""
-    return now.astimezone(UTC) - timedelta(hours=context_hours)
 
 
 def window_reaching(age: timedelta) -> int:

@@ -29,6 +29,16 @@ _SECONDS_PER_HOUR = 3600
 _SHORTEST_SECONDS = 1e-6
 _LONGEST_TEXT = 100
 _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
+_AROUND = (
+    (
+        re.compile(
+            r"^(?:(?:about|around|roughly|up to|at (?:most|least)|max|only|just(?! now$)|(?:go )?back(?: to)?"
+            r"|earlier(?= today)) )+"
+        ),
+        "",
+    ),
+    (re.compile(r"(?:,? please| of (?:context|history)| (?:to|until|till) now)+$"), ""),
+)
 _SINCE = re.compile(r"^(?:(?:since|from) )+")
 _FORTNIGHTS = re.compile(r"(?<!\d)(\d+(?:\.\d*)?) ?fortnights?(?![^\W_])")
 
@@ -48,6 +58,7 @@ _REWRITTEN = (
     (re.compile(r"(?<=\d),(?=\d)"), "."),
     (re.compile(r"(?<=[^\W\d_]) and (?=[\d.])"), " "),
     (re.compile(r"\b(?:an? )?half (?:an? )?(?=[^\W\d_])"), "0.5 "),
+    (re.compile(r"\b(?:an? )?quarter (?:of )?(?:an? )?(?=hour)"), "0.25 "),
     (re.compile(r"\ban? (?=[^\W\d_])"), "1 "),
     (re.compile(r"(?<=\d) ?h(?:ours?|rs?)? ?(\d{1,2})$"), r"h \1m"),
 )
@@ -57,8 +68,8 @@ _REWRITTEN = (
 class Span:
     """A length of time: positive, exact to the microsecond, and how it was written.
 
-    ``bare_number`` says that no unit was given and hours were assumed, which a confirmation should mention.
-    ``is_moment`` says that a moment was given, which whole hours must reach back to: they are rounded up.
+    A confirmation mentions that a ``bare_number`` was read as hours. Whole hours must reach back to what ``is_moment``,
+    so they are rounded up.
     """
 
     seconds: float
@@ -81,8 +92,8 @@ class WindowChoice:
 def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: bool = False) -> Span:
     """Read a length of time such as ``24h``, ``1h30``, ``3 days ago`` or ``8`` (hours), or a moment: ``monday 9am``.
 
-    Days and clock times are those of ``zone``, ``None`` for the system's local one. A length is elapsed time.
-    ``after_since`` says that the text follows a ``since`` that is no part of it: ``9:30`` is a time of day then.
+    Days and clock times are in ``zone``, ``None`` for the system's. ``after_since`` says that the text follows a
+    ``since``, where ``9:30`` is a time of day.
     """
     led, words = _words(text)
     trimmed = _rewritten(words, _TRIMMED)
@@ -122,12 +133,12 @@ def format_span(seconds: float) -> str:
 def _words(text: str) -> tuple[bool, str]:
     """Return whether ``since`` or ``from`` leads the text, and the rest in small letters, singly spaced, in digits.
 
-    Quotes and a ``~`` are taken off. Space is collapsed before any pattern sees it: pytimeparse takes
-    polynomial time over a long run of blanks.
+    Space is collapsed before any pattern sees it: pytimeparse takes polynomial time over a long run of blanks.
     """
     if len(text.strip()) > _LONGEST_TEXT:
         raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")
     typed = " ".join(text.casefold().split()).strip("\"' ")
+    typed = _rewritten(typed, _AROUND)
     words = _SINCE.sub("", typed)
     return words != typed, with_iso_dates(in_digits(words.removeprefix("~").lstrip()))
 

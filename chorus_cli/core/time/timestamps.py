@@ -1,8 +1,8 @@
-"""Moments as the log stores them: UTC text of fixed width, so that text order is time order."""
+"""Moments: as the log stores them (UTC text of fixed width, so that text order is time order), and in local time."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,3 +32,8 @@ def from_text(text: str) -> datetime:
     if moment.tzinfo is UTC:
         return moment
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def cutoff(now: datetime, context_hours: float) -> datetime:
+    """Return the moment that a window reaches back to."""
+    return now.astimezone(UTC) - timedelta(hours=context_hours)

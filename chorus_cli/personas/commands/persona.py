@@ -202,22 +202,18 @@ def _meant(services: Services, name: str) -> str:
 
 
 async def _created(services: Services, name: str) -> Report:
-    slug = await services.personas.persona_admin.create(name)
+    slug, has_namesake = await services.personas.persona_admin.make(name)
     done = f"Created {name} in {services.personas.files.settings_path(slug).parent}. /persona edit opens its settings."
-    if await services.personas.persona_admin.had_a_namesake(slug):
+    if has_namesake:
         done += " The log has messages of an earlier persona of that folder; this one does not see them."
     # The earlier one may have been deleted by another Chorus.
-    done = "\n".join([done, *await services.jobs.forget(slug)])
-    arrived = await turn_to(services, slug)
-    return Report((Text(done), *arrived.parts))
+    stopped = await services.jobs.forget(slug) if services.jobs.has_any else []
+    arrived = await turn_to(services, slug, is_new=True)
+    return Report((Text("\n".join([done, *stopped])), *arrived.parts))
 
 
 def _refuse_busy(services: Services, slug: str, name: str) -> None:
-    """Refuse to archive a persona that is at work.
-
-    Raises:
-        PersonaError: a reply of it is being written, a message waits for it, or a job of it runs.
-    """
+    """Refuse to archive a persona that is at work."""
     talk = services.replies.unfinished(slug)
     jobs = [job.number for job in services.jobs.running(slug)]
     numbers = {
@@ -234,13 +230,14 @@ def _refuse_busy(services: Services, slug: str, name: str) -> None:
     raise PersonaError(f"{name} is still busy: {work}. Stop {them} first: {way}{enumerated(stops)}.")
 
 
-async def turn_to(services: Services, slug: str) -> Report:
-    """Switch to a persona, and say which model answers."""
+async def turn_to(services: Services, slug: str, *, is_new: bool = False) -> Report:
+    """Switch to a persona, and say which model answers; in one that ``is_new`` there is nothing to notice."""
     await services.current.turn_to(slug)
     await services.current.settle()
     target = services.current.target()
     says = f"Talking to {target.persona.name}: {target.choice.model} answers ({target.choice.reason})."
-    return Report((Text(says), *map(Text, await services.current.notices())))
+    notices = services.current.sharing_notices() if is_new else await services.current.notices()
+    return Report((Text(says), *map(Text, notices)))
 
 
 def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:

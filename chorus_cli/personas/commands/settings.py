@@ -1,9 +1,11 @@
-"""``/settings`` and ``/set``: a persona's settings, for good or until the end of this run."""
+"""``/settings``, ``/set`` and ``/model``: a persona's settings, for good or until the end of this run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
@@ -14,21 +16,17 @@ from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Table, Text
-from chorus_cli.personas.commands.model import MODEL, chosen_model, for_this_run
-from chorus_cli.personas.service.settings import Change, OpenSettings, SettingState, flaw, state, states
+from chorus_cli.models.rules.choice import LOCAL, in_full
+from chorus_cli.personas.service.persona_admin import Change, OpenSettings, SettingState, flaw, state
 from chorus_cli.services import Services
-from chorus_cli.settings.rules import table as setting_values
-from chorus_cli.settings.rules import table as settings
-from chorus_cli.settings.rules.layers import DEFAULT_SOURCE
-from chorus_cli.settings.rules.table import SETTINGS, Kind, Setting, as_typed, read_value
+from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting, as_typed, read_value, setting_of
+from chorus_cli.storage import typed_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from chorus_cli.core.json.jsonc import JsonValue
 
 GROUP: CommandGroup[Services] = CommandGroup("settings", "The settings of a persona.")
+TOP: CommandGroup[Services] = CommandGroup("")
 
 _LONGEST_LINE = 100
 _short = partial(shortened, longest=48)
@@ -38,8 +36,50 @@ _MODELS = frozenset({"model", "summary_model"})
 _EXAMPLES = "Try /settings context_hours, /settings set temperature 0.7, /settings unset temperature, /settings edit."
 
 
+_MODEL_FILES = frozenset({".gguf"})
+_ONCE = "--once"
+_DEFAULT = frozenset({"default", "reset"})
+
+
+def _offered(services: Services, text: str) -> Sequence[Candidate]:
+    path = text.removeprefix(LOCAL)
+    files = typed_paths.offered(path, _MODEL_FILES) if path != text else []
+    return [Candidate(name) for name in (*services.personas.models.offered(text), *(LOCAL + file for file in files))]
+
+
+MODEL = replace(
+    TEXT,
+    name="model",
+    help="a model by its litellm name, such as openai/gpt-5.4-mini, local/FILE.gguf, or chorus/eliza",
+    complete=_offered,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedModel:
+    """A model as typed, and whether it is meant for this run only."""
+
+    name: str
+    once: bool = False
+
+
+def _asked_model(text: str, _now: datetime) -> AskedModel:
+    *before, last = text.split()
+    return AskedModel(" ".join(before), once=True) if last == _ONCE else AskedModel(text)
+
+
+def _offered_once(services: Services, text: str) -> Sequence[Candidate]:
+    name, blank, _ = text.partition(" ")
+    return [Candidate(f"{name} {_ONCE}", "until the end of this run")] if blank else _offered(services, text)
+
+
+CHOICE = Parameter(
+    f"model [{_ONCE}]", _asked_model, f"{MODEL.help}; at the end {_ONCE} to choose it for this run only", _offered_once
+)
+
+
 def _setting(text: str, _now: datetime) -> Setting:
-    return settings.setting_of(text.strip().casefold())
+    return setting_of(text.strip().casefold())
 
 
 def _keys(_services: object, _text: str) -> Sequence[Candidate]:
@@ -50,18 +90,15 @@ def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Ca
     """Complete a value for the setting before it: its choices or models, its default and its present value."""
     # A line that is still being typed may not name a setting yet.
     with suppress(ChorusError):
-        setting = settings.setting_of(before[-1].casefold())
+        setting = setting_of(before[-1].casefold())
         now = state(services.current.target().persona, setting)
         models = MODEL.complete(services, text) if setting.key in _MODELS else ()
         words = [Candidate(word) for word in (("true", "false") if setting.kind is Kind.FLAG else setting.choices)]
-        known = [_candidate(now.default, "the default"), _candidate(now.value, "now in effect")]
+        meanings = {"the default": now.default, "now in effect": now.value}
+        known = [Candidate(as_typed(value), meaning) for meaning, value in meanings.items()]
         offered = {candidate.text: candidate for candidate in (*models, *words, *known)}
         return [candidate for candidate in offered.values() if candidate.text and candidate.text.isprintable()]
     return ()
-
-
-def _candidate(value: JsonValue, meaning: str) -> Candidate:
-    return Candidate(setting_values.as_typed(value), meaning)
 
 
 KEY = Parameter("key", _setting, "a setting, such as temperature", _keys)
@@ -83,7 +120,7 @@ async def listing(services: Services) -> Report:
     persona = services.current.target().persona
     rows = [
         (each.setting.key, _short(_text(each.setting, each.value)), _file_and_line(each.source), _short(_default(each)))
-        for each in states(persona)
+        for each in (state(persona, setting) for setting in SETTINGS)
     ]
     return Report(
         (
@@ -105,7 +142,7 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
     """
     persona = services.current.target().persona
     shown = state(persona, key)
-    value = setting_values.as_typed(shown.value) or _text(key, shown.value)
+    value = as_typed(shown.value) or _text(key, shown.value)
     is_long = len(value) > _LONGEST_LINE or "\n" in value
     lines = [
         f"{key.key}: {key.help}",
@@ -133,15 +170,12 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
     """
     slug = services.current.slug
     doubt = await services.personas.models.doubt(value) if key.key in _MODELS else None
-    change = await services.personas.settings.set(slug, key.key, setting_values.read_value(key, value))
+    change = await services.personas.settings.set(slug, key.key, read_value(key, value))
     path = services.personas.files.settings_path(slug)
     after = _short(_written(change.after))
-    if change.changed:
-        lines = [f"{key.key} is now {after} ({_formerly(change)}), in {path}."]
-    else:
-        lines = [f"{key.key} is already {after}, in {path}. Nothing was changed."]
-    lines += await _consequences(services, slug, [change])
-    return Text("\n".join([*lines, *([doubt] if doubt else [])]))
+    now = f"is now {after} ({_formerly(change)}), in {path}."
+    told = now if change.changed else f"is already {after}, in {path}. Nothing was changed."
+    return _lines(f"{key.key} {told}", *await _consequences(services, slug, [change]), doubt)
 
 
 @GROUP.command("unset")
@@ -154,13 +188,9 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
     slug = services.current.slug
     change = await services.personas.settings.unset(slug, key.key)
     path = services.personas.files.settings_path(slug)
-    lead = (
-        f"{key.key} is no longer set in {path} ({_formerly(change)})"
-        if change.changed
-        else f"{key.key} is not set in {path}"
-    )
+    done = f"is no longer set in {path} ({_formerly(change)})" if change.changed else f"is not set in {path}"
     held = _held(state(services.current.target().persona, key))
-    return Text("\n".join([f"{lead}. Now in effect: {held}.", *await _consequences(services, slug, [change])]))
+    return _lines(f"{key.key} {done}. Now in effect: {held}.", *await _consequences(services, slug, [change]))
 
 
 @GROUP.command("edit")
@@ -193,19 +223,21 @@ async def edit_settings(services: Services, slug: str) -> Reply:
 
 
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
-    lines = [f"Saved {opened.path}." if changes else f"Saved {opened.path}; no setting was changed."]
+    lines: list[str | None] = [f"Saved {opened.path}{'' if changes else '; no setting was changed'}."]
     lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
     lines += services.personas.files.load(opened.slug).warnings
     named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
     lines += [await _doubt(services, name) for name in named]
-    lines += await _consequences(services, opened.slug, changes)
-    return Text("\n".join(line for line in lines if line))
+    return _lines(*lines, *await _consequences(services, opened.slug, changes))
 
 
-async def _doubt(services: Services, name: str) -> str:
-    """Return a warning about the name of a model in a saved file, ``""`` if there is none."""
+def _lines(*lines: str | None) -> Text:
+    return Text("\n".join(filter(None, lines)))
+
+
+async def _doubt(services: Services, name: str) -> str | None:
     try:
-        return await services.personas.models.doubt(name) or ""
+        return await services.personas.models.doubt(name)
     except ModelNameError as error:
         return str(error)
 
@@ -251,7 +283,7 @@ def _formerly(change: Change) -> str:
 
 
 def _written(value: JsonValue) -> str:
-    return "not set" if value is None else setting_values.as_typed(value) or '""'
+    return "not set" if value is None else as_typed(value) or '""'
 
 
 def _difference(change: Change) -> str:
@@ -263,9 +295,6 @@ def _file_and_line(source: str) -> str:
     return PurePath(source).name
 
 
-TOP: CommandGroup[Services] = CommandGroup("")
-
-_DEFAULT = "default"
 _OTHERWISE = {
     "context_hours": "A window is an operation that /undo reverts: /context 24h sets it.",
     "name": "A name is kept in the persona's file: /settings set name NAME.",
@@ -293,7 +322,7 @@ async def set_for_this_run(
         raise CommandError(f"{key.key} cannot be set for this run. {_OTHERWISE[key.key]}")
     if not value:
         raise CommandError(f"/set {key.key} needs a value; it must be {key.range_text}.")
-    is_default = value.strip().casefold() == _DEFAULT
+    is_default = value.strip().casefold() == "default"
     if key.key == "model" and not is_default:
         return await for_this_run(services, value)
     return await _changed(services, key, None if is_default else value)
@@ -309,7 +338,7 @@ async def _changed(services: Services, key: Setting, value: str | None) -> Text:
     persona = files.load(slug)
     held = shortened(as_typed(key.value_in(persona.settings))) or key.default_text
     told = f"{key.key} is {held} again." if value is None else f"{key.key} is {held} until the end of this run."
-    return Text("\n".join([told, *([doubt] if doubt else [])]))
+    return _lines(told, doubt)
 
 
 def _listed(services: Services) -> str:
@@ -317,3 +346,56 @@ def _listed(services: Services) -> str:
     if not changed:
         return "No setting was changed for this run. For example: /set temperature 0.2"
     return "\n".join(f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed.items())
+
+
+@TOP.command("model")
+async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE] = None) -> Text:
+    """Show the model in use and why, or set the persona's model from now on.
+
+    The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once it
+    answers until the end of this run and no file is changed. /model default removes the persona's own choice.
+
+    Examples:
+        /model
+        /model chorus/eliza
+        /model chorus/eliza --once
+        /model default
+    """
+    if choice is None:
+        return Text(await chosen_model(services))
+    name = in_full(choice.name)
+    if not name:
+        raise CommandError(f"/model {_ONCE} needs a model, for example: /model chorus/eliza {_ONCE}")
+    if choice.once:
+        return await for_this_run(services, name)
+    if name.casefold() in _DEFAULT:
+        await services.personas.settings.unset(services.current.slug, "model")
+        services.current.use_model(services.current.slug, None)
+        await services.current.settle()
+        return Text(await chosen_model(services))
+    doubt = await services.personas.models.doubt(name)
+    await services.personas.settings.set(services.current.slug, "model", name)
+    services.current.use_model(services.current.slug, name)
+    return _lines(await chosen_model(services), doubt)
+
+
+async def for_this_run(services: Services, name: str) -> Text:
+    """Let a model answer for the persona in focus until the end of this run."""
+    doubt = await services.personas.models.doubt(name)
+    services.current.use_model(services.current.slug, name, "for this run")
+    return _lines(await chosen_model(services), doubt)
+
+
+async def chosen_model(services: Services) -> str:
+    """Name the model in use and the reason for it, with a warning if its context length is assumed."""
+    target = services.current.target()
+    limit = await services.context.planner.limit(target)
+    in_force = f"Model: {target.choice.model} ({target.choice.reason})"
+    if limit.relative:
+        return f"{in_force}\nlitellm has no figures for this model; those of {limit.relative} are taken, as a guess."
+    if not limit.is_assumed:
+        return in_force
+    return (
+        f"{in_force}\nlitellm does not know this model, so a context of {limit.tokens:,} tokens is assumed "
+        f"({limit.source}). /settings set context_token_limit N sets another."
+    )

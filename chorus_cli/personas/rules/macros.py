@@ -10,7 +10,7 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.settings.rules.layers import DEFAULT_SOURCE
+from chorus_cli.settings.rules.table import DEFAULT_SOURCE
 
 if TYPE_CHECKING:
     from chorus_cli.personas.rules.persona import Persona

@@ -29,10 +29,9 @@ class Document(NamedTuple):
 class Persona(NamedTuple):
     """A character to talk to, with its settings and documents.
 
-    ``slug`` is the folder's name and the key of everything stored. ``sources`` holds the source of each setting.
-    ``defaults`` and ``default_sources`` apply where its own file sets nothing. ``warnings`` are sentences about its
-    files that the user should read once; ``unreadable`` are the settings files that could not be read.
-    One that ``has_card`` was made of a character card, whose macros are replaced when its texts are sent.
+    ``slug`` is the folder's name and the key of everything stored. ``defaults`` apply where its own file sets nothing;
+    ``sources`` and ``default_sources`` say where each value comes from. ``warnings`` about its files are to be read
+    once; ``unreadable`` are the settings files that could not be read. One that ``has_card`` has macros in its texts.
     """
 
     slug: str
@@ -54,8 +53,7 @@ class Persona(NamedTuple):
 class Target(NamedTuple):
     """Persona, thread and model that a message is addressed to; the persona as its files are now.
 
-    ``thread_number`` is the user's name of the thread, counted per persona; rows hold ``thread_id``.
-    The next run goes on in this thread unless it ``is_aside``.
+    Users know the thread by ``thread_number``. The next run goes on in this thread unless it ``is_aside``.
     """
 
     persona: Persona
@@ -103,10 +101,7 @@ def folded(name: str) -> str:
 
 
 def slug_of(name: str, taken: Collection[str]) -> str:
-    """Return the name of a new folder: the ASCII letters and digits of ``name``, with a number if need be.
-
-    ``taken`` holds the existing folders and all other names and aliases.
-    """
+    """Return the name of a new folder: the ASCII letters and digits of ``name``, with a number if it is ``taken``."""
     ascii_letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
     stem = re.sub(r"[^a-z0-9]+", "-", ascii_letters).strip("-")[: LONGEST_NAME - 4].strip("-") or _NAMELESS
     candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 4)))

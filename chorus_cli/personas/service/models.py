@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 class KnownModels(NamedTuple):
     """Sources of known models: names and providers of litellm, and the models that this machine runs.
 
-    ``for_conversation`` returns the names of models that are made only for conversation, ``doubt_of_local`` a sentence
-    if a model in a file cannot answer, else an empty text.
+    ``doubt_of_local`` returns a sentence if a model in a file cannot answer, else an empty text.
     """
 
     names: Callable[[], frozenset[str]]
@@ -48,11 +47,7 @@ class Models:
         return at_hand or [name for name in self._all if name.startswith(typed)]
 
     async def doubt(self, name: str) -> str | None:
-        """Return a warning if ``name`` may be mistaken, ``None`` if not.
-
-        Raises:
-            ModelNameError: it cannot be the name of a model.
-        """
+        """Return a warning if ``name`` may be mistaken, ``None`` if not."""
         if name.startswith(LOCAL):
             return await asyncio.to_thread(self._known.doubt_of_local, name) or None
         names, providers, likely = await asyncio.to_thread(

@@ -1,33 +1,41 @@
-"""Listing, creating, archiving and deleting personas."""
+"""Changes of personas: created, archived, deleted, and their settings, by one value or as a whole."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, UnknownPersonaError
+from chorus_cli.core.json import jsonc
+from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import operation_rows
-from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas import rows as persona_rows
-from chorus_cli.personas.rows import NewPersona
+from chorus_cli.personas.rows import NewPersona, PersonaActivity, hours_in
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, slug_of
+from chorus_cli.settings import files as settings_file
+from chorus_cli.settings.rules import table as settings
 from chorus_cli.settings.rules.schema import template
+from chorus_cli.settings.rules.table import SETTINGS, Layer, Setting, misfits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.core.time.timespan import WindowChoice
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rows import LeaveBehind, PersonaActivity
+    from chorus_cli.personas.rows import LeaveBehind
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Store
+
+_WINDOW = settings.setting_of(persona_rows.KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +63,16 @@ class PersonaEntry:
         }
 
 
+class Made(NamedTuple):
+    """A persona that was made, and whether the log has an earlier one of the same slug."""
+
+    slug: str
+    has_namesake: bool
+
+
 @dataclass(frozen=True, slots=True)
 class PersonaAdmin:
-    """The personas of the user; those that are deleted are moved to the folder ``deleted``.
-
-    ``leave_behind`` parts a new persona from the memory and the sessions of an earlier one of its slug.
-    """
+    """The personas of the user; those that are deleted go to ``deleted``, and ``leave_behind`` hides their memory."""
 
     store: Store
     clock: Clock
@@ -71,23 +83,19 @@ class PersonaAdmin:
     async def members(self) -> list[PersonaEntry]:
         """Return all personas: those in use, then the archived ones."""
         activity = await self.store.read(persona_rows.activity)
-        return await asyncio.to_thread(self._members, activity)
+        slugs = (*self.personas.slugs(), *self.personas.archived())
+        return await asyncio.to_thread(lambda: [self._member(slug, activity) for slug in slugs])
 
     async def member(self, slug: str) -> PersonaEntry:
-        """Return one persona.
+        """Return one persona."""
+        return self._member(slug, await self.store.read(persona_rows.activity))
 
-        Raises:
-            UnknownPersonaError: its folder is gone.
-        """
-        activity = await self.store.read(persona_rows.activity)
-        return self._member(slug, activity.get(slug), archived=slug in self.personas.archived())
+    def _member(self, slug: str, activity: Mapping[str, PersonaActivity]) -> PersonaEntry:
+        found = activity.get(slug, PersonaActivity(0, None))
+        return PersonaEntry(self.personas.load(slug), *found, archived=slug in self.personas.archived())
 
     async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
-        """Return slug and name of a persona, in use, archived or only in the log; without ``name``, of ``otherwise``.
-
-        Raises:
-            PersonaError: there is no such persona, in the log either.
-        """
+        """Return slug and name of a persona that may be only in the log; without ``name``, of ``otherwise``."""
         try:
             slug = self.personas.find_any(name) if name else otherwise
             return slug, self.personas.load(slug).name
@@ -98,9 +106,11 @@ class PersonaAdmin:
             return wanted, wanted
 
     async def create(self, name: str) -> str:
-        """Create a persona called ``name`` from the commented template, and return its slug.
+        """Create a persona called ``name`` as `make` does, and return its slug."""
+        return (await self.make(name)).slug
 
-        If an earlier persona had the same slug, the new one begins a new conversation.
+    async def make(self, name: str) -> Made:
+        """Create a persona from the commented template; after a namesake it begins a new conversation.
 
         Raises:
             PersonaError: the name is not valid, or another persona has it.
@@ -109,54 +119,233 @@ class PersonaAdmin:
         slug = slug_of(checked, self.personas.names_taken())
         boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
         new = NewPersona(slug, template(checked))
-        await self.store.write_in_steps(persona_rows.create, self.personas.folder, new, boundary, self.leave_behind)
-        return slug
-
-    async def had_a_namesake(self, slug: str) -> bool:
-        """Return whether the log has an earlier persona of the same slug."""
-        operations = await self.store.read(operation_rows.all_of, slug, 0)
-        return len(journal.own(operations)) < len(operations)
+        follows_another = await self.store.write_in_steps(
+            persona_rows.create, self.personas.folder, new, boundary, self.leave_behind
+        )
+        return Made(slug, follows_another)
 
     async def archive(self, slug: str) -> None:
-        """Archive a persona: it is no longer listed or found; its files and messages stay.
-
-        Raises:
-            PersonaError: it is the default persona, or its folder cannot be written.
-        """
+        """Archive a persona: it is no longer listed or found; its files and messages stay."""
         _refuse_default(slug)
         await asyncio.to_thread(persona_files.archive, self.personas.folder, slug, self.clock.now())
 
     async def unarchive(self, slug: str) -> None:
-        """Bring an archived persona back.
-
-        Raises:
-            PersonaError: its folder cannot be written.
-        """
+        """Bring an archived persona back."""
         await asyncio.to_thread(persona_files.unarchive, self.personas.folder, slug)
 
     async def delete(self, slug: str) -> Path:
-        """Move an archived persona's folder away and return where it is now; its log and memory stay.
-
-        Raises:
-            PersonaError: it is the default persona or not archived, or it cannot be moved.
-        """
+        """Move an archived persona's folder away and return its new place; its log and memory stay."""
         _refuse_default(slug)
         if slug not in self.personas.archived():
             raise PersonaError(f"{slug} is not archived, and only archived personas are deleted.")
         now = self.clock.now()
         return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
 
-    def _members(self, activity: Mapping[str, PersonaActivity]) -> list[PersonaEntry]:
-        slugs = [(slug, False) for slug in self.personas.slugs()] + [(slug, True) for slug in self.personas.archived()]
-        return [self._member(slug, activity.get(slug), archived=archived) for slug, archived in slugs]
-
-    def _member(self, slug: str, trace: PersonaActivity | None, *, archived: bool) -> PersonaEntry:
-        persona = self.personas.load(slug)
-        if trace is None:
-            return PersonaEntry(persona, 0, None, archived)
-        return PersonaEntry(persona, trace.messages, trace.last_spoken, archived)
-
 
 def _refuse_default(slug: str) -> None:
     if slug == DEFAULT_PERSONA:
         raise PersonaError(f"{slug} is the persona that a fresh start talks to; it stays. Its settings can be changed.")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingState:
+    """The value of a setting, and that without the persona's own file, each with its source: file:line or "default"."""
+
+    setting: Setting
+    value: JsonValue
+    source: str
+    default: JsonValue
+    default_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSettings:
+    """A settings file as it was opened, and the text to edit: a template if the file has none."""
+
+    slug: str
+    path: Path
+    text: str
+    draft: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The value of a setting in a persona's file before and after a change; ``None`` where the file has none."""
+
+    setting: Setting
+    before: JsonValue
+    after: JsonValue
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is another value now."""
+        return not jsonc.same(self.before, self.after)
+
+
+class UnrecordedChanges:
+    """Changes of this process that are not in the journal, by persona, oldest first.
+
+    ``/undo`` would pass over them and take back something older, so it asks first. A window set to the value that it
+    had is one of them, because its answer confirms it as if it were new.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, list[tuple[datetime, Change]]] = {}
+
+    def add(self, slug: str, change: Change, made_at: datetime) -> None:
+        """Remember a change."""
+        self._made.setdefault(slug, []).append((made_at, change))
+
+    def newest(self, slug: str, since: datetime | None) -> Change | None:
+        """Return the newest change, unless it is older than ``since``."""
+        made = self._made.get(slug, [])
+        return made[-1][1] if made and (since is None or made[-1][0] >= since) else None
+
+    def forget(self, slug: str, since: datetime) -> None:
+        """Forget the changes from ``since`` on: the user has gone back before them."""
+        self._made[slug] = [(made_at, change) for made_at, change in self._made.get(slug, []) if made_at < since]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaSettings:
+    """Changes settings of personas. A window becomes an operation of the journal, the others go into ``unrecorded``."""
+
+    store: Store
+    clock: Clock
+    personas: Personas
+    unrecorded: UnrecordedChanges = field(default_factory=UnrecordedChanges)
+
+    async def set(self, slug: str, key: str, value: JsonValue) -> Change:
+        """Set one value in the persona's file; every other byte stays.
+
+        Raises:
+            SettingsError: there is no such setting, it does not take this value, or the file cannot be changed.
+            PersonaError: the persona cannot have this name or alias.
+        """
+        setting = settings.setting_of(key)
+        if not setting.accepts(value):
+            raise SettingsError(f"{setting.misfit(value)}.")
+        return await self._changed(slug, key, await asyncio.to_thread(self._checked_names, slug, key, value))
+
+    async def unset(self, slug: str, key: str) -> Change:
+        """Remove one key from the persona's file; every other byte stays."""
+        return await self._changed(slug, key, None)
+
+    async def _changed(self, slug: str, key: str, value: JsonValue) -> Change:
+        setting = settings.setting_of(key)
+        if key == persona_rows.KEY:
+            before = await self._change_window(slug, lambda _: hours_in(value))
+        else:
+            with _mendable():
+                path = self.personas.changeable_settings_path(slug)
+                before = await asyncio.to_thread(settings_file.change_key, path, key, value)
+        change = Change(setting, before, value)
+        if change.changed and key != persona_rows.KEY:
+            self.unrecorded.add(slug, change, self.clock.now())
+        return change
+
+    async def set_window(self, slug: str, hours: int | None) -> Change:
+        """Set the window of a persona, or with ``None`` remove it."""
+        return self._noted(slug, Change(_WINDOW, await self._change_window(slug, lambda _: hours), hours))
+
+    async def shift_window(self, slug: str, shift: Callable[[int], WindowChoice]) -> WindowChoice:
+        """Set the window that ``shift`` makes of the one in force, so that no other change is lost."""
+        default = self.personas.load(slug).defaults.context_hours
+        before = await self._change_window(slug, lambda hours: shift(hours or default).hours)
+        choice = shift(hours_in(before) or default)
+        self._noted(slug, Change(_WINDOW, before, choice.hours))
+        return choice
+
+    async def _change_window(self, slug: str, choose: Callable[[int | None], int | None]) -> JsonValue:
+        with _mendable():
+            path = self.personas.changeable_settings_path(slug)
+            return await self.store.write_in_steps(persona_rows.change_window, path, choose, slug, self.clock.now())
+
+    async def open(self, slug: str) -> OpenSettings:
+        """Read the persona's file for editing as a whole; an invalid one can be opened too."""
+        path = self.personas.changeable_settings_path(slug)
+        text = await asyncio.to_thread(settings_file.read_text, path)
+        draft = text.removeprefix(BYTE_ORDER_MARK)
+        return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
+
+    async def save(self, opened: OpenSettings, draft: str) -> tuple[Change, ...] | None:
+        """Replace the opened file by ``draft`` and return the changes; ``None`` if it was changed meanwhile.
+
+        Raises:
+            JsoncError: the draft is not valid JSONC.
+            SettingsError: it holds a value that its setting does not take, or the file cannot be written.
+            PersonaError: the persona cannot have its new name or one of its new aliases.
+        """
+        changes = _changes(_values(opened.text), _checked_values(opened.path.name, draft))
+        for change in changes:
+            await asyncio.to_thread(self._checked_names, opened.slug, change.setting.key, change.after)
+        mark = BYTE_ORDER_MARK if opened.text.startswith(BYTE_ORDER_MARK) else ""
+        text = mark + draft.removeprefix(BYTE_ORDER_MARK)
+        replaced = await self.store.write_in_steps(
+            persona_rows.replace_settings, opened.path, opened.text, text, opened.slug, self.clock.now()
+        )
+        if not replaced:
+            return None
+        return tuple(self._noted(opened.slug, change) for change in changes)
+
+    def _noted(self, slug: str, change: Change) -> Change:
+        if not change.changed or change.setting.key != persona_rows.KEY:
+            self.unrecorded.add(slug, change, self.clock.now())
+        return change
+
+    def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:
+        """Return ``value`` with the names in it as they are stored, if the persona may be called so."""
+        if key == "name" and isinstance(value, str) and value:
+            return self.personas.check_name(slug, value)
+        if key == "aliases" and isinstance(value, list):
+            return [self.personas.check_name(slug, alias) for alias in value if isinstance(alias, str)]
+        return value
+
+
+@contextmanager
+def _mendable() -> Iterator[None]:
+    try:
+        yield
+    except JsoncError as error:
+        raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to mend it.") from error
+
+
+def flaw(opened: OpenSettings) -> str:
+    """Return a sentence about the error in a file as it was opened; empty if there is none."""
+    try:
+        _checked_values(opened.path.name, opened.draft)
+    except JsoncError as error:
+        return f"{error}."
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
+def state(persona: Persona, setting: Setting) -> SettingState:
+    """Return the state of one setting of a persona."""
+    value, default = setting.value_in(persona.settings), setting.value_in(persona.defaults)
+    return SettingState(setting, value, persona.sources[setting.key], default, persona.default_sources[setting.key])
+
+
+def _checked_values(name: str, draft: str) -> Mapping[str, JsonValue]:
+    try:
+        document = jsonc.parse_object(draft)
+    except JsoncError as error:
+        raise error.named(name) from error
+    refused = misfits(Layer(name, document.values, document.lines))
+    if refused:
+        raise SettingsError("\n".join(f"{misfit}." for misfit in refused))
+    return document.values
+
+
+def _values(text: str) -> Mapping[str, JsonValue]:
+    """Return the values in a file; an invalid one has none."""
+    try:
+        return jsonc.parse_object(text).values
+    except JsoncError:
+        return {}
+
+
+def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> tuple[Change, ...]:
+    changes = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
+    return tuple(change for change in changes if not jsonc.same(change.before, change.after))

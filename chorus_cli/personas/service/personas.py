@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.personas import files as persona_files
+from chorus_cli.personas.files import SETTINGS_FILE
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
 from chorus_cli.settings import files as settings_file
-from chorus_cli.settings.rules.layers import Layer, resolve
+from chorus_cli.settings.rules.table import Layer, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.core.json.jsonc import JsonValue
@@ -26,8 +27,8 @@ THIS_RUN = "this run"
 class Personas:
     """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them.
 
-    ``wall_clock_ns`` returns nanoseconds since 1970, as the times of the files do. If ``copies`` is given, settings
-    are changed in copies below the folder that it returns, and the personas' own files stay as they are.
+    ``wall_clock_ns`` returns nanoseconds since 1970. If ``copies`` is given, settings are changed in copies below the
+    folder that it returns.
     """
 
     def __init__(
@@ -54,11 +55,7 @@ class Personas:
         return persona_files.slugs(self.folder, archived=True)
 
     def first(self) -> str:
-        """Return the slug of the persona for a first start.
-
-        Raises:
-            PersonaError: there is no persona.
-        """
+        """Return the slug of the persona for a first start."""
         known = self.slugs()
         if not known:
             raise PersonaError(
@@ -67,42 +64,30 @@ class Personas:
         return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
 
     def find(self, name: str) -> str:
-        """Return the slug of the persona with that slug, display name or alias, or the beginning of one.
+        """Return the slug of the persona in use with that slug, name or alias, or the beginning of one.
 
         Raises:
             UnknownPersonaError: there is none.
             PersonaError: there are several, or the persona is archived.
         """
         known = self.slugs()
-        if name in known:
-            return name
-        found = self._called(name, known) or self._beginning_with(name, known)
-        if found:
-            return _the_one(name, found)
+        if found := self._the_one(name, known):
+            return found
         self._refuse_archived(name)
         raise UnknownPersonaError(name, known)
 
     def find_archived(self, name: str) -> str:
-        """Return the slug of the archived persona with that slug, name or alias, or the beginning of one.
-
-        Raises:
-            PersonaError: there is none, or there are several.
-        """
+        """Return the slug of the archived persona with that slug, name or alias, or the beginning of one."""
         archived = self.archived()
-        found = self._called(name, archived) or self._beginning_with(name, archived)
-        if found:
-            return _the_one(name, found)
+        if found := self._the_one(name, archived):
+            return found
         listing = f"Archived: {', '.join(archived)}." if archived else "None is archived."
         if self._called(name, self.slugs()):
             raise PersonaError(f"{name} is not archived. {listing}")
         raise PersonaError(f"No archived persona is called {name!r}. {listing}")
 
     def refuse_archived(self, name: str) -> None:
-        """Refuse ``name`` if the name of an archived persona begins with it.
-
-        Raises:
-            PersonaError: there is such a persona; the sentence says how to bring it back.
-        """
+        """Refuse ``name`` if the name of an archived persona begins with it."""
         found = self._beginning_with(name, self.archived())
         if found:
             shown = [self.own_settings(slug).name or slug for slug in found]
@@ -113,11 +98,7 @@ class Personas:
             )
 
     def find_any(self, name: str) -> str:
-        """Return the slug of the persona with that slug, name or alias, in use or archived.
-
-        Raises:
-            PersonaError: there is none, or there are several.
-        """
+        """Return the slug of the persona with that slug, name or alias, in use or archived."""
         try:
             return self.find(name)
         except PersonaError:
@@ -126,10 +107,7 @@ class Personas:
             return self.find_archived(name)
 
     def called(self, name: str) -> str | None:
-        """Return the slug of the persona, in use or archived, with exactly that slug, name or alias.
-
-        ``None`` if there is none, or if there are several.
-        """
+        """Return the slug of the only persona, in use or archived, with exactly that slug, name or alias."""
         found = self._called(name, self.slugs()) or self._called(name, self.archived())
         return found[0] if len(found) == 1 else None
 
@@ -152,9 +130,7 @@ class Personas:
         return checked
 
     def load(self, slug: str) -> Persona:
-        """Return a persona as its files are now, so that an edit takes effect on the next turn.
-
-        Files that have not changed are not read again.
+        """Return a persona as its files are now; files that have not changed are not read again.
 
         Raises:
             UnknownPersonaError: the folder is gone.
@@ -174,7 +150,7 @@ class Personas:
 
     def set_for_this_run(self, slug: str, key: str, value: JsonValue) -> None:
         """Let a setting have a value until the end of this run, before those of the files; ``None`` ends that."""
-        self._for_this_run[slug] = {**self.set_in_this_run(slug), key: value}
+        self._for_this_run[slug] = {**self._for_this_run.get(slug, {}), key: value}
         self._loaded.pop(slug, None)
 
     def set_in_this_run(self, slug: str) -> Mapping[str, JsonValue]:
@@ -219,29 +195,31 @@ class Personas:
 
     def settings_path(self, slug: str) -> Path:
         """Return the path of a persona's settings, or of their copy if they were to be changed in one."""
-        return self._copied.get(slug) or persona_files.settings_path(self.folder, slug)
+        return self._copied.get(slug) or self.folder / slug / SETTINGS_FILE
 
     def changeable_settings_path(self, slug: str) -> Path:
-        """Return the path of the file in which the settings of a persona are changed.
-
-        Raises:
-            HomeError, SettingsError: it is to be a copy, which cannot be made.
-        """
+        """Return the path of the file in which the settings of a persona are changed."""
         if self._copies is not None and slug not in self._copied:
-            copy = persona_files.settings_path(self._copies(), slug)
+            copy = self._copies() / slug / SETTINGS_FILE
             settings_file.copied(self.settings_path(slug), copy)
             self._copied[slug] = copy
         return self.settings_path(slug)
 
-    def _called(self, name: str, slugs: Iterable[str]) -> list[str]:
+    def _called(self, name: str, slugs: Sequence[str]) -> list[str]:
         """Return the slugs of personas with exactly that name; a slug takes precedence over names and aliases."""
         wanted = folded(name)
-        by_slug = [slug for slug in slugs if slug == wanted]
-        return by_slug or [slug for slug in slugs if wanted in self._names(slug)]
+        return [wanted] if wanted in slugs else [slug for slug in slugs if wanted in self._names(slug)]
 
-    def _beginning_with(self, name: str, slugs: Iterable[str]) -> list[str]:
+    def _beginning_with(self, name: str, slugs: Sequence[str]) -> list[str]:
         wanted = folded(name)
         return [slug for slug in slugs if wanted and any(known.startswith(wanted) for known in self._names(slug))]
+
+    def _the_one(self, name: str, slugs: Sequence[str]) -> str:
+        """Return the slug that a name or the beginning of one means; empty if there is none."""
+        *others, last = self._called(name, slugs) or self._beginning_with(name, slugs) or [""]
+        if others:
+            raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
+        return last
 
     def _names(self, slug: str) -> Collection[str]:
         chosen = self.own_settings(slug)
@@ -251,10 +229,3 @@ class Personas:
         found = [slug for slug in self._called(name, self.archived()) if slug != but]
         if found:
             raise PersonaError(f"{name} is archived. /persona unarchive {found[0]} brings it back.")
-
-
-def _the_one(name: str, found: Sequence[str]) -> str:
-    *others, last = found
-    if others:
-        raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
-    return last

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.core.errors import ModelError, SessionError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import operation_rows, thread_lists
 from chorus_cli.log.rules.messages import Role, Status, content_of, is_filled, words_of
 from chorus_cli.machine.notifier import run_to_completion

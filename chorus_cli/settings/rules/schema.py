@@ -31,10 +31,7 @@ _SCHEMA_FILE = "../../schema.json"
 
 
 def schema() -> dict[str, JsonValue]:
-    """Return the schema, draft 2020-12.
-
-    ``null`` is allowed everywhere, because it means the same as a missing key; so are unknown keys, which are kept.
-    """
+    """Return the schema, draft 2020-12; ``null`` and unknown keys are allowed, as in the files."""
     pointer: dict[str, JsonValue] = {"description": "Where this schema is, for editors.", "type": "string"}
     return {
         "$schema": DIALECT,

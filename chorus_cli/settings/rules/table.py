@@ -1,4 +1,4 @@
-"""The table of settings: their types, ranges and meanings.
+"""The table of settings: their types, ranges and meanings, and their values as files and the user write them.
 
 ``SETTINGS`` is the single source for validation, the commands, completion, the documents and the JSON Schema. The
 fields of ``Settings`` hold the defaults.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
@@ -17,7 +18,7 @@ from chorus_cli.core.json import jsonc
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from chorus_cli.core.json.jsonc import JsonValue
 
@@ -136,13 +137,12 @@ class Setting(NamedTuple):
                 return are_texts and _length(value) <= self.longest
             case Kind.FLAG:
                 return isinstance(value, bool)
-            case Kind.WHOLE_NUMBER:
-                return isinstance(value, int) and not isinstance(value, bool) and self._spans(value)
-            case Kind.NUMBER:
-                return isinstance(value, (int, float)) and not isinstance(value, bool) and self._spans(value)
-
-    def _spans(self, value: float) -> bool:
-        return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
+            case Kind.WHOLE_NUMBER | Kind.NUMBER:
+                is_number = isinstance(value, int) or (self.kind is Kind.NUMBER and isinstance(value, float))
+                if not is_number or isinstance(value, bool) or not isinstance(value, int | float):
+                    return False
+                low, high = self.minimum, self.maximum
+                return (low is None or value >= low) and (high is None or value <= high)
 
 
 def _without_keys(value: JsonValue) -> str:
@@ -230,26 +230,10 @@ BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 
 
 def setting_of(key: str) -> Setting:
-    """Return the row of a key.
-
-    Raises:
-        SettingsError: there is no such setting.
-    """
+    """Return the row of a key."""
     if key not in BY_KEY:
         raise SettingsError(f"There is no setting {shown(key)}{suggestion(key)}. /settings lists them.")
     return BY_KEY[key]
-
-
-def check(key: str, value: JsonValue) -> JsonValue:
-    """Return ``value`` if ``key`` takes it.
-
-    Raises:
-        SettingsError: there is no such setting, or it does not take this value.
-    """
-    setting = setting_of(key)
-    if not setting.accepts(value):
-        raise SettingsError(f"{setting.misfit(value)}.")
-    return value
 
 
 def suggestion(key: str) -> str:
@@ -266,6 +250,80 @@ def shown(value: JsonValue) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
 
+DEFAULT_SOURCE = "default"
+"""The source of a value that no file sets."""
+
+
+class Layer(NamedTuple):
+    """The settings in one file: their values and 1-based lines. A file that is not ``readable`` may contain more."""
+
+    name: str
+    values: Mapping[str, JsonValue] = MappingProxyType({})
+    lines: Mapping[str, int] = MappingProxyType({})
+    readable: bool = True
+
+    def place(self, key: str) -> str:
+        """Return the ``file:line`` of ``key``."""
+        return f"{self.name}:{self.lines[key]}" if key in self.lines else self.name
+
+
+class Resolution(NamedTuple):
+    """The effective settings, the source of each (``file:line`` or "default"), and warnings."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def misfits(layer: Layer) -> tuple[str, ...]:
+    """Return a sentence for each invalid value of ``layer``, with its place, in the file's order."""
+    known = [(BY_KEY[key], value) for key, value in layer.values.items() if key in BY_KEY]
+    refused = [each for each in known if not _says_nothing(*each) and not each[0].accepts(each[1])]
+    return tuple(f"{layer.place(setting.key)}: {setting.misfit(value)}" for setting, value in refused)
+
+
+def resolve(layers: Sequence[Layer]) -> Resolution:
+    """Take each setting from the first layer with a valid value; invalid values and unknown keys give warnings.
+
+    ``null`` counts as a missing key, as does an empty text where the default is none.
+    """
+    # The table has checked every value, which mypy cannot see.
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    warnings: list[tuple[int, int, str]] = []
+    for rank, layer in enumerate(layers):
+        unknown = layer.values.keys() - BY_KEY.keys() - {SCHEMA_KEY}
+        told = {key: f"{layer.place(key)}: unknown setting {shown(key)}{suggestion(key)}" for key in unknown}
+        warnings += [(rank, layer.lines.get(key, 0), sentence) for key, sentence in told.items()]
+    for setting in SETTINGS:
+        value, sources[setting.key], refusing = _choose(setting, layers)
+        values[setting.key] = tuple(value) if isinstance(value, list) else value
+        used = setting.default_text if sources[setting.key] == DEFAULT_SOURCE else shown(value)
+        for rank in refusing:
+            layer = layers[rank]
+            misfit = setting.misfit(layer.values[setting.key])
+            sentence = f"{layer.place(setting.key)}: {misfit}; using {used}"
+            warnings.append((rank, layer.lines.get(setting.key, 0), sentence))
+    return Resolution(Settings(**values), sources, tuple(sentence for *_, sentence in sorted(warnings)))
+
+
+def _choose(setting: Setting, layers: Sequence[Layer]) -> tuple[JsonValue, str, list[int]]:
+    """Return the effective value, its source, and the indexes of the layers with invalid values."""
+    refusing: list[int] = []
+    for rank, layer in enumerate(layers):
+        value = layer.values.get(setting.key)
+        if _says_nothing(setting, value):
+            continue
+        if setting.accepts(value):
+            return value, layer.place(setting.key), refusing
+        refusing.append(rank)
+    return setting.default, DEFAULT_SOURCE, refusing
+
+
+def _says_nothing(setting: Setting, value: JsonValue) -> bool:
+    return value is None or (value == "" and setting.default is None)
+
+
 FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 """The words for true and false."""
 
@@ -280,8 +338,8 @@ _NOTHING = frozenset({"null", "none", "default"})
 def read_value(setting: Setting, text: str) -> JsonValue:
     """Return the value of a setting from ``text``, typed after its key.
 
-    Free text is taken as it is. A list is separated by commas or written as JSON; words and choices are accepted in any
-    case, and a decimal comma unless it may separate thousands.
+    Free text is taken as it is. A list is separated by commas or written as JSON; words are accepted in any case, and a
+    decimal comma unless it may separate thousands.
 
     Raises:
         SettingsError: the value is invalid; the sentence names the accepted ones.

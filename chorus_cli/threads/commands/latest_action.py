@@ -14,9 +14,9 @@ from chorus_cli.jobs.rules import going_again_line, kept_back_line
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.models.rules.choice import ModelChoice
-from chorus_cli.personas.commands.model import MODEL
+from chorus_cli.personas.commands.settings import MODEL
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.personas.service.settings import Change
+from chorus_cli.personas.service.persona_admin import Change
 from chorus_cli.services import Services
 from chorus_cli.settings.rules import table as setting_values
 from chorus_cli.threads.service.running_turn import RunningTurn

@@ -26,7 +26,8 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
+from chorus_cli.jobs.rules import brief_news_text, news_text
 from chorus_cli.jobs.service import News
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Retry
@@ -56,11 +57,11 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
     from chorus_cli.context.service.context import Context
+    from chorus_cli.jobs.rules import RunningJob
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.attachments import Attachment, Kind
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import TokenCounter
-    from chorus_cli.machine.states import RunningJob
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
@@ -122,7 +123,8 @@ class PreambleWriter:
 
     def _news(self, before: str, news: News) -> str:
         """Return the lines about ended jobs that fit the model after the lines ``before``; empty if none do."""
-        return next((text for text in (news.text, news.brief_text) if self._fits(preamble(before, text))), "")
+        texts = (news_text(news.ended), brief_news_text(news.ended))
+        return next((text for text in texts if self._fits(preamble(before, text))), "")
 
     def _fits(self, lines: str) -> bool:
         return fits(self.snapshot, self._tokens(lines) + (self.question.token_count or 0))

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis.stateful import invariant
 
 from chorus_cli.context.rows.thread_views import window_fill
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows, message_times, operation_rows
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import is_written

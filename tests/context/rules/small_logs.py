@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from chorus_cli.context.rules.view import View, view
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo
 from chorus_cli.log.rules.journal import thread_journal
 from chorus_cli.log.rules.messages import Message, Role

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chorus_cli.context.rules.view import view
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rules.acts import Restore, Undo
 from chorus_cli.log.rules.journal import thread_journal
 from tests.context.rules.small_logs import NOW, ago, boundary, clear, ids, in_view, retry, reversal, row, turn

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.context.rules.preamble import ActiveThread, job_lines, thread_lines
-from chorus_cli.machine.states import RunningJob
+from chorus_cli.jobs.rules import RunningJob
 from chorus_cli.memory.rules.recall import items_in, without_items
 from tests.fakes import START
 

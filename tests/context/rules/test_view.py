@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chorus_cli.context.rules.view import view
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rules.acts import Fold, Redo, Undo, Window
 from chorus_cli.log.rules.journal import thread_journal
 from chorus_cli.log.rules.log_acts import Flash

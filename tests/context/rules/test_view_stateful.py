@@ -16,7 +16,7 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 
 from chorus_cli.context.rows.thread_views import count_outside
 from chorus_cli.context.rules.view import reasons_outside, view
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Fork, Redo, Restore, Retry, Subject, Undo, Window

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.jobs.rules import MOST_CHARACTERS, elapsed, going_line, news_text, withheld_line
+from chorus_cli.jobs.rules import MOST_CHARACTERS, EndedJob, Ending, elapsed, going_line, news_text, withheld_line
 from chorus_cli.machine.environment import withheld_names, without_secrets
-from chorus_cli.machine.states import EndedJob, Ending
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import JobError, MessageRefusedError
 from chorus_cli.framework.replies import plain
-from chorus_cli.machine.states import Leftover
+from chorus_cli.machine.ports import Leftover
 from tests.world import World
 
 FAILED = b"""\

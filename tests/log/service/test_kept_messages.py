@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.context.rows.thread_views import window_fill
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.time.timeline import cutoff
+from chorus_cli.core.time.timestamps import cutoff
 from tests.log.rules.keeping import Keep, registered
 from tests.world import World
 

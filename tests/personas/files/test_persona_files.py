@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.machine.paths import shipped_personas
-from chorus_cli.personas.files import create, documents, install, settings_path, slugs
+from chorus_cli.personas.files import create, documents, install, slugs
 from chorus_cli.personas.rules.persona import Document
 
 UNREADABLE = Path("/proc/self/mem")
@@ -137,10 +137,6 @@ def test_a_file_is_no_persona_and_a_missing_folder_holds_none(tmp_path: Path) ->
     assert slugs(tmp_path / "missing") == ()
 
 
-def test_settings_stand_in_the_personas_folder(tmp_path: Path) -> None:
-    assert settings_path(tmp_path, "frodo") == tmp_path / "frodo" / "system.jsonc"
-
-
 # Documents
 
 
@@ -190,14 +186,19 @@ def test_a_document_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Pat
 
 def test_it_is_recorded_when_it_lacks_only_its_name(home: Path) -> None:
     found: list[tuple[str, ...]] = []
+
+    def record() -> bool:
+        found.append(slugs(home))
+        return True
+
     home.mkdir()
-    create(home, "frodo", "{}", {"docs/ring.md": b"One."}, lambda: found.append(slugs(home)))
+    assert create(home, "frodo", "{}", {"docs/ring.md": b"One."}, record)
     assert found == [()]
     assert slugs(home) == ("frodo",)
 
 
 def test_one_that_could_not_be_recorded_leaves_nothing(home: Path) -> None:
-    def fail() -> None:
+    def fail() -> bool:
         raise LookupError
 
     home.mkdir()

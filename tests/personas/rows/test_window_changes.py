@@ -10,7 +10,6 @@ from chorus_cli.core.errors import SettingsError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Window
 from chorus_cli.personas import rows as persona_rows
-from chorus_cli.personas.files import settings_path
 from chorus_cli.storage import meta_rows
 from tests.fakes import START
 
@@ -25,7 +24,7 @@ BEFORE, EDITED = b'{ "context_hours": 12 }', b'{ "context_hours": 7 }'
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = settings_path(tmp_path / "personas", ME)
+    path = tmp_path / "personas" / ME / "system.jsonc"
     path.parent.mkdir(parents=True)
     path.write_bytes(BEFORE)
     return path
@@ -87,13 +86,13 @@ async def test_an_edit_is_noted_once_the_file_is_mended(store: Store, file: Path
 async def test_an_edit_is_noted_before_the_next_change(store: Store, file: Path) -> None:
     await noted(store, file)
     edit(file, EDITED)
-    await store.write_in_steps(persona_rows.change_window, file, 48, ME, START)
+    await store.write_in_steps(persona_rows.change_window, file, lambda _: 48, ME, START)
     assert await acts(store) == [Window(12, 7), Window(7, 48)]
     assert await noted(store, file) == [Window(12, 7), Window(7, 48)]
 
 
 async def test_a_change_of_a_window_that_the_journal_has_not_seen_is_one_entry(store: Store, file: Path) -> None:
-    await store.write_in_steps(persona_rows.change_window, file, 48, ME, START)
+    await store.write_in_steps(persona_rows.change_window, file, lambda _: 48, ME, START)
     assert await noted(store, file) == [Window(12, 48)]
 
 
@@ -113,5 +112,5 @@ async def test_an_edit_during_a_change_is_not_overwritten(store: Store, file: Pa
 
     await store.write(by_hand)
     with pytest.raises(SettingsError, match=r"is being edited by another program\. It is left as it is"):
-        await store.write_in_steps(persona_rows.change_window, file, 24, ME, START)
+        await store.write_in_steps(persona_rows.change_window, file, lambda _: 24, ME, START)
     assert (text_of(file), await acts(store)) == (EDITED, [])

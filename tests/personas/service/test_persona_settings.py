@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.errors import DatabaseBusyError, JsoncError, PersonaError, SettingsError, StorageError
+from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, StorageError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.log.rules.acts import Window
-from chorus_cli.personas.service.settings import Change, PersonaSettings, SettingState, state, states
+from chorus_cli.personas.service.persona_admin import Change, PersonaSettings, SettingState, state
 from chorus_cli.settings.rules.schema import template
 from chorus_cli.settings.rules.table import SETTINGS, setting_of
 from chorus_cli.storage.store import Store
@@ -48,8 +48,8 @@ async def test_every_setting_says_where_it_comes_from_and_what_its_default_is(wo
     assert state(persona, setting_of("context_hours")) == SettingState(
         setting_of("context_hours"), 24, f"{own}:2", 12, f"{config}:1"
     )
-    found = {each.setting.key: (each.value, each.source, each.default, each.default_source) for each in states(persona)}
-    assert list(found) == [setting.key for setting in SETTINGS]
+    states = [state(persona, setting) for setting in SETTINGS]
+    found = {each.setting.key: (each.value, each.source, each.default, each.default_source) for each in states}
     assert found["clock"] == (False, f"{own}:3", True, "default")
     assert found["temperature"] == (0.5, f"{config}:2", 0.5, f"{config}:2")
     assert found["aliases"] == ([], "default", [], "default")
@@ -83,10 +83,10 @@ async def test_what_is_set_holds_from_then_on_until_it_is_unset(
     setting = setting_of(key)
     assert await persona_settings.set(ME, key, value) == Change(setting, None, value)
     assert state(world.current.target().persona, setting).value == value
-    assert await persona_settings.set(ME, key, value) == Change(setting, value, value, changed=False)
+    assert await persona_settings.set(ME, key, value) == Change(setting, value, value)
     assert await persona_settings.unset(ME, key) == Change(setting, value, None)
     assert state(world.current.target().persona, setting).source == "default"
-    assert await persona_settings.unset(ME, key) == Change(setting, None, None, changed=False)
+    assert await persona_settings.unset(ME, key) == Change(setting, None, None)
     assert world.settings_text() == '{ "mine": 1, /* last */ }'
 
 
@@ -260,7 +260,7 @@ async def test_a_window_that_cannot_be_recorded_is_not_written(world: World, per
     assert world.settings_text() == TEXT
 
 
-async def test_a_window_that_cannot_be_committed_is_not_written(
+async def test_a_window_that_cannot_be_committed_is_in_the_file_and_noted_later(
     tmp_path: Path, clock: FakeClock, model: ScriptedModel
 ) -> None:
     store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.05)
@@ -271,12 +271,10 @@ async def test_a_window_that_cannot_be_committed_is_not_written(
     with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM operations").fetchone()
-        with pytest.raises(DatabaseBusyError):
+        with pytest.raises(SettingsError, match=r"the journal has not: database is locked\. The next start notes it\."):
             await persona_settings.set(ME, "context_hours", 24)
-        with pytest.raises(DatabaseBusyError):
-            await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24 }')
-    assert world.settings_text() == TEXT
-    await persona_settings.set(ME, "context_hours", 24)
+        assert await window_changes(world) == []
+    await world.current.note_edit(ME)
     assert await window_changes(world) == [Window(None, 24)]
     await store.close()
 

@@ -9,8 +9,15 @@ import pytest
 from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.json.jsonc import parse_object
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
-from chorus_cli.settings.rules.layers import Layer, misfits, resolve
-from chorus_cli.settings.rules.table import DEFAULT_CONTEXT_HOURS, SETTINGS, Settings, check, setting_of
+from chorus_cli.settings.rules.table import (
+    DEFAULT_CONTEXT_HOURS,
+    SETTINGS,
+    Layer,
+    Settings,
+    misfits,
+    resolve,
+    setting_of,
+)
 
 if TYPE_CHECKING:
     from chorus_cli.core.json.jsonc import JsonValue
@@ -86,7 +93,7 @@ def test_a_row_can_be_read_aloud(key: str, range_text: str, default_text: str) -
     ],
 )
 def test_a_value_in_range_passes_the_check(key: str, value: JsonValue) -> None:
-    assert check(key, value) == value
+    assert setting_of(key).accepts(value)
 
 
 @pytest.mark.parametrize(
@@ -108,19 +115,21 @@ def test_a_value_in_range_passes_the_check(key: str, value: JsonValue) -> None:
         ("aliases", ["a", 1], 'aliases is ["a", 1]; it must be a list of texts.'),
         ("on_idle", "never", 'on_idle is "never"; it must be "save", "save+clear" or "off".'),
         ("on_idle", "x" * 99, f'on_idle is "{"x" * 58}…; it must be "save", "save+clear" or "off".'),
-        (
-            "contxt_hours",
-            8,
-            'There is no setting "contxt_hours" (did you mean "context_hours"?). /settings lists them.',
-        ),
-        ("zzz", 8, 'There is no setting "zzz". /settings lists them.'),
-        ("$schema", "x", 'There is no setting "$schema". /settings lists them.'),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_with_what_would(key: str, value: JsonValue, sentence: str) -> None:
+    setting = setting_of(key)
+    assert not setting.accepts(value)
+    assert f"{setting.misfit(value)}." == sentence
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("contxt_hours", ' (did you mean "context_hours"?)'), ("zzz", ""), ("$schema", "")]
+)
+def test_a_key_that_is_no_setting_is_refused(key: str, meant: str) -> None:
     with pytest.raises(SettingsError) as refusal:
-        check(key, value)
-    assert str(refusal.value) == sentence
+        setting_of(key)
+    assert str(refusal.value) == f'There is no setting "{key}"{meant}. /settings lists them.'
 
 
 def test_the_first_layer_with_a_value_wins() -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.jobs.rules import RunningJob
 from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
-from chorus_cli.machine.states import RunningJob
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnDone
 from tests.turns.service.tool_talk import call, calls
 from tests.world import MODEL, World, another_thread, built, words_come
