@@ -78,8 +78,7 @@ def standing(
 class Reason(StrEnum):
     """The reason why a message is not sent.
 
-    The first four hold for messages that the view does not reach; the rule that tells them apart is
-    ``reasons_outside``, and the database repeats it to count them without reading them.
+    The first four hold for messages that the view does not reach; ``reasons_outside`` tells them apart.
     """
 
     BOUNDARY = "before the boundary"
