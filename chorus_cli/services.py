@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.context.service.journal import Journal
-    from chorus_cli.context.service.transcript import Exporting
     from chorus_cli.context.service.window import ContextWindow
     from chorus_cli.editing.service.context import ContextEditing
     from chorus_cli.framework.command_line import OwnCommands
@@ -62,11 +61,10 @@ class PersonaServices:
 
 @dataclass(frozen=True, slots=True)
 class LogServices:
-    """The log: its operations, full-text search, export, and costs."""
+    """The log: its operations, full-text search, and costs."""
 
     journal: Journal
     search: Search
-    exporting: Exporting
     costs: Costs
 
 

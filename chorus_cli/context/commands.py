@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rules.memory import MemoryUse
     from chorus_cli.context.rules.view import View
-    from chorus_cli.context.service.report import ContextReport, RequestReport
+    from chorus_cli.context.service.report import ContextReport
     from chorus_cli.context.service.window import Preview
     from chorus_cli.log.rules.messages import Message as LogMessage
     from chorus_cli.models.rules.budget import Budget, Calibration
@@ -57,7 +57,7 @@ def _ends(begin: datetime, end: datetime) -> tuple[str, str]:
     return f"{begin:{form}}", f"{end:{form}}"
 
 
-def drawn_parts(report: RequestReport) -> Table:
+def drawn_parts(report: ContextReport) -> Table:
     """Draw each part of the next request as a share of the model's limit."""
     limit = report.plan.snapshot.budget.limit.tokens
     rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH)) for part in report.parts]
@@ -81,7 +81,7 @@ def drawn_pins(view: View, name: str) -> Table | None:
     return Table("Pinned", ("No.", "Time", "From", "Message"), tuple(cells)) if cells else None
 
 
-def usage(report: RequestReport | ContextReport, threshold: float) -> str:
+def usage(report: ContextReport, threshold: float) -> str:
     """Say how full the next request is, and how much a request may have."""
     budget = report.plan.snapshot.budget
     filled = f"{report.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from chorus_cli.cards.commands import arrived
+from chorus_cli.context.service.transcript import exported
 from chorus_cli.core.errors import CommandError, ImportFormatError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import NUMBER, Candidate, Parameter
@@ -140,7 +141,7 @@ async def export(services: Services, file: Annotated[AskedExport | None, FILE] =
     asked, target = file or AskedExport(), services.current.target()
     new_name = f"{target.persona.slug}_{services.machine.clock.now():%Y-%m-%d_%H%M}.md"
     path = export_files.file_for(asked.file, new_name)
-    export = await services.log.exporting.export(target, whole=asked.whole)
+    export = await exported(services.context.planner, target, services.machine.clock.now(), whole=asked.whole)
 
     async def overwrite() -> Text:
         await _write(path, export, replace=True)

@@ -28,7 +28,8 @@ _AT_FIRST = 8
 _EVER = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
 _LIGHT = (
-    "id, thread_id, COALESCE(turn_id, id), content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL AS is_written, "
+    "id, thread_id, COALESCE(turn_id, id), "
+    "content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL AS is_written, "
     "timestamp, token_count, introduced_by, revises, superseded"
 )
 """The columns that the rules of the view depend on."""
