@@ -20,7 +20,7 @@ from chorus_cli.context.rules.memory import (
 from chorus_cli.context.rules.plan import system_tokens
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.log.rows import found_thoughts, message_rows, operation_rows, search_index, thread_lists
+from chorus_cli.log.rows import message_rows, operation_rows, search_index, thread_lists
 from chorus_cli.log.rows.search_index import Found, Hit, IndexDamagedError
 from chorus_cli.log.rules.export import message_as_json
 from chorus_cli.log.rules.journal import LogMarks, log_marks
@@ -190,8 +190,8 @@ class Search:
         excerpts: dict[int, str] = {}
         before = await self.store.read(message_rows.newest_id) + 1
         while before and len(excerpts) <= scope.limit + search_index.COUNTED:
-            page = await self.store.read(found_thoughts.page, scope, before)
-            excerpts |= await asyncio.to_thread(found_thoughts.excerpts, page.texts, query)
+            page = await self.store.read(search_index.page_of_thoughts, scope, before)
+            excerpts |= await asyncio.to_thread(search_index.excerpts_of_thoughts, page.texts, query)
             before = page.before
         rows = await self.store.read(message_rows.rows, sorted(excerpts)[-scope.limit :])
         hits = tuple(Hit(row, excerpts[row.id], is_thought=True) for row in rows)

@@ -12,7 +12,7 @@ from chorus_cli.context.rules.rounds import Echoed
 from chorus_cli.context.rules.view import Summary, put_in, view
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timeline import cutoff
-from chorus_cli.log.rows import message_rows, message_times, operation_rows
+from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.messages import Role, Thoughts, expanded
@@ -189,7 +189,7 @@ def read_snapshot(
     seen = _view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary_id == (seen.summary.operation_id if seen.summary else None) else None
-    last_spoken = message_times.last_spoken_at(connection, target.thread_id)
+    last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
         # A fork has messages of its origin.
         last_spoken = max((row.timestamp for row in seen.messages), default=None)

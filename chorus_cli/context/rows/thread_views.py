@@ -11,7 +11,7 @@ from chorus_cli.context.rules.view import Reason, put_in, reasons_outside, view
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_rows import counted_moment
-from chorus_cli.log.rows.message_times import LIVE, live_values
+from chorus_cli.log.rows.operation_rows import LIVE, live_values
 from chorus_cli.log.rules.journal import LogMarks, thread_journal, undone
 from chorus_cli.log.rules.messages import UNMEASURED, Message, Role, Thought, is_written
 from chorus_cli.log.rules.threads import last_exchange

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import fork_rows
 from chorus_cli.core.errors import JournalError, SettingsError
-from chorus_cli.log.rows import message_rows, message_times, operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
 from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin
@@ -190,7 +190,7 @@ class Journal:
         if undone.thread_id is not None:
             return False
         return await self.context.store.read(
-            message_times.is_spoken_after, target.persona.slug, undone.after_message_id
+            operation_rows.is_spoken_after, target.persona.slug, undone.after_message_id
         )
 
     async def _question(self, turn_id: int) -> Message:

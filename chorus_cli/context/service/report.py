@@ -13,7 +13,7 @@ from chorus_cli.context.rules.plan import summary_tokens, usable
 from chorus_cli.context.rules.rounds import reply_of
 from chorus_cli.context.rules.view import Reason
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows import message_times
+from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.attachments import as_json
 from chorus_cli.log.rules.messages import is_written
 from chorus_cli.memory.rows import item_rows
@@ -109,7 +109,7 @@ async def request_report(context: Context, target: Target, now: datetime) -> Con
     def read(connection: Connection) -> tuple[ContextSnapshot, list[datetime]]:
         snapshot = context.read(connection, request_settings, now)
         since = snapshot.view.cutoff
-        return snapshot, message_times.moments(connection, target.persona.slug, target.thread_id, since)
+        return snapshot, operation_rows.moments(connection, target.persona.slug, target.thread_id, since)
 
     request_settings = await context.request_settings(target)
     snapshot, moments = await context.store.read(read)

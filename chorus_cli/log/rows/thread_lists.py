@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import message_rows, message_times, operation_rows, search_index
+from chorus_cli.log.rows import message_rows, operation_rows, search_index
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN, ThreadKey
@@ -152,7 +152,7 @@ def _threads(connection: sqlite3.Connection, persona: str, condition: str = "") 
         "ORDER BY id",
         {"persona": persona},
     ).fetchall()
-    left_out = message_times.left_out_by_imports(connection, persona) if found else {}
+    left_out = operation_rows.left_out_by_imports(connection, persona) if found else {}
     threads = (_thread(*row) for row in found)
     return [each._replace(messages=each.messages - left_out.get(each.id, 0)) for each in threads]
 

@@ -121,7 +121,7 @@ class Retry(Act):
     """Another reply to the last message; ``replaced`` are the ids of the messages that it takes out."""
 
     kind = "retry"
-    stored: ClassVar = {"replaced": Stored("replaced", frozenset, sorted)}
+    stored: ClassVar = {"replaced": Stored("replaced", frozenset, lambda replaced: [*sorted(replaced)])}
     replaced: frozenset[int] = frozenset()
 
     def describe(self) -> str:
