@@ -21,8 +21,7 @@ from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.memory.service.memory import FlashSaves, Memory
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.models.rules.request import Echo, Span
-from chorus_cli.turns.folding.folding import Folding, FoldSchedule
-from chorus_cli.turns.folding.summarizer import Summarizer
+from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence

@@ -49,7 +49,7 @@ from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
 from chorus_cli.threads.service.threads import ThreadActivity, Threads
-from chorus_cli.turns.folding.summarizer import Summarizer
+from chorus_cli.turns.service.folding import Summarizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -33,9 +33,8 @@ from chorus_cli.models.wire.client import WireClient
 from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.recall.service import Search
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
-from chorus_cli.turns.folding.folding import Folding, FoldSchedule
-from chorus_cli.turns.folding.summarizer import Summarizer
 from chorus_cli.turns.service.conversation import Conversation
+from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
 from chorus_cli.turns.service.opening import UnsentFiles
 from chorus_cli.turns.service.reply import ReplyRunner, TurnDependencies
 from chorus_cli.turns.service.reply_rows import ReplyRows

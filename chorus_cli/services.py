@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from chorus_cli.stores.service.rescued import RescuedTexts
     from chorus_cli.threads.service.replies import Replies
     from chorus_cli.threads.service.threads import Threads
-    from chorus_cli.turns.folding.folding import Folding
     from chorus_cli.turns.service.conversation import Conversation
+    from chorus_cli.turns.service.folding import Folding
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from chorus_cli.sessions.rows import IDLE, MANUAL, Coverage, Saving
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import SavedThread, Session, slug, stem
 from chorus_cli.turns.rules import entries_of
+from chorus_cli.turns.service.folding import can_summarize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.sessions.rows import SessionRow
     from chorus_cli.storage.store import Connection
-    from chorus_cli.turns.folding.summarizer import Spent, Summarizer
+    from chorus_cli.turns.service.folding import Spent, Summarizer
 
     Write = Callable[[Connection, Path, Saving], SessionRow | None]
 
@@ -292,7 +293,7 @@ class SessionSaving:
         spent: Spent,
     ) -> _Summary:
         """Extend a summary by messages; if that fails, return the old one with the error."""
-        if not self.summarizer.can_summarize(target):
+        if not can_summarize(target):
             return _Summary(session_format.extract(whole))
         entries = entries_of(_each_once(said), target.persona.name)
         try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.tools.service import Answer, ToolOffers
-    from chorus_cli.turns.folding.folding import FoldSchedule
+    from chorus_cli.turns.service.folding import FoldSchedule
     from chorus_cli.turns.service.opening import OpenedTurn, UnsentFiles
     from chorus_cli.turns.service.reply import ReplyRunner
 
@@ -184,7 +184,7 @@ class ToolLoop:
                     case TurnDone():
                         if event.usage:
                             await self._learn(turn, event.usage)
-                        if self.folds.has_background:
+                        if self.folds.tell is not None:
                             self.folds.begin_in_background(turn.target)
                         yield event
                     case _:
