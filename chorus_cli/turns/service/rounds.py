@@ -15,9 +15,8 @@ from chorus_cli.memory.rules.capture import capture_notice
 from chorus_cli.models.rules.events import Notice, TextDelta, ToolStarted, TurnDone
 from chorus_cli.models.rules.request import Span
 from chorus_cli.tools.service import Caller
-from chorus_cli.turns.service.calls import ENOUGH, MOST_ROUNDS
 from chorus_cli.turns.service.notices import flash_notice, shortfalls
-from chorus_cli.turns.service.reply import Called, HistoryRefused, ToolsRefused
+from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ToolsRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
