@@ -27,7 +27,6 @@ from chorus_cli.core.errors import (
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time.timeline import cutoff
-from chorus_cli.jobs.service import News
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
     from chorus_cli.context.service.context import Context
-    from chorus_cli.jobs.service import Jobs
+    from chorus_cli.jobs.service import Jobs, News
     from chorus_cli.log.rules.attachments import Attachment, Kind
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import TokenCounter
@@ -79,15 +78,8 @@ class JobsBeside(NamedTuple):
     news: News
 
 
-NO_JOBS = JobsBeside((), News(0))
-
-
-class Preamble(NamedTuple):
-    """A preamble with its tokens, and the memory items recalled in it."""
-
-    text: str
-    tokens: int
-    recalled: Sequence[Item] = ()
+_Beside = JobsBeside | None
+_NONE: Sequence[Item] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +91,18 @@ class PreambleWriter:
     counter: TokenCounter
 
     def written(
-        self, connection: Connection, gap: str, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
-    ) -> Preamble:
-        """Return the preamble, which begins with the line about the ``gap``; parts that do not fit are left out.
+        self, connection: Connection, in_progress: Sequence[int], beside: _Beside, *, has_memory: bool
+    ) -> tuple[str, Sequence[Item]]:
+        """Return the preamble but for the gap, and the memory items recalled in it; what does not fit is left out.
 
         ``in_progress`` are the rows that are being written in any thread.
         """
-        active = self._active(connection, in_progress, beside.running) if in_progress or beside.running else ""
-        if beside.news.ended:
+        running = beside.running if beside else ()
+        active = self._active(connection, in_progress, running) if in_progress or running else ""
+        if beside and beside.news.ended:
             active = preamble(active, self._news(active, beside.news))
         recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
-        text = preamble(gap, active, memory_lines(recalled) if recalled else "")
-        return Preamble(text, self.counter.at_most(text), recalled)
+        return preamble(active, memory_lines(recalled) if recalled else ""), recalled
 
     def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
@@ -168,7 +160,7 @@ class TurnOpener:
         """
         try:
             if not self.jobs.has_any:
-                return await self._stored(target, text, files, NO_JOBS)
+                return await self._stored(target, text, files, None)
             news = self.jobs.news.take(target.thread_id)
             try:
                 beside = JobsBeside(self.jobs.running(target.persona.slug), news)
@@ -203,7 +195,7 @@ class TurnOpener:
             await self._given_up(target)
             raise
 
-    async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: JobsBeside) -> OpenedTurn:
+    async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: _Beside) -> OpenedTurn:
         """Check and measure a question and store it; an index of the memory that is found damaged is made again."""
         content, altered = cleaned_input(text)
         _refuse_unreadable(content, is_alone=not files)
@@ -242,7 +234,11 @@ class TurnOpener:
         return False
 
     def _store(
-        self, connection: Connection, request_settings: RequestSettings, question: MessageContent, beside: JobsBeside
+        self,
+        connection: Connection,
+        request_settings: RequestSettings,
+        question: MessageContent,
+        beside: _Beside,
     ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = request_settings.target, question.timestamp, question.token_count or 0
@@ -258,19 +254,20 @@ class TurnOpener:
             self.runner.refuse_busy(connection, target, self.run)
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
-        told = Preamble(gap, self.runner.dependencies.counter.at_most(gap))
-        if in_progress or has_memory or beside is not NO_JOBS:
+        told, recalled = "", _NONE
+        if in_progress or has_memory or beside:
             writer = PreambleWriter(snapshot, question, self.runner.dependencies.counter)
-            told = writer.written(connection, gap, in_progress, beside, has_memory=has_memory)
+            told, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
+        told = preamble(gap, told)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         # A bound is not stored: the message is counted when a count is needed.
-        tokens = count + told.tokens if request_settings.is_exact else None
-        question = question._replace(preamble=told.text, token_count=tokens)
+        tokens = count + self.runner.dependencies.counter.at_most(told) if request_settings.is_exact else None
+        question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
         again = reopened_notice(target) if thread_rows.reopen(connection, thread_id) else ""
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
-        loaded = recall_notice(told.recalled) if told.recalled else ""
+        loaded = recall_notice(recalled) if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # It is told with the first request of this process.
         unread = "" if self.context.prefixes.last_window(target) else snapshot.unread

@@ -37,14 +37,6 @@ class WrittenReply(NamedTuple):
     thoughts: Thoughts
 
 
-class _Progress(NamedTuple):
-    """A reply as far as it has come, and its text since the last checkpoint, whose tokens are not counted yet."""
-
-    row: Message
-    uncounted: str
-    thoughts: Thoughts
-
-
 class ReplyRows:
     """Writes checkpoints of all replies of this process, so that a crash costs half a second of each at most.
 
@@ -72,25 +64,23 @@ class ReplyRows:
                 each.written_at, each.checkpoint = now, self._checkpoint
 
     async def _save(self, writers: Sequence[ReplyWriter]) -> None:
-        replies = await asyncio.to_thread(self._counted, [writer.progress() for writer in writers])
+        grown = [writer.progress() for writer in writers]
+        replies = await asyncio.to_thread(lambda: [self._counted(*each) for each in grown])
         for writer, reply in zip(writers, replies, strict=True):
             writer.tokens = reply.row.token_count
         # The next checkpoint or the final write tries again; only the final one has to succeed.
         with suppress(StorageError):
             await self.store.write(_update, replies)
 
-    def _counted(self, replies: Sequence[_Progress]) -> list[WrittenReply]:
-        """Return the rows with the tokens of the whole text, some more than exactly; the end of a reply is exact."""
-        return [
-            WrittenReply(row._replace(token_count=self._tokens(row, uncounted)), thoughts)
-            for row, uncounted, thoughts in replies
-        ]
+    def _counted(self, reply: WrittenReply, uncounted: str) -> WrittenReply:
+        """Return a reply with the tokens of its whole text, some more than exactly; the end of a reply is exact."""
+        fresh_tokens = self.count(uncounted)
+        tokens = None if fresh_tokens is None else (reply.row.token_count or 0) + fresh_tokens
+        return reply._replace(row=reply.row._replace(token_count=tokens))
 
-    def _tokens(self, row: Message, uncounted: str) -> int | None:
-        # The end of the reply waits for this.
-        if not self.counter.is_ready or len(uncounted) > _LONG_REPLY:
-            return None
-        return (row.token_count or 0) + self.counter.count(uncounted)
+    def count(self, text: str) -> int | None:
+        """Count a text, unless that would keep the end of a reply waiting."""
+        return self.counter.count(text) if self.counter.is_ready and len(text) <= _LONG_REPLY else None
 
 
 @dataclass(slots=True)
@@ -172,14 +162,14 @@ class ReplyWriter:
         self._thinking.add(text, self.rows.clock.monotonic())
         self.rows.grown(self)
 
-    def progress(self) -> _Progress:
-        """Return the reply as far as it has come."""
+    def progress(self) -> tuple[WrittenReply, str]:
+        """Return the reply as far as it has come, and its text since the last checkpoint, which is not counted yet."""
         if self.tokens is None:
             self._counted_pieces = 0
         uncounted = "".join(self.pieces[self._counted_pieces :])
         self._counted_pieces = len(self.pieces)
         row = self._row(self.text, Status.STREAMING, self.tokens)
-        return _Progress(row, uncounted, Thoughts(self._thinking.text))
+        return WrittenReply(row, Thoughts(self._thinking.text)), uncounted
 
     async def finish(self, status: Status, end: ReplyEnd) -> WrittenReply:
         """Write the whole reply with its final status, and return it; an empty one has the time of its end.
@@ -200,13 +190,9 @@ class ReplyWriter:
             self._began_at = self.rows.clock.now()
         self._thinking.pause(self.rows.clock.monotonic())
         text, thoughts = self.text, Thoughts(self._thinking.text, end.thought_parts)
-        tokens, thought_tokens = await asyncio.to_thread(lambda: (self._count(text), self._count(thoughts.text)))
+        tokens, thought_tokens = await asyncio.to_thread(lambda: tuple(map(self.rows.count, (text, thoughts.text))))
         thought = self._thinking.measured(end.usage.get(THOUGHT) or thought_tokens)
         return WrittenReply(self._row(text, status, tokens)._replace(usage=end.usage, thought=thought), thoughts)
-
-    def _count(self, text: str) -> int | None:
-        is_counted = self.rows.counter.is_ready and len(text) <= _LONG_REPLY
-        return self.rows.counter.count(text) if is_counted else None
 
     def _row(self, text: str, status: Status, tokens: int | None) -> Message:
         # Never before the question, even if the clock was set back.
