@@ -58,7 +58,7 @@ async def test_undo_asks_before_it_takes_back_a_reply_that_another_chat_is_writi
 
 
 async def test_undo_takes_back_a_message_of_an_earlier_run_without_a_question(talked: World) -> None:
-    services = replace(talked.services, conversation=replace(talked.conversation, run="a new run"))
+    services = replace(talked.services, conversation=of_run(talked.conversation, "a new run"))
     services = replace(services, conversation=replace(services.conversation, began_at=talked.clock.now()))
     assert await replace(talked, services=services).told("/undo") == 'Undone: your message "How are you?" and its reply'
 
