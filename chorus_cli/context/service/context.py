@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.machine.ports import TokenCounter
-    from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Budget
     from chorus_cli.models.rules.declaration import ToolOffer
     from chorus_cli.personas.rules.persona import Document, Persona, Target
@@ -53,30 +52,24 @@ _SHARE_OF_WINDOW = 8
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """The start of the last request, the settings it was made for, and when its window was made and last used.
+    """The start of the last request, the target it was made for, and when its window was made and last used.
 
-    ``operation_id`` is the newest operation then. ``first_message_id`` is ``None`` if the request left nothing out.
-    ``hot`` are the memory items of its system message, ``summary_id`` the fold that wrote its summary.
+    ``operation_id`` is the newest operation then.
     """
 
-    window: datetime
-    hours: int
-    model: str
+    start: RequestStart
+    target: Target
     operation_id: int
     made_at: datetime
     used_at: datetime
-    first_message_id: int | None
-    hot: tuple[Item, ...]
-    summary_id: int | None
-    limit: int | None
 
     def is_warm(self, target: Target, now: datetime, operation_id: int) -> bool:
         """Return whether a request made now goes on with the window."""
-        hours = target.persona.settings.context_hours
-        longest = min(_LONGEST_HELD, timedelta(hours=hours) / _SHARE_OF_WINDOW)
+        before, chosen = self.target.persona.settings, target.persona.settings
+        longest = min(_LONGEST_HELD, timedelta(hours=chosen.context_hours) / _SHARE_OF_WINDOW)
         return (
-            (self.hours, self.limit) == (hours, target.persona.settings.context_token_limit)
-            and (self.model, self.operation_id) == (target.choice.model, operation_id)
+            (before.context_hours, before.context_token_limit) == (chosen.context_hours, chosen.context_token_limit)
+            and (self.target.choice.model, self.operation_id) == (target.choice.model, operation_id)
             and now - self.used_at <= _COLD_AFTER
             # In both directions: a clock that is set back by a little brings nothing back that had left the window.
             and abs(now - self.made_at) <= longest
@@ -97,17 +90,15 @@ class Prefixes:
         one that is set back by less lets a window last twice as long at most.
         """
         known = self._known.get((target.persona.slug, target.thread_id))
-        if known is None:
-            return RequestStart(cutoff(now, target.persona.settings.context_hours))
-        if known.is_warm(target, now, operation_id):
-            return RequestStart(known.window, known.first_message_id, known.hot, known.summary_id)
+        if known is not None and known.is_warm(target, now, operation_id):
+            return known.start
         window = cutoff(now, target.persona.settings.context_hours)
-        return RequestStart(window, known.first_message_id)
+        return RequestStart(window, known.start.first_message_id if known is not None else None)
 
     def last_window(self, target: Target) -> datetime | None:
         """Return the start of the window of the last request of this process; ``None`` if there was none."""
         known = self._known.get((target.persona.slug, target.thread_id))
-        return known.window if known is not None else None
+        return known.start.window if known is not None else None
 
     def hold(self, plan: RequestPlan, now: datetime) -> None:
         """Let the requests that follow begin as this one, which is made now.
@@ -115,22 +106,12 @@ class Prefixes:
         Its first message counts only if it left older ones out: leaving out one turn more each time would change the
         beginning of each request, and no cache would help.
         """
-        snapshot = plan.snapshot
-        target, window = snapshot.request_settings.target, snapshot.view.cutoff
+        snapshot, target = plan.snapshot, plan.snapshot.target
+        start = RequestStart(snapshot.view.cutoff, plan.begins_at, snapshot.hot, snapshot.view.summary_id)
         key = target.persona.slug, target.thread_id
         known = self._known.get(key)
-        self._known[key] = _Prefix(
-            window,
-            target.persona.settings.context_hours,
-            target.choice.model,
-            snapshot.newest_operation_id,
-            known.made_at if known is not None and known.window == window else now,
-            now,
-            plan.begins_at if plan.too_large else None,
-            snapshot.hot,
-            snapshot.view.summary.operation_id if snapshot.view.summary else None,
-            target.persona.settings.context_token_limit,
-        )
+        made_at = known.made_at if known is not None and known.start.window == start.window else now
+        self._known[key] = _Prefix(start, target, snapshot.newest_operation_id, made_at, now)
 
 
 _SHORT_CHARACTERS = 2_000

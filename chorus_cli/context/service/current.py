@@ -135,20 +135,11 @@ class Current:
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     async def turn_to_thread(self, thread_id: int) -> None:
-        """Switch to another thread of the persona in focus, also for the next run; a closed one is opened again.
-
-        Raises:
-            UnknownThreadError: it has no such thread.
-        """
+        """Switch to another thread of the persona in focus, also for the next run; a closed one is opened again."""
         self.go_on_in(await self._store.write(for_this_run, thread_rows.use, self.slug, thread_id))
 
     async def look_into(self, number: int) -> None:
-        """Switch to the open thread with a number, for this run; a message in it makes it the last used.
-
-        Raises:
-            UnknownThreadError: there is no thread of that number.
-            ThreadError: it is closed.
-        """
+        """Switch to the open thread with a number, for this run; a message in it makes it the last used."""
         self.go_on_in(await self._store.read(thread_rows.open_numbered, self.slug, number))
 
     def go_on_in(self, thread: ThreadKey) -> None:

@@ -71,9 +71,6 @@ class Journal:
 
         The context is taken up to the end of the turn of message ``through_id``, without a number as a whole; a turn
         that is still being answered stays out.
-
-        Raises:
-            JournalError: nothing is in context, or not that message.
         """
         request_settings = await self.context.request_settings(target)
         return await self.context.store.write(self._fork, request_settings, through_id)
@@ -133,11 +130,7 @@ class Journal:
         return Newest(done, reversal.created_at if reversal else _made_at(done))
 
     async def take_back(self, target: Target, newest: Newest) -> None:
-        """Take back the operation or turn that `newest` returned.
-
-        Raises:
-            SettingsError: the setting that the operation changed was changed again since.
-        """
+        """Take back the operation or turn that `newest` returned."""
         if isinstance(newest.done, Operation):
             await self._take_back(target, newest.done)
         else:
@@ -164,12 +157,7 @@ class Journal:
         return await self._put_back(target, undone.subject, operations)
 
     async def redo_by_number(self, target: Target, number: int) -> Operation | Message:
-        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it.
-
-        Raises:
-            JournalError: there is no such operation, or it is not taken back.
-            SettingsError: the setting that it changed was changed again since.
-        """
+        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it."""
         operations = await self._listed(target)
         return await self._put_back(target, journal.to_redo(operations, number), operations)
 

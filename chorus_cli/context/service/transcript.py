@@ -35,11 +35,7 @@ class Selection(NamedTuple):
 
 
 async def selected(store: Store, persona: str, thread_number: int | None, since: datetime | None) -> Selection:
-    """Select messages of a persona, of the thread with a number if there is one.
-
-    Raises:
-        ThreadError: the persona never had that thread.
-    """
+    """Select messages of a persona, of the thread with a number if there is one."""
     if thread_number is None:
         return Selection(persona, since=since)
     return Selection(persona, (await store.read(thread_rows.had, persona, thread_number)).id, since)

@@ -127,11 +127,7 @@ def leave_behind(connection: sqlite3.Connection, persona: str, now: datetime) ->
 
 
 def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadKey:
-    """Remember the thread to go on with, open it again if it is closed, and return it.
-
-    Raises:
-        UnknownThreadError: the persona has no such thread.
-    """
+    """Remember the thread to go on with, open it again if it is closed, and return it."""
     cursor = connection.execute(
         "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
     )

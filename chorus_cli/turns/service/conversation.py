@@ -220,11 +220,7 @@ class ToolLoop:
     unsent_files: UnsentFiles
 
     async def answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
-        """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``.
-
-        Raises:
-            StorageError, ModelError: something could not be stored or measured; the row in progress is interrupted.
-        """
+        """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``."""
         try:
             plan = await self.context.plan_turn(opened.snapshot)
             has_files = self.unsent_files.told or any(row.attachments for row in plan.sent)

@@ -121,9 +121,6 @@ class Summarizer:
 
         ``task`` tells the model what to write, and ``spent`` takes the usage of each answer. Entries that do not fit
         its limit at once go in slices, each with the summary of those before.
-
-        Raises:
-            ModelError: the model refused, failed, said nothing, or took too long.
         """
         allowed = await self._budget(target)
         rest = list(entries)

@@ -150,13 +150,6 @@ class TurnOpener:
         """Store a question and its empty reply, or return why it has to wait; nothing is stored then.
 
         News of jobs that cannot go with it wait for the next one.
-
-        Raises:
-            MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
-            SettingsError: settings of the persona cannot be read; nothing was stored.
-            MessageNotStoredError: another program kept the database locked, or no file took the text, which is kept
-                nowhere then.
-            StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         try:
             if not self.jobs.has_any:
@@ -175,14 +168,7 @@ class TurnOpener:
         return opened
 
     async def ask_again(self, target: Target) -> OpenedTurn | ThreadBusyError:
-        """Store the retry of the last turn and its empty reply, or return why it has to wait.
-
-        Raises:
-            JournalError: there is none, or its question does not fit the model.
-            AttachmentError: the model does not take a file of the question.
-            SettingsError: settings of the persona cannot be read.
-            StorageError, ModelError: the retry could not be stored or measured.
-        """
+        """Store the retry of the last turn and its empty reply, or return why it has to wait."""
         refuse_unreadable_settings(target.persona)
         request_settings = await self.context.request_settings(target)
         try:
@@ -316,11 +302,7 @@ class TurnOpener:
 
 
 def _refuse_unreadable(content: str, *, is_alone: bool) -> None:
-    """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words.
-
-    Raises:
-        MessageRefusedError: the message is empty or too large.
-    """
+    """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words."""
     if is_alone and not content.strip():
         raise MessageRefusedError("The message is empty, so there is nothing to send.")
     size = len(content.encode())

@@ -131,9 +131,6 @@ class ReplyRunner:
         """Ask the model, write what it says into ``row``, and yield what happens.
 
         The last event is ``TurnDone``, or ``Called`` if the model wants tools to be used: the turn goes on then.
-
-        Raises:
-            StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
         """
         writer = ReplyWriter(self.rows, row, self.dependencies.clock.monotonic())
         end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
@@ -297,11 +294,7 @@ class CallRound:
         self._surplus = [each.call for each in calls[MOST_CALLS:]]
 
     async def begin(self, reply: WrittenReply) -> None:
-        """Store the end of the reply and the first call, in progress.
-
-        Raises:
-            StorageError: they could not be stored.
-        """
+        """Store the end of the reply and the first call, in progress."""
         (ended, self.current), stopped = await run_to_completion(self._begun(reply))
         self.rows.append(ended)
         if stopped:
@@ -316,9 +309,6 @@ class CallRound:
         """Carry out the calls, or answer them all with ``refusal``; the last result tells of those left over.
 
         Call ``stop`` if you do not iterate to the end.
-
-        Raises:
-            StorageError: a result could not be stored.
         """
         for position, call in enumerate(self._calls, 1):
             yield ToolStarted(call.shown, self.rows[0].thought if position == 1 else None)

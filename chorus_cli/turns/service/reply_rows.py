@@ -172,11 +172,7 @@ class ReplyWriter:
         return WrittenReply(row, Thoughts(self._thinking.text)), uncounted
 
     async def finish(self, status: Status, end: ReplyEnd) -> WrittenReply:
-        """Write the whole reply with its final status, and return it; an empty one has the time of its end.
-
-        Raises:
-            StorageError: the database would not take it.
-        """
+        """Write the whole reply with its final status, and return it; an empty one has the time of its end."""
         reply = await self.finished(status, end)
         await self.rows.store.write(message_rows.update_reply, *reply)
         return reply
