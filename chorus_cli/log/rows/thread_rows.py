@@ -138,15 +138,6 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
     return _key(connection, thread_id)
 
 
-def reopen(connection: sqlite3.Connection, thread_id: int) -> bool:
-    """Open a closed thread of a persona again, unless it is one of an earlier persona; return whether it was closed."""
-    cursor = connection.execute(
-        f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}",
-        {"id": thread_id},
-    )
-    return cursor.rowcount > 0
-
-
 def rename(connection: sqlite3.Connection, thread_id: int, title: str) -> None:
     """Give a thread a title; an empty one leaves it to its first message."""
     connection.execute("UPDATE threads SET title = ? WHERE id = ?", (title, thread_id))

@@ -27,7 +27,7 @@ from chorus_cli.core.errors import (
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time.timeline import cutoff
-from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT
@@ -229,7 +229,9 @@ class TurnOpener:
         """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = request_settings.target, question.timestamp, question.token_count or 0
         slug, thread_id = target.persona.slug, target.thread_id
-        in_progress = self._mended(connection, now)
+        dependencies, given_up = self.runner.dependencies, self.runner.given_up
+        mended = interrupted_replies.mark_interrupted(connection, dependencies.is_alive, now, given_up)
+        in_progress = mended.in_progress
         has_memory = item_rows.number(connection, slug) > 0
         if has_memory and item_rows.is_renewal_due(connection, slug, now):
             item_rows.renew(connection, slug, now)
@@ -242,16 +244,16 @@ class TurnOpener:
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
         told, recalled = "", _NONE
         if in_progress or has_memory or beside:
-            writer = PreambleWriter(snapshot, question, self.runner.dependencies.counter)
+            writer = PreambleWriter(snapshot, question, dependencies.counter)
             told, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
         told = preamble(gap, told)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         # A bound is not stored: the message is counted when a count is needed.
-        tokens = count + self.runner.dependencies.counter.at_most(told) if request_settings.is_exact else None
+        tokens = count + dependencies.counter.at_most(told) if request_settings.is_exact else None
         question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
-        again = reopened_notice(target) if thread_rows.reopen(connection, thread_id) else ""
+        again = reopened_notice(target) if message_rows.reopen_thread(connection, thread_id) else ""
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
         loaded = recall_notice(recalled) if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
@@ -259,13 +261,6 @@ class TurnOpener:
         unread = "" if self.context.prefixes.last_window(target) else snapshot.unread
         notices = tuple(filter(None, (again, pause, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
-
-    def _mended(self, connection: Connection, now: datetime) -> tuple[int, ...]:
-        """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
-        given_up = frozenset(self.runner.given_up)
-        return interrupted_replies.mark_interrupted(
-            connection, self.runner.dependencies.is_alive, now, given_up
-        ).in_progress
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""
@@ -279,15 +274,15 @@ class TurnOpener:
     def _store_retry(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> OpenedTurn:
         """Find the last turn in context and begin its reply anew, in one transaction."""
         target = request_settings.target
-        self._mended(connection, now)
+        dependencies = self.runner.dependencies
+        interrupted_replies.mark_interrupted(connection, dependencies.is_alive, now, self.runner.given_up)
         self.runner.refuse_busy(connection, target, self.run)
         snapshot = self.context.read(connection, request_settings, now)
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
         refuse_untaken_again(request_settings, question)
         try:
-            counter, model = self.runner.dependencies.counter, target.choice.model
-            refuse_unfitting(snapshot, own_tokens(question, counter.count, model))
+            refuse_unfitting(snapshot, own_tokens(question, dependencies.counter.count, target.choice.model))
         except MessageRefusedError as error:
             raise JournalError(
                 f"Your last message no longer fits {target.choice.model}, so it cannot be answered again. It "
@@ -297,7 +292,7 @@ class TurnOpener:
         retry = operation_rows.introduce(connection, NewOperation(question.persona, act, now, target.thread_id))
         reply = message_rows.open_retry(connection, question, retry, target.choice.model, self.run)
         snapshot = replace(snapshot, view=snapshot.view.through(asked + 1), newest_operation_id=retry.id)
-        is_closed = thread_rows.reopen(connection, target.thread_id)
+        is_closed = message_rows.reopen_thread(connection, target.thread_id)
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
 
 

@@ -132,7 +132,7 @@ class ReplyRunner:
 
         The last event is ``TurnDone``, or ``Called`` if the model wants tools to be used: the turn goes on then.
         """
-        writer = ReplyWriter(self.rows, row, self.dependencies.clock.monotonic())
+        writer = self._writer_of(row)
         end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
         try:
             async with aclosing(self._attempts(request, notices)) as events:
@@ -163,8 +163,12 @@ class ReplyRunner:
 
     async def abandon(self, row: Message) -> None:
         """Mark a reply as interrupted that was stopped before it began."""
-        writer = ReplyWriter(self.rows, row, self.dependencies.clock.monotonic())
+        writer = self._writer_of(row)
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
+
+    def _writer_of(self, row: Message) -> ReplyWriter:
+        now = self.dependencies.clock.monotonic()
+        return ReplyWriter(self.rows, row, asked_at=now, written_at=now)
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
         """Check that no reply is being written in the thread of ``target``; ``run`` names this process.
