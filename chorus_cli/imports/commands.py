@@ -17,8 +17,8 @@ from chorus_cli.framework.arguments import NUMBER, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Report, Text
 from chorus_cli.imports.service.imports import ImportReport, Wanted
-from chorus_cli.log.rules.export import Export, document
 from chorus_cli.log.rules.messages import Role, Status
+from chorus_cli.log.rules.wording import Export, document
 from chorus_cli.memory.rules.capture import code_in
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths as export_files

@@ -22,11 +22,10 @@ from chorus_cli.context.service.transcript import (
 )
 from chorus_cli.core.time import timespan
 from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.log.rules.export import entry_as_json
 from chorus_cli.log.rules.journal import log_marks, unread_notice
 from chorus_cli.log.rules.messages import Message, is_reply_of_calls
 from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers
-from chorus_cli.log.rules.wording import log_entry
+from chorus_cli.log.rules.wording import entry_as_json, log_entry
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.service.persona_admin import PersonaAdmin

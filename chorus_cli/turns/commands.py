@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.context.commands import drawn_pins
-from chorus_cli.context.rules.plan import ContextSnapshot, usable
-from chorus_cli.context.rules.view import Summary, View
+from chorus_cli.context.rules.view import ContextSnapshot, Summary, View, usable
 from chorus_cli.context.service.journal import Entry, pin, unpin
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import CommandError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.fitting import KEPT_TURNS
-from chorus_cli.context.rules.plan import system_tokens, usable
+from chorus_cli.context.rules.plan import system_tokens
+from chorus_cli.context.rules.view import usable
 from chorus_cli.core.text.phrases import cut_to_characters
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import Message, Role, Status, turns, words_of
@@ -14,7 +15,7 @@ from chorus_cli.models.rules.budget import tokens_of, total_tokens
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from chorus_cli.context.rules.plan import ContextSnapshot
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.log.rules.messages import MessageContent
 
 _GAP = "\n\n"

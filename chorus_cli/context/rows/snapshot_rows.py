@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
-from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings, RequestStart
-from chorus_cli.context.rules.rounds import Echoed
-from chorus_cli.context.rules.view import Summary, put_in, view
+from chorus_cli.context.rules.view import ContextSnapshot, Echoed, RequestSettings, RequestStart, Summary, put_in, view
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows

@@ -9,16 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules.plan import (
-    RequestSettings,
-    RequestStart,
-    SystemPrompt,
-    plan_bounded,
-    plan_fitting,
-    plan_whole,
-    system_text,
-)
-from chorus_cli.context.rules.rounds import thought_tokens
+from chorus_cli.context.rules.plan import plan_bounded, plan_fitting, plan_whole, thought_tokens
+from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import message_rows
@@ -35,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan
-    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.view import ContextSnapshot, View
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.machine.ports import TokenCounter

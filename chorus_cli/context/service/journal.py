@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import RequestSettings
+    from chorus_cli.context.rules.view import RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.act import Act
     from chorus_cli.log.rules.messages import Message

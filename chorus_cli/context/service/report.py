@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.context.rows.thread_views import count_outside
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
-from chorus_cli.context.rules.plan import summary_tokens, usable
-from chorus_cli.context.rules.rounds import reply_of
-from chorus_cli.context.rules.view import Reason
+from chorus_cli.context.rules.plan import reply_of, summary_tokens
+from chorus_cli.context.rules.view import Reason, usable
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.attachments import as_json
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rows.thread_views import Outside
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan
-    from chorus_cli.context.rules.rounds import Echoed
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.view import ContextSnapshot, Echoed
     from chorus_cli.context.service.context import Context
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Meter

@@ -9,10 +9,10 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fork
-from chorus_cli.log.rules.export import Export, without_empty_replies
 from chorus_cli.log.rules.journal import NO_MARKS, log_marks
 from chorus_cli.log.rules.messages import Message
 from chorus_cli.log.rules.operations import Numbers
+from chorus_cli.log.rules.wording import Export, without_empty_replies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence

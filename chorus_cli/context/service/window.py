@@ -15,8 +15,7 @@ from chorus_cli.models.rules.budget import tokens_of
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
-    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings, View
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.core.time.timespan import Span, WindowChoice

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
-    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings, View
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.machine.ports import Clock

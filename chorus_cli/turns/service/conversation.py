@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Message

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules.plan import usable
-from chorus_cli.context.rules.view import Summary
+from chorus_cli.context.rules.view import Summary, usable
 from chorus_cli.core.errors import (
     ChorusError,
     DatabaseUnconfirmedError,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.jobs.service import Jobs, News
     from chorus_cli.log.rules.attachments import Attachment, Kind

@@ -10,7 +10,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.rules.rounds import Echoed
+from chorus_cli.context.rules.view import Echoed
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
     DatabaseReadOnlyError,
