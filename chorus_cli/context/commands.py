@@ -116,13 +116,20 @@ async def previewed(services: Services, choice: WindowChoice, rounded: str = "")
     name = services.current.target().persona.name
     lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {hours_now}h:"]
     begin = Text("\n".join(line for line in lines if line))
-    moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]
+    present, then = preview.present.view, preview.then.view
+    entering, leaving = _only_in(then, present), _only_in(present, then)
+    moving = (_moved(entering, "come in", name), _moved(leaving, "fall out", name))
     shown = [table for table in moving if table is not None]
     same = [] if shown else [Text("The model would see the same messages.")]
     end = Text(
         f"{reach(preview.then.view.cutoff, preview.then.view.boundary)}\n{_weight(preview)}\nNothing was changed."
     )
     return Report((begin, *shown, *same, end))
+
+
+def _only_in(view: View, other: View) -> list[LogMessage]:
+    known = {message.id for message in other.messages}
+    return [message for message in view.messages if message.id not in known]
 
 
 def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
@@ -137,10 +144,11 @@ def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
 
 
 def _weight(preview: Preview) -> str:
-    change = preview.tokens_then - preview.tokens_now
-    instead = f" instead of {preview.tokens_now:,}" if change else ", as now"
+    tokens_now, tokens_then = (sum(map(tokens_of, each.view.messages)) for each in (preview.present, preview.then))
+    change = tokens_then - tokens_now
+    instead = f" instead of {tokens_now:,}" if change else ", as now"
     weight = (
-        f"The messages would have ~{preview.tokens_then:,} tokens{instead}; "
+        f"The messages would have ~{tokens_then:,} tokens{instead}; "
         f"the limit for a whole request is {preview.then.budget.tokens:,}."
     )
     if preview.dollars_per_token is None or not change:

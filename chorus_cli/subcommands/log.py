@@ -87,7 +87,7 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
             from chorus_cli.recall.commands import findings_text  # noqa: PLC0415 - it brings the commands along
 
             show = standard_error().notice if findings.is_empty else standard_output().line
-            show(findings_text(replace(findings, wider=_quoted(findings.wider)), app.personas, since))
+            show(findings_text(findings._replace(wider=_quoted(findings.wider)), app.personas, since))
     return NOTHING_FOUND if findings.is_empty else DONE
 
 

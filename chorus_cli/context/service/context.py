@@ -248,10 +248,6 @@ class Context:
         with suppress(StorageError):
             await self.store.write(meta_rows.store, key, str(snapshot.view.boundary_id or 0))
 
-    async def input_price(self, model: str) -> float | None:
-        """Return the price of a token of input in US dollars, ``None`` where it is unknown."""
-        return await asyncio.to_thread(self.dollars_per_input_token, model)
-
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
         """Measure the system prompt of a persona; the last one is remembered, for documents may be long."""
         prompt, documents = persona.settings.system_prompt, persona.documents
