@@ -6,7 +6,6 @@ Each needs one or two services, and composing all of them would double its time.
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 

@@ -10,6 +10,7 @@ from chorus_cli.context.rules.view import usable
 from chorus_cli.core.text.phrases import cut_to_characters
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import Message, Role, Status, turns, words_of
+from chorus_cli.log.rules.wording import told_by
 from chorus_cli.models.rules.budget import tokens_of, total_tokens
 
 if TYPE_CHECKING:
@@ -38,13 +39,7 @@ _FOCUS = " Above all keep what concerns: {focus}"
 
 def entries_of(messages: Iterable[Message | MessageContent], name: str) -> list[str]:
     """Return an entry for each message, with its speaker; the persona is called ``name``."""
-    speakers = {
-        Role.USER: "Human",
-        Role.ASSISTANT: name,
-        Role.TOOL_USE: f"{name} calls a tool",
-        Role.TOOL_RESULT: "The tool answers",
-    }
-    return [f"{speakers[message.role]}: {_said(message)}" for message in messages]
+    return [f"{told_by(message.role, name)}: {_said(message)}" for message in messages]
 
 
 def _said(message: Message | MessageContent) -> str:

@@ -9,13 +9,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import snapshot_rows
+from chorus_cli.context.rows.snapshot_rows import TokenCounts
 from chorus_cli.context.rules.plan import plan_bounded, plan_fitting, plan_whole, thought_tokens
 from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.time.timeline import cutoff
-from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.attachments import ALL_SENT
-from chorus_cli.log.rules.messages import Message, Status
+from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Limit, own_tokens
 from chorus_cli.models.rules.declaration import NO_OFFER
@@ -24,11 +24,11 @@ from chorus_cli.personas.rules.macros import sent
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot, View
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.machine.ports import TokenCounter
@@ -225,14 +225,35 @@ class Context:
         return (await self.request_settings(target)).budget(budget.read_calibration(learned))
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
-        """Count the messages and the summary that were put in without a count, and store the counts."""
-        snapshot = await self._with_counted_thoughts(snapshot) if snapshot.echoed else snapshot
+        """Count the messages, the thoughts and the summary that were put in without a count, and store the counts."""
         view = snapshot.view
-        if all(row.token_count is not None for row in view.messages) and (
-            view.summary is None or view.summary.token_count is not None
-        ):
+        # A reply that still grows is not sent, and counting it again and again would take long.
+        rows = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
+        thoughts = {id_: each.thoughts for id_, each in snapshot.echoed.items() if each.tokens is None}
+        summary = view.summary if view.summary is not None and view.summary.token_count is None else None
+        if not rows and not thoughts and summary is None:
             return snapshot
-        return replace(snapshot, view=await self._counted_view(view, snapshot.target.choice.model))
+        model, count = snapshot.target.choice.model, self.counter.count
+        counts = await asyncio.to_thread(
+            lambda: TokenCounts(
+                {row.id: own_tokens(row, count, model) for row in rows},
+                {id_: thought_tokens(each, count) for id_, each in thoughts.items()},
+                {summary.operation_id: count(summary.content)} if summary else {},
+            )
+        )
+        # It only saves the next counting; a view must not fail for it.
+        with suppress(StorageError):
+            await self.store.write(snapshot_rows.store_token_counts, counts)
+        messages = tuple(
+            row._replace(token_count=counts.messages.get(row.id, row.token_count)) for row in view.messages
+        )
+        if summary is not None:
+            summary = replace(summary, token_count=counts.summaries[summary.operation_id])
+        echoed = {
+            id_: each._replace(tokens=counts.thoughts.get(id_, each.tokens)) for id_, each in snapshot.echoed.items()
+        }
+        view = replace(view, messages=messages, summary=summary or view.summary)
+        return replace(snapshot, view=view, echoed=echoed)
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""
@@ -266,40 +287,6 @@ class Context:
         self._system_prompts.clear()
         self._system_prompts[prompt, documents] = measured
         return measured
-
-    async def _counted_view(self, view: View, model: str) -> View:
-        summary = view.summary
-        if summary is not None and summary.token_count is None:
-            tokens = await asyncio.to_thread(self.counter.count, summary.content)
-            summary = replace(summary, token_count=tokens)
-            with suppress(StorageError):
-                await self.store.write(snapshot_rows.store_token_count, summary.operation_id, tokens)
-        # A reply that still grows is not sent, and counting it again and again would take long.
-        uncounted = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
-        if not uncounted:
-            return replace(view, summary=summary)
-        counts = await asyncio.to_thread(self._counts, uncounted, model)
-        # It only saves the next counting; a view must not fail for it.
-        with suppress(StorageError):
-            await self.store.write(message_rows.store_token_counts, counts)
-        messages = tuple(row._replace(token_count=counts.get(row.id, row.token_count)) for row in view.messages)
-        return replace(view, messages=messages, summary=summary)
-
-    async def _with_counted_thoughts(self, snapshot: ContextSnapshot) -> ContextSnapshot:
-        """Count the thoughts that were stored before the vocabulary was loaded, and store their counts."""
-        uncounted = {id_: each.thoughts for id_, each in snapshot.echoed.items() if each.tokens is None}
-        if not uncounted:
-            return snapshot
-        counts = await asyncio.to_thread(
-            lambda: {id_: thought_tokens(thoughts, self.counter.count) for id_, thoughts in uncounted.items()}
-        )
-        with suppress(StorageError):
-            await self.store.write(snapshot_rows.store_token_counts, counts)
-        counted = {id_: snapshot.echoed[id_]._replace(tokens=tokens) for id_, tokens in counts.items()}
-        return replace(snapshot, echoed={**snapshot.echoed, **counted})
-
-    def _counts(self, messages: Sequence[Message], model: str) -> dict[int, int]:
-        return {row.id: own_tokens(row, self.counter.count, model) for row in messages}
 
 
 def _chosen_limit(target: Target) -> Limit | None:

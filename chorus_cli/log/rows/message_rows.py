@@ -23,7 +23,7 @@ from chorus_cli.storage.store import Connection, FinishedRows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from chorus_cli.log.rules.messages import Thoughts
@@ -187,11 +187,6 @@ def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoug
             reply.run,
         ),
     )
-
-
-def store_token_counts(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
-    """Remember the counts of messages that were put in without one."""
-    connection.executemany("UPDATE messages SET token_count = ? WHERE id = ?", [(n, id_) for id_, n in counts.items()])
 
 
 def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:

@@ -125,6 +125,8 @@ class MemoryAct(Act):
     __slots__ = ()
     changes_messages = False
     breaks_prefix = False
+    passes_over: ClassVar[bool] = False
+    """Whether items that were changed again are passed over by an undo or redo, which is refused otherwise."""
 
     @property
     @abstractmethod
@@ -135,11 +137,6 @@ class MemoryAct(Act):
     @abstractmethod
     def inverse(self) -> MemoryAct:
         """The act that takes this one back."""
-
-    @property
-    def passes_over(self) -> bool:
-        """Whether items that were changed again are passed over by an undo or redo, which is refused otherwise."""
-        return False
 
 
 @dataclass(frozen=True)
@@ -183,6 +180,7 @@ class Flash(MemoryAct):
     """
 
     kind = "flash"
+    passes_over = True
     stored: ClassVar = {"checkpoint_id": Stored("checkpoint", int), "archived": Stored("archived", tuple, list)}
     checkpoint_id: int = 0
     archived: tuple[int, ...] = ()
@@ -200,11 +198,6 @@ class Flash(MemoryAct):
     def inverse(self) -> Flash:
         """The act that brings the items back."""
         return replace(self, archives=not self.archives)
-
-    @property
-    def passes_over(self) -> bool:
-        """Yes: an item that is in use again, or was archived again, does not keep the others back."""
-        return True
 
     def describe(self) -> str:
         """Name the act with the number of items that it archived."""

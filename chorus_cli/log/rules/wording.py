@@ -163,7 +163,8 @@ def _entry(entry: Message | Operation, export: Export) -> str:
         return f"---\n\n*{marker(entry)} {_stamp(entry.created_at)}*"
     text, _ = export.thoughts.get(entry.id, _NO_THOUGHTS)
     thought = _quoted(entry.thought, text) if entry.thought is not None else ""
-    parts = [f"## {_heading(entry.role, export.name)}, {_stamp(entry.timestamp)}", thought, _body(entry)]
+    name = " ".join(export.name.split())
+    parts = [f"## {told_by(entry.role, name)}, {_stamp(entry.timestamp)}", thought, _body(entry)]
     if entry.tool_calls:
         parts.append(fenced(entry.tool_calls, "json"))
     if entry.status.broke_off:
@@ -182,14 +183,15 @@ def _body(message: Message) -> str:
     return fenced(content) if message.role is Role.TOOL_RESULT and content else content
 
 
-def _heading(role: Role, name: str) -> str:
+def told_by(role: Role, name: str) -> str:
+    """Return who says a message of this role, in words for people and models; the persona is called ``name``."""
     match role:
         case Role.USER:
             return "Human"
         case Role.ASSISTANT:
-            return " ".join(name.split())
+            return name
         case Role.TOOL_USE:
-            return f"{' '.join(name.split())} calls a tool"
+            return f"{name} calls a tool"
         case Role.TOOL_RESULT:
             return "The tool answers"
 

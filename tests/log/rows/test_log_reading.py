@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chorus_cli.context.rows import snapshot_rows
+from chorus_cli.context.rows.snapshot_rows import TokenCounts
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.messages import Message
 from tests.fakes import START
@@ -127,5 +129,5 @@ def test_when_something_was_last_said_is_a_matter_of_its_thread(connection: sqli
 def test_counts_that_were_missing_are_remembered(connection: sqlite3.Connection) -> None:
     ids = [put_in(connection, content, "2026-02-12T14:30:00Z") for content in ("one", "one two", "one two three")]
     assert [row.token_count for row in message_rows.rows(connection, ids)] == [None, None, None]
-    message_rows.store_token_counts(connection, {ids[0]: 1, ids[2]: 3})
+    snapshot_rows.store_token_counts(connection, TokenCounts({ids[0]: 1, ids[2]: 3}, {}, {}))
     assert [row.token_count for row in message_rows.rows(connection, ids)] == [1, None, 3]
