@@ -13,7 +13,8 @@ from benchmarks.prose import prose
 from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.plan import RequestPlan, RequestSettings, RequestStart, SystemPrompt, plan_request
+from chorus_cli.context.rules.plan import RequestPlan, plan_request
+from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.models.providers.token_counter import VocabularyCounter

@@ -93,7 +93,11 @@ async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pai
         runner = conversation.runner
         recorder = _Recorder(runner.dependencies.model)
         runner = replace(runner, dependencies=replace(runner.dependencies, model=recorder))
-        conversation = replace(conversation, tool_loop=replace(conversation.tool_loop, runner=runner))
+        conversation = replace(
+            conversation,
+            tool_loop=replace(conversation.tool_loop, runner=runner),
+            opener=replace(conversation.opener, runner=runner),
+        )
         contest = _Contest(app, conversation, recorder, client)
         found = [await _pairs(contest, earlier, rounds) for earlier in _EARLIER_TURNS]
         return [*found, await _long_pairs(contest, rounds)]

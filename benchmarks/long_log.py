@@ -11,7 +11,8 @@ from benchmarks.figures import figure
 from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import temporary_folder
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.plan import RequestPlan, RequestSettings, RequestStart, SystemPrompt, plan_request
+from chorus_cli.context.rules.plan import RequestPlan, plan_request
+from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.models.rules.budget import Limit

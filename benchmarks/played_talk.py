@@ -21,8 +21,7 @@ from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.memory.service.memory import FlashSaves, Memory
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.models.rules.request import Echo, Span
-from chorus_cli.turns.folding.folding import Folding, FoldSchedule
-from chorus_cli.turns.folding.summarizer import Summarizer
+from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -157,11 +156,13 @@ def _conversation(app: App, clock: _Clock, model: _Model, echo: Echo) -> Convers
     planner = replace(app.services().context.planner, echo_of=lambda _model: echo)
     folding = Folding(planner, Summarizer(model, planner, clock), clock)
     folds = FoldSchedule(planner.store, folding, _fail, lambda _sentence: None)
-    runner = conversation.runner
-    outside = replace(runner.dependencies, model=model, clock=clock)
-    rounds = replace(conversation.tool_loop, context=planner, runner=replace(runner, dependencies=outside), folds=folds)
-    access = replace(rounds.memory.access, clock=clock)
-    return replace(conversation, tool_loop=replace(rounds, memory=Memory(access, FlashSaves(access))))
+    dependencies = replace(conversation.runner.dependencies, model=model, clock=clock)
+    runner = replace(conversation.runner, dependencies=dependencies)
+    access = replace(conversation.tool_loop.memory.access, clock=clock)
+    memory = Memory(access, FlashSaves(access))
+    rounds = replace(conversation.tool_loop, context=planner, runner=runner, folds=folds, memory=memory)
+    opener = replace(conversation.opener, context=planner, runner=runner, memory=access)
+    return replace(conversation, tool_loop=rounds, opener=opener)
 
 
 async def _say(app: App, conversation: Conversation, text: str) -> None:

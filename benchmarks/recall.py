@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from benchmarks.figures import Figure, Pair
     from benchmarks.stored_log import StoredRow
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
+    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.storage.store import Connection
 

@@ -15,7 +15,6 @@ from chorus_cli.attachments.files.document_files import download
 from chorus_cli.cards.service.cards import Cards
 from chorus_cli.catalogue import groups
 from chorus_cli.context.service.journal import Journal
-from chorus_cli.context.service.transcript import Exporting
 from chorus_cli.context.service.window import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
 from chorus_cli.framework.command_line import OwnCommands
@@ -49,7 +48,7 @@ from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
 from chorus_cli.threads.service.threads import Threads
-from chorus_cli.turns.folding.summarizer import Summarizer
+from chorus_cli.turns.service.folding import Summarizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,7 +105,7 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
         idle_timer=timer,
         memory=turns.memory,
         jobs=turns.jobs,
-        log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
+        log=LogServices(journal, turns.search, turns.costs),
         imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
         editing=_editing(turns, user_tools),
         upkeep=_upkeep(turns),

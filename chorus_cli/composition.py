@@ -32,13 +32,11 @@ from chorus_cli.models.wire.client import WireClient
 from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.recall.service import Search
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
-from chorus_cli.turns.folding.folding import Folding, FoldSchedule
-from chorus_cli.turns.folding.summarizer import Summarizer
-from chorus_cli.turns.service.conversation import Conversation
-from chorus_cli.turns.service.opening import UnsentFiles
+from chorus_cli.turns.service.conversation import Conversation, ToolLoop
+from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
+from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
 from chorus_cli.turns.service.reply import ReplyRunner, TurnDependencies
 from chorus_cli.turns.service.reply_rows import ReplyRows
-from chorus_cli.turns.service.rounds import ToolLoop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -205,7 +203,8 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
         opened.storage.attachments, providers.counter, providers.accepted_by, opened.notifier.progress
     )
     rounds = ToolLoop(context, runner, folds, offers, memory, UnsentFiles(attachments.is_stored))
-    conversation = Conversation(rounds, opened.storage.run, clock.now(), jobs)
+    opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
+    conversation = Conversation(rounds, opener, clock.now())
     return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 

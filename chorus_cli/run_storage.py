@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.files.attachments import AttachmentFolder, AttachmentMemory
-from chorus_cli.context.files import OpenThreads, UnannouncedThreads
+from chorus_cli.context.files import OpenThreads
 from chorus_cli.core.errors import BackupError
 from chorus_cli.machine.paths import shipped_personas
 from chorus_cli.personas import files as persona_files
@@ -81,7 +81,7 @@ def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> RunStorage:
         is_alive=lambda other: other == run,
         store=Store(IN_MEMORY),
         personas=Personas(installed, paths.config_file, copies=lambda: folder.path() / "personas"),
-        open_threads=UnannouncedThreads(),
+        open_threads=OpenThreads(None, run),
         attachments=AttachmentMemory(),
         edited=lambda: folder.path() / "drafts",
         rescue=lambda _now, _record: None,

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.context.service.journal import Journal
-    from chorus_cli.context.service.transcript import Exporting
     from chorus_cli.context.service.window import ContextWindow
     from chorus_cli.editing.service.context import ContextEditing
     from chorus_cli.framework.command_line import OwnCommands
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from chorus_cli.stores.service.rescued import RescuedTexts
     from chorus_cli.threads.service.replies import Replies
     from chorus_cli.threads.service.threads import Threads
-    from chorus_cli.turns.folding.folding import Folding
     from chorus_cli.turns.service.conversation import Conversation
+    from chorus_cli.turns.service.folding import Folding
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +60,10 @@ class PersonaServices:
 
 @dataclass(frozen=True, slots=True)
 class LogServices:
-    """The log: its operations, full-text search, export, and costs."""
+    """The log: its operations, full-text search, and costs."""
 
     journal: Journal
     search: Search
-    exporting: Exporting
     costs: Costs
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chorus_cli.context.rules.folding import task
+from chorus_cli.turns.rules import task
 
 PREFIX = "Summary:"
 _SUMMARISER = task(1)[:60]

@@ -212,6 +212,11 @@ async def another_thread(world: World, title: str = "") -> Target:
     return target._replace(thread_id=opened.id, thread_number=opened.number)
 
 
+def of_run(conversation: Conversation, run: str) -> Conversation:
+    """Return the conversation as another process has it."""
+    return replace(conversation, opener=replace(conversation.opener, run=run))
+
+
 async def words_come(events: AsyncIterator[TurnEvent]) -> None:
     """Follow a turn until the next words of the model have come."""
     while not isinstance(await anext(events), TextDelta):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rules.memory import MemoryUse
     from chorus_cli.context.rules.view import View
-    from chorus_cli.context.service.report import ContextReport, RequestReport
+    from chorus_cli.context.service.report import ContextReport
     from chorus_cli.context.service.window import Preview
     from chorus_cli.log.rules.messages import Message as LogMessage
     from chorus_cli.models.rules.budget import Budget, Calibration
@@ -57,7 +57,7 @@ def _ends(begin: datetime, end: datetime) -> tuple[str, str]:
     return f"{begin:{form}}", f"{end:{form}}"
 
 
-def drawn_parts(report: RequestReport) -> Table:
+def drawn_parts(report: ContextReport) -> Table:
     """Draw each part of the next request as a share of the model's limit."""
     limit = report.plan.snapshot.budget.limit.tokens
     rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH)) for part in report.parts]
@@ -81,7 +81,7 @@ def drawn_pins(view: View, name: str) -> Table | None:
     return Table("Pinned", ("No.", "Time", "From", "Message"), tuple(cells)) if cells else None
 
 
-def usage(report: RequestReport | ContextReport, threshold: float) -> str:
+def usage(report: ContextReport, threshold: float) -> str:
     """Say how full the next request is, and how much a request may have."""
     budget = report.plan.snapshot.budget
     filled = f"{report.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
@@ -116,13 +116,20 @@ async def previewed(services: Services, choice: WindowChoice, rounded: str = "")
     name = services.current.target().persona.name
     lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {hours_now}h:"]
     begin = Text("\n".join(line for line in lines if line))
-    moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]
+    present, then = preview.present.view, preview.then.view
+    entering, leaving = _only_in(then, present), _only_in(present, then)
+    moving = (_moved(entering, "come in", name), _moved(leaving, "fall out", name))
     shown = [table for table in moving if table is not None]
     same = [] if shown else [Text("The model would see the same messages.")]
     end = Text(
         f"{reach(preview.then.view.cutoff, preview.then.view.boundary)}\n{_weight(preview)}\nNothing was changed."
     )
     return Report((begin, *shown, *same, end))
+
+
+def _only_in(view: View, other: View) -> list[LogMessage]:
+    known = {message.id for message in other.messages}
+    return [message for message in view.messages if message.id not in known]
 
 
 def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
@@ -137,10 +144,11 @@ def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
 
 
 def _weight(preview: Preview) -> str:
-    change = preview.tokens_then - preview.tokens_now
-    instead = f" instead of {preview.tokens_now:,}" if change else ", as now"
+    tokens_now, tokens_then = (sum(map(tokens_of, each.view.messages)) for each in (preview.present, preview.then))
+    change = tokens_then - tokens_now
+    instead = f" instead of {tokens_now:,}" if change else ", as now"
     weight = (
-        f"The messages would have ~{preview.tokens_then:,} tokens{instead}; "
+        f"The messages would have ~{tokens_then:,} tokens{instead}; "
         f"the limit for a whole request is {preview.then.budget.tokens:,}."
     )
     if preview.dollars_per_token is None or not change:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chorus_cli.storage.file_lock import is_locked
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _MAX_BYTES = 4_096
 
@@ -13,44 +16,30 @@ _MAX_BYTES = 4_096
 class OpenThreads:
     """The lock files in ``folder``; the one named ``run`` is this process's own.
 
-    They serve only a notice, so a file that cannot be read or written counts as no Chorus.
+    They serve only a notice, so a file that cannot be read or written counts as no Chorus. Without a folder, as in a
+    private chat, no other Chorus learns of the threads, nor shares them.
     """
 
-    def __init__(self, folder: Path, run: str) -> None:
+    def __init__(self, folder: Path | None, run: str) -> None:
         self._folder = folder
-        self._own = folder / run
+        self._run = run
         self._announced = b""
 
     def announce(self, persona: str, thread_id: int) -> None:
         """Announce to every other Chorus that this one has a thread open."""
         entry = _entry(persona, thread_id)
         # Another process that read the file while it is written again would see no thread in it.
-        if entry != self._announced:
+        if self._folder is not None and entry != self._announced:
             with suppress(OSError):
-                self._own.write_bytes(entry)
+                (self._folder / self._run).write_bytes(entry)
                 self._announced = entry
 
     def is_shared(self, persona: str, thread_id: int) -> bool:
         """Return whether another Chorus that runs has the thread open."""
         entry = _entry(persona, thread_id)
         with suppress(OSError):
-            others = (path for path in self._folder.iterdir() if path != self._own)
+            others = (path for path in self._folder.iterdir() if path.name != self._run) if self._folder else ()
             return any(_content(path) == entry and is_locked(path) for path in others)
-        return False
-
-
-class UnannouncedThreads(OpenThreads):
-    """No lock file: no other Chorus learns of the threads of a private chat, nor shares them."""
-
-    def __init__(self) -> None:
-        super().__init__(Path(), "")
-
-    def announce(self, persona: str, thread_id: int) -> None:
-        """Announce nothing."""
-
-    def is_shared(self, persona: str, thread_id: int) -> bool:
-        """Return false."""
-        del persona, thread_id
         return False
 
 

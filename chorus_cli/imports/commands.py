@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from chorus_cli.cards.commands import arrived
+from chorus_cli.context.service.transcript import exported
 from chorus_cli.core.errors import CommandError, ImportFormatError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import NUMBER, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Report, Text
 from chorus_cli.imports.service.imports import ImportReport, Wanted
-from chorus_cli.log.rules.export import Export, document
 from chorus_cli.log.rules.messages import Role, Status
+from chorus_cli.log.rules.wording import Export, document
 from chorus_cli.memory.rules.capture import code_in
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths as export_files
@@ -129,7 +130,7 @@ async def export(services: Services, file: Annotated[AskedExport | None, FILE] =
     asked, target = file or AskedExport(), services.current.target()
     new_name = f"{target.persona.slug}_{services.machine.clock.now():%Y-%m-%d_%H%M}.md"
     path = export_files.file_for(asked.file, new_name)
-    export = await services.log.exporting.export(target, whole=asked.whole)
+    export = await exported(services.context.planner, target, services.machine.clock.now(), whole=asked.whole)
 
     try:
         return await _written(path, export, replace=False)

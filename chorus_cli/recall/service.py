@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.context.rules.memory import (
     MOST_HOT,
@@ -20,19 +20,19 @@ from chorus_cli.context.rules.memory import (
 from chorus_cli.context.rules.plan import system_tokens
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.log.rows import found_thoughts, message_rows, operation_rows, search_index, thread_lists
+from chorus_cli.log.rows import message_rows, operation_rows, search_index, thread_lists
 from chorus_cli.log.rows.search_index import Found, Hit, IndexDamagedError
-from chorus_cli.log.rules.export import message_as_json
-from chorus_cli.log.rules.journal import LogMarks, log_marks
+from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.search_query import beginnings, search_query
+from chorus_cli.log.rules.wording import message_as_json
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from chorus_cli.context.rules.plan import ContextSnapshot
-    from chorus_cli.log.rows.search_index import Progress, Scope
+    from chorus_cli.context.rules.view import ContextSnapshot
+    from chorus_cli.log.rows.search_index import Scope
     from chorus_cli.log.rows.thread_lists import TitledThread
     from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.log.rules.operations import Numbers
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.storage.store import Connection, Store
 
+T = TypeVar("T")
+
 _BREATH_SECONDS = 0.05
 _LOOK_SECONDS = 20.0
 _SILENCE_SECONDS = 1.0
@@ -48,8 +50,7 @@ _ATTEMPTS = 3
 _RENEWED = "The index of the search was damaged and is made again from the log; no message is concerned."
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A message that was found, a marked line of it, and whether an undo or a retry took it out.
 
     ``numbers`` are those of its persona's threads and operations. ``is_thought`` says that the line is one of what the
@@ -73,8 +74,7 @@ class Match:
         return message_as_json(self.message, self.numbers) | found
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(NamedTuple):
     """Results of a search, newest first; ``more`` were left out, at least that many if ``more_is_least``.
 
     ``threads`` are those found by their titles, of which ``more_threads`` were left out. ``wider`` are terms that find
@@ -153,15 +153,11 @@ class Search:
         return wider if threads or await self._judged(found.hits) else ""
 
     async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:
-        """Update the index in batches; without ``tell`` there is a pause after each.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Update the index in batches; without ``tell`` there is a pause after each."""
         told = self.clock.monotonic()
         reached = await self.store.read(search_index.progress)
         while not reached.is_whole:
-            reached = await self._indexed_batch(tell)
+            reached = await self._mending(lambda: self.store.write(search_index.index_batch), tell)
             if tell is None:
                 await self.clock.sleep(_BREATH_SECONDS)
             elif self.clock.monotonic() - told >= _SILENCE_SECONDS and not reached.is_whole:
@@ -189,28 +185,25 @@ class Search:
         excerpts: dict[int, str] = {}
         before = await self.store.read(message_rows.newest_id) + 1
         while before and len(excerpts) <= scope.limit + search_index.COUNTED:
-            page = await self.store.read(found_thoughts.page, scope, before)
-            excerpts |= await asyncio.to_thread(found_thoughts.excerpts, page.texts, query)
+            page = await self.store.read(search_index.page_of_thoughts, scope, before)
+            excerpts |= await asyncio.to_thread(search_index.excerpts_of_thoughts, page.texts, query)
             before = page.before
         rows = await self.store.read(message_rows.rows, sorted(excerpts)[-scope.limit :])
         hits = tuple(Hit(row, excerpts[row.id], is_thought=True) for row in rows)
         return Found(hits, max(0, len(excerpts) - scope.limit))
 
     async def _found(self, query: SearchQuery, scope: Scope, tell: Callable[[str], None]) -> Found:
-        for attempt in range(_ATTEMPTS):
+        async def find() -> Found:
             try:
                 await self.catch_up(tell)
             except StorageError as error:
                 tell(f"The newest messages may be missing, because the index cannot be brought up to date. {error}")
-            try:
-                found = await self.store.read(search_index.find, query, scope)
-                if query.expression and not found.hits:
-                    await self._check()
-            except IndexDamagedError:
-                await self._begin_anew(tell if not attempt else None)
-            else:
-                return found
-        raise _beyond_repair()
+            found = await self.store.read(search_index.find, query, scope)
+            if query.expression and not found.hits:
+                await self._check()
+            return found
+
+        return await self._mending(find, tell)
 
     async def _check(self) -> None:
         """Check the index, once in a process, because an empty result may mean that it has lost its content."""
@@ -220,29 +213,23 @@ class Search:
                 await self.store.write(search_index.check)
                 self._is_checked = True
 
-    async def _indexed_batch(self, tell: Callable[[str], None] | None) -> Progress:
+    async def _mending(self, work: Callable[[], Awaitable[T]], tell: Callable[[str], None] | None) -> T:
+        """Return the result of work with the index, which is begun anew as often as it is found damaged."""
         for attempt in range(_ATTEMPTS):
             try:
-                return await self.store.write(search_index.index_batch)
+                return await work()
             except IndexDamagedError:
-                await self._begin_anew(tell if not attempt else None)
-        raise _beyond_repair()
-
-    async def _begin_anew(self, tell: Callable[[str], None] | None) -> None:
-        try:
-            await self.store.read(search_index.require_sound_pages, search_index.MESSAGES)
-            await self.store.write(search_index.begin_anew)
-        except IndexDamagedError:
-            await self._begin_in_new_pages()
-        if tell is not None:
-            tell(_RENEWED)
-
-    async def _begin_in_new_pages(self) -> None:
-        await self.store.read(search_index.require_sound_log)
-        await self.store.write(search_index.begin_in_new_pages)
-        # If it fails, the old pages only waste space.
-        with suppress(StorageError):
-            await self.store.compact()
+                await self.store.read(search_index.require_sound_log)
+                await self.store.write(search_index.begin_in_new_pages)
+                # If it fails, the old pages only waste space.
+                with suppress(StorageError):
+                    await self.store.compact()
+                if tell is not None and not attempt:
+                    tell(_RENEWED)
+        raise DatabaseDamagedError(
+            "The index of the search is damaged and cannot be made anew. The messages are not concerned; "
+            "chorus log prints them."
+        )
 
     async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
         """Add to each message whether it was undone or replaced, by the journal of its thread.
@@ -253,21 +240,12 @@ class Search:
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
         marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
         numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}
-        return tuple(
-            _match(hit, marks[hit.message.persona, hit.message.thread_id], numbers[hit.message.persona]) for hit in hits
-        )
 
+        def match(row: Message, excerpt: str, is_thought: bool) -> Match:  # noqa: FBT001 - the fields of a hit
+            known = marks[row.persona, row.thread_id]
+            return Match(row, excerpt, known.is_undone(row) or known.is_replaced(row), numbers[row.persona], is_thought)
 
-def _match(hit: Hit, marks: LogMarks, numbers: Numbers) -> Match:
-    taken_back = marks.is_undone(hit.message) or marks.is_replaced(hit.message)
-    return Match(hit.message, hit.excerpt, taken_back, numbers, hit.is_thought)
-
-
-def _beyond_repair() -> DatabaseDamagedError:
-    return DatabaseDamagedError(
-        "The index of the search is damaged and cannot be made anew. The messages are not concerned; "
-        "chorus log prints them."
-    )
+        return tuple(match(*hit) for hit in hits)
 
 
 MOST_CALLED = 20

@@ -6,7 +6,6 @@ Each needs one or two services, and composing all of them would double its time.
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,11 +21,10 @@ from chorus_cli.context.service.transcript import (
 )
 from chorus_cli.core.time import timespan
 from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.log.rules.export import entry_as_json
 from chorus_cli.log.rules.journal import log_marks, unread_notice
 from chorus_cli.log.rules.messages import Message, is_reply_of_calls
 from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers
-from chorus_cli.log.rules.wording import log_entry
+from chorus_cli.log.rules.wording import entry_as_json, log_entry
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
@@ -88,7 +86,7 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
             from chorus_cli.recall.commands import findings_text  # noqa: PLC0415 - it brings the commands along
 
             show = standard_error().notice if findings.is_empty else standard_output().line
-            show(findings_text(replace(findings, wider=_quoted(findings.wider)), app.personas, since))
+            show(findings_text(findings._replace(wider=_quoted(findings.wider)), app.personas, since))
     return NOTHING_FOUND if findings.is_empty else DONE
 
 

@@ -349,15 +349,11 @@ class ToolOffers:
 
     async def _ask_whether_taken(self, model: str) -> bool:
         written = await self.store.read(meta_rows.value, meta_rows.tools_refused_key(model))
-        has_refused = written is not None and self._holds(written)
+        with suppress(ValueError):
+            if written is not None and self.clock.now() - timestamps.from_text(written) < _REFUSAL_HOLDS:
+                return False
         # The first question reads a large file.
-        return not has_refused and await asyncio.to_thread(self.takes_tools, model)
-
-    def _holds(self, written: str) -> bool:
-        try:
-            return self.clock.now() - timestamps.from_text(written) < _REFUSAL_HOLDS
-        except ValueError:
-            return False
+        return await asyncio.to_thread(self.takes_tools, model)
 
     def _measured(self, count: Callable[[str], int]) -> ToolOffer:
         tools = tuple(each.tool for each in self.built_in)

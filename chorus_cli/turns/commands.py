@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.context.commands import drawn_pins
-from chorus_cli.context.rules.plan import ContextSnapshot, usable
-from chorus_cli.context.rules.view import Summary, View
+from chorus_cli.context.rules.view import ContextSnapshot, Summary, View, usable
 from chorus_cli.context.service.journal import Entry, pin, unpin
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import CommandError
@@ -27,6 +26,7 @@ from chorus_cli.log.rules.wording import local, speaker, start, turn
 from chorus_cli.models.rules.budget import tokens_of
 from chorus_cli.services import Services
 from chorus_cli.turns.service.conversation import is_answered
+from chorus_cli.turns.service.folding import can_summarize
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 TOP: CommandGroup[Services] = CommandGroup("")
@@ -251,7 +251,7 @@ async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text
         /compact what we decided about the bridge
     """
     target = services.current.target()
-    if not services.context.folding.is_possible(target):
+    if not can_summarize(target):
         raise CommandError(_NO_MODEL)
     compacted = await services.context.folding.fold_all(target, " ".join(focus.split()))
     summary = compacted.summary

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from chorus_cli.tools.service import MOST_CALLS
-from chorus_cli.turns.service.calls import MOST_ROUNDS
+from chorus_cli.turns.service.reply import MOST_ROUNDS
 from tests.strict.server import Call, Held, Reply
 from tests.terminal.editors import changing
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rules.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
-from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings, RequestStart
-from chorus_cli.context.rules.rounds import Echoed
-from chorus_cli.context.rules.view import Summary, put_in, view
+from chorus_cli.context.rules.view import ContextSnapshot, Echoed, RequestSettings, RequestStart, Summary, put_in, view
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
-from chorus_cli.log.rows import message_rows, message_times, operation_rows
+from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.messages import Role, Thoughts, expanded
@@ -61,11 +59,6 @@ def of_folds(
         Summary(id_, base, folds[id_], content, tokens, model, timestamps.from_text(created_at), number)
         for id_, base, content, tokens, model, created_at, number in found
     ]
-
-
-def store_token_count(connection: sqlite3.Connection, operation_id: int, tokens: int) -> None:
-    """Remember the count of a summary that was put in without one."""
-    connection.execute("UPDATE summaries SET token_count = ? WHERE operation_id = ?", (tokens, operation_id))
 
 
 def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:
@@ -157,11 +150,22 @@ def has_any(connection: sqlite3.Connection, thread_id: int, after: int, others: 
     return bool(found)
 
 
-def store_token_counts(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
-    """Remember the tokens of thoughts that were stored without them."""
-    connection.executemany(
-        "UPDATE messages SET thought_tokens = ? WHERE id = ?", [(count, id_) for id_, count in counts.items()]
-    )
+class TokenCounts(NamedTuple):
+    """The tokens of messages, of thoughts and of summaries, by the ids of the messages, replies and folds."""
+
+    messages: Mapping[int, int]
+    thoughts: Mapping[int, int]
+    summaries: Mapping[int, int]
+
+
+def store_token_counts(connection: sqlite3.Connection, counts: TokenCounts) -> None:
+    """Remember the counts of rows that were put in without them."""
+    for update, counted in (
+        ("UPDATE messages SET token_count = ? WHERE id = ?", counts.messages),
+        ("UPDATE messages SET thought_tokens = ? WHERE id = ?", counts.thoughts),
+        ("UPDATE summaries SET token_count = ? WHERE operation_id = ?", counts.summaries),
+    ):
+        connection.executemany(update, [(tokens, id_) for id_, tokens in counted.items()])
 
 
 _WINDOW = setting_of("context_hours")
@@ -189,7 +193,7 @@ def read_snapshot(
     seen = _view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary_id == (seen.summary.operation_id if seen.summary else None) else None
-    last_spoken = message_times.last_spoken_at(connection, target.thread_id)
+    last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
         # A fork has messages of its origin.
         last_spoken = max((row.timestamp for row in seen.messages), default=None)

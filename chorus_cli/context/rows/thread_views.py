@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules.view import Reason, put_in, view
+from chorus_cli.context.rules.view import Reason, put_in, reasons_outside, view
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_rows import counted_moment
-from chorus_cli.log.rows.message_times import LIVE, live_values
-from chorus_cli.log.rules.acts import Retry
+from chorus_cli.log.rows.operation_rows import LIVE, live_values
 from chorus_cli.log.rules.journal import LogMarks, thread_journal, undone
-from chorus_cli.log.rules.log_acts import Import
-from chorus_cli.log.rules.messages import UNMEASURED, Message, Role, Thought
+from chorus_cli.log.rules.messages import UNMEASURED, Message, Role, Thought, is_written
 from chorus_cli.log.rules.threads import last_exchange
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from chorus_cli.context.rules.view import View
     from chorus_cli.log.rules.journal import ThreadJournal
@@ -29,36 +27,52 @@ if TYPE_CHECKING:
 _AT_FIRST = 8
 _EVER = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
-_SHAPE = "id, thread_id, COALESCE(turn_id, id), introduced_by, superseded"
+_LIGHT = (
+    "id, thread_id, COALESCE(turn_id, id), "
+    "content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL AS is_written, "
+    "timestamp, token_count, introduced_by, revises, superseded"
+)
+"""The columns that the rules of the view depend on."""
+
+
+def _light(row: tuple[Any, ...]) -> Message:
+    """Return a row as far as the rules depend on it: one that has anything in it has one character."""
+    id_, thread_id, turn_id, is_written, timestamp, tokens, introduced_by, revises, superseded = row
+    return Message(
+        id_,
+        "",
+        thread_id,
+        turn_id,
+        Role.USER,
+        "x" if is_written else "",
+        counted_moment(timestamp) or _LATEST,
+        token_count=tokens,
+        introduced_by=introduced_by,
+        revises=revises,
+        superseded=bool(superseded),
+    )
+
+
+def _light_rows(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> list[Message]:
+    """Return the rows that the view of a window from ``since`` is computed of, without their words."""
+    cursor = connection.execute(
+        f"SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
+        f"WHERE thread_id = :thread AND timestamp > :since AND id > :after AND {message_rows.THERE} "
+        f"UNION SELECT {_LIGHT} FROM messages WHERE id IN (SELECT value FROM json_each(:put_in)) "
+        f"AND {message_rows.THERE}",
+        {
+            "thread": journal.thread_id,
+            "since": timestamps.to_text(since),
+            "after": journal.boundary.after_message_id if journal.boundary else 0,
+            "put_in": json.dumps([*put_in(journal, since)]),
+        },
+    )
+    return [_light(row) for row in cursor.fetchall()]
 
 
 def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> int:
-    """Count the messages in view of a thread whose window begins at ``since``; the cost follows the window.
-
-    No content is read.
-    """
-    thread_id, boundary = journal.thread_id, journal.boundary
-    cursor = connection.execute(
-        f"SELECT {_SHAPE} FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND timestamp > ? AND id > ? "
-        f"AND {message_rows.THERE}",
-        (thread_id, timestamps.to_text(since), boundary.after_message_id if boundary else 0),
-    )
-    rows = [_shape(*row) for row in cursor]
-    if by_operations := put_in(journal, since):
-        ids = json.dumps(list(by_operations))
-        cursor = connection.execute(
-            f"SELECT {_SHAPE} FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {message_rows.THERE}",
-            (ids,),
-        )
-        rows += [_shape(*row) for row in cursor]
-    return len(view(rows, journal, since).messages)
-
-
-def _shape(id_: int, thread_id: int, turn_id: int, introduced_by: int | None, superseded: int) -> Message:
-    """Return a row as far as the view depends on it; it is younger than the window, or its age does not matter."""
-    return Message(
-        id_, "", thread_id, turn_id, Role.USER, "", _LATEST, introduced_by=introduced_by, superseded=bool(superseded)
-    )
+    """Count the messages in view of a thread whose window begins at ``since``; the cost follows the window."""
+    return len(view(_light_rows(connection, journal, since), journal, since).messages)
 
 
 def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) -> tuple[Message, ...]:
@@ -123,27 +137,6 @@ def read_on_arrival(connection: sqlite3.Connection, persona: str, thread_id: int
     connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (persona,)).fetchall()
 
 
-_WRITTEN = "(content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL)"
-# Text decides by the index and may let a row of the same second through: times may have fewer digits than six.
-_EXACT = "substr(timestamp, 1, 19) || '.' || substr(rtrim(substr(timestamp, 21), 'Z') || '000000', 1, 6) || 'Z'"
-_SPOKEN = f"""
-    thread_id = :thread AND id > :after
-    AND (introduced_by IS NULL OR introduced_by IN (SELECT value FROM json_each(:spoken_by)))
-    AND (COALESCE(turn_id, id) > :after OR COALESCE(turn_id, id) IN (
-        SELECT COALESCE(turn_id, id) FROM messages WHERE id IN (SELECT value FROM json_each(:members))
-        AND (thread_id = :thread OR id IN (SELECT value FROM json_each(:brought)))
-    ))
-    AND {_WRITTEN} AND {LIVE} AND id NOT IN (SELECT value FROM json_each(:put_in))
-"""
-_PUT_IN = f"""
-    id IN (SELECT value FROM json_each(:put_in))
-    AND (thread_id = :thread OR id IN (SELECT value FROM json_each(:brought)))
-    AND {_WRITTEN} AND id NOT IN (SELECT value FROM json_each(:replaced))
-    AND COALESCE(turn_id, id) NOT IN (SELECT value FROM json_each(:undone_turns))
-"""
-"""The rules of the view in SQL: what was said since the boundary, and what operations have put in."""
-
-
 class WindowFill(NamedTuple):
     """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
 
@@ -162,63 +155,40 @@ def window_fill(
 ) -> WindowFill:
     """Count what is younger than ``since`` and than ``earliest``; the cost follows the latter, never the log."""
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
-    boundary = journal.boundary
-    held, _ = _held(connection, journal, since)
-    reachable, oldest = _held(connection, journal, earliest)
+    rows, boundary = _light_rows(connection, journal, earliest), journal.boundary
+    said = [row.timestamp for row in _seen(rows, journal, earliest) if row.id not in put_in(journal, earliest)]
     entered = boundary.created_at if boundary and boundary.members_in(thread_id) else None
+    reached = [*said, *([entered] if entered and entered > earliest else [])]
+    marks = LogMarks(
+        undone_turns=journal.undone_turns,
+        replaced=journal.replaced,
+        undone_operations=frozenset(each.operation_id for each in undone(journal.operations) if each.operation_id),
+        moved_off=journal.moved_off,
+    )
     newest = connection.execute(
         f"SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread AND {LIVE} "
         "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
-        _values(journal, earliest) | {"undone": json.dumps(_undone(journal))},
+        {"thread": thread_id, "after": boundary.after_message_id if boundary else 0, **live_values(marks)},
     ).fetchone()
-    said = counted_moment(newest[0] if newest else None) or entered
-    in_reach = entered if entered and entered > earliest else None
-    moments = [moment for moment in (counted_moment(oldest), in_reach) if moment is not None]
-    return WindowFill(held, reachable, min(moments, default=None), said)
+    return WindowFill(
+        held=len(_seen(rows, journal, since)),
+        reachable=len(_seen(rows, journal, earliest)),
+        oldest=min(reached, default=None),
+        last_spoken=counted_moment(newest[0] if newest else None) or entered,
+    )
+
+
+def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> list[Message]:
+    """Return the messages in view that have anything in them."""
+    return [row for row in view(rows, journal, since).messages if is_written(row)]
 
 
 def has_older(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> bool:
     """Return whether something was said in a thread since its boundary that is older than ``since``."""
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
-    row = connection.execute(
-        f"SELECT EXISTS(SELECT 1 FROM messages INDEXED BY messages_of_thread WHERE timestamp <= :since AND {_SPOKEN})",
-        _values(journal, since),
-    ).fetchone()
-    return bool(row[0])
-
-
-def _held(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> tuple[int, str | None]:
-    """Return the number of messages in a window, and the oldest time of those that were said."""
-    values = _values(journal, since)
-    said, oldest = connection.execute(
-        "SELECT COUNT(*), MIN(timestamp) FROM messages INDEXED BY messages_of_thread "
-        f"WHERE timestamp > :since AND {_EXACT} > :since AND {_SPOKEN}",
-        values,
-    ).fetchone()
-    (entered,) = connection.execute(f"SELECT COUNT(*) FROM messages WHERE {_PUT_IN}", values).fetchone()
-    return said + entered, oldest
-
-
-def _values(journal: ThreadJournal, since: datetime) -> dict[str, object]:
-    """Return the parameters of the rules for a window that begins at ``since``."""
-    boundary = journal.boundary
-    members = boundary.members_in(journal.thread_id) if boundary and boundary.created_at > since else ()
-    marks = LogMarks(undone_turns=journal.undone_turns, replaced=journal.replaced, moved_off=journal.moved_off)
-    return {
-        **live_values(marks),
-        "thread": journal.thread_id,
-        "since": timestamps.to_text(since),
-        "after": boundary.after_message_id if boundary else 0,
-        "put_in": json.dumps([*put_in(journal, since)]),
-        "members": json.dumps([*members]),
-        "brought": json.dumps([*journal.brought]),
-        "replaced": json.dumps([*journal.replaced]),
-        "spoken_by": json.dumps([each.id for each in journal.later if isinstance(each.act, Retry | Import)]),
-    }
-
-
-def _undone(journal: ThreadJournal) -> list[int]:
-    return [each.operation_id for each in undone(journal.operations) if each.operation_id is not None]
+    given = put_in(journal, since)
+    said = (row for row in _seen(_light_rows(connection, journal, _EVER), journal, _EVER) if row.id not in given)
+    return any(row.timestamp <= since for row in said)
 
 
 class Outside(NamedTuple):
@@ -228,64 +198,20 @@ class Outside(NamedTuple):
     tokens: int = 0
 
 
-_BY_REASON = """
-WITH RECURSIVE
-    known(id) AS (
-        SELECT value FROM json_each(:in_view)
-        UNION SELECT revises FROM known JOIN messages USING (id) WHERE revises IS NOT NULL
-    ),
-    brought(id) AS (SELECT value FROM json_each(:brought)),
-    entered(id) AS (
-        SELECT value FROM json_each(:entered)
-        UNION SELECT revises FROM entered JOIN messages USING (id) WHERE revises IS NOT NULL
-    ),
-    entered_turns(id) AS (SELECT COALESCE(turn_id, id) FROM entered JOIN messages USING (id)),
-    undone(id) AS (SELECT value FROM json_each(:undone)),
-    lasting(id) AS (
-        SELECT message_id FROM operation_members JOIN operations ON operations.id = operation_id
-        WHERE (thread_id = :thread OR thread_id IS NULL) AND operation_id NOT IN undone
-    )
-SELECT
-    CASE
-        WHEN id IN entered THEN 'AGE'
-        WHEN thread_id <> :thread THEN 'BOUNDARY'
-        WHEN (introduced_by, id) IN (SELECT operation_id, message_id FROM operation_members)
-            AND id NOT IN lasting THEN 'WITHDRAWN'
-        WHEN id <= :after OR introduced_by < :boundary THEN 'BOUNDARY'
-        WHEN COALESCE(turn_id, id) <= :after AND COALESCE(turn_id, id) NOT IN entered_turns THEN 'BOUNDARY'
-        WHEN introduced_by IN undone AND timestamp > :since THEN 'TAKEN_BACK'
-        ELSE 'AGE'
-    END AS reason,
-    COUNT(*),
-    COALESCE(SUM(token_count), 0)
-FROM messages
-WHERE (thread_id = :thread OR id IN brought)
-AND (content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL) AND id NOT IN known
-    AND (revises IS NULL OR (thread_id <> :thread AND revises NOT IN brought))
-GROUP BY reason
-"""
-"""The rule ``reasons_outside`` of the view in SQL, under the names of ``Reason``."""
-
-
 def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, view: View) -> Mapping[Reason, Outside]:
     """Count the messages of a thread that the view does not reach, by reason.
 
     A message that was reworded is one with its wordings, and counted where it was said.
     """
-    in_view = [row.id for row in (*view.messages, *view.taken_back)]
-    undone = operation_rows.undone(connection, persona, thread_id)
-    boundary = view.boundary
-    found = connection.execute(
-        _BY_REASON,
-        {
-            "thread": thread_id,
-            "in_view": json.dumps(in_view),
-            "undone": json.dumps(list(undone)),
-            "brought": json.dumps([*operation_rows.said_elsewhere(connection, persona, thread_id)]),
-            "entered": json.dumps(operation_rows.put_in_by(connection, boundary, thread_id) if boundary else ()),
-            "boundary": boundary.id if boundary else 0,
-            "after": boundary.after_message_id if boundary else 0,
-            "since": timestamps.to_text(view.cutoff),
-        },
+    operations = operation_rows.all_of(connection, persona, thread_id)
+    brought = operation_rows.said_elsewhere(connection, persona, thread_id)
+    cursor = connection.execute(
+        f"SELECT {_LIGHT} FROM messages WHERE thread_id = ? OR id IN (SELECT value FROM json_each(?))",
+        (thread_id, json.dumps([*brought])),
     )
-    return {Reason[name]: Outside(messages, tokens) for name, messages, tokens in found}
+    rows = {row.id: row for row in map(_light, cursor.fetchall())}
+    found: dict[Reason, Outside] = {}
+    for id_, reason in reasons_outside(thread_id, rows.values(), operations, view).items():
+        messages, tokens = found.get(reason, Outside())
+        found[reason] = Outside(messages + 1, tokens + (rows[id_].token_count or 0))
+    return found

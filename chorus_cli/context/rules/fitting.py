@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import cut_in_the_middle
 from chorus_cli.log.rules.attachments import with_lines
-from chorus_cli.log.rules.messages import Message, Role, turns
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, turns
 from chorus_cli.models.rules.budget import FULLEST_SHARE, LEAD_TOKENS, needs_lead, own_tokens, tokens_of, total_tokens
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _without_oldest_rows(rows: list[Message], kept: Message | None, room_tokens:
     """Leave out message by message from the oldest, a tool's call and its result together, but never ``kept``."""
     units: dict[object, list[Message]] = {}
     for row in rows:
-        is_tool = row.role in {Role.TOOL_USE, Role.TOOL_RESULT}
+        is_tool = row.role in TOOL_ROLES
         units.setdefault((row.turn_id, row.tool_call_id) if is_tool else row.id, []).append(row)
     gone: set[int] = set()
     left = LEAD_TOKENS + sum(map(tokens_of, rows))

@@ -1,152 +1,42 @@
-"""The snapshot that a request is computed from, and the plan that follows, with a reason for everything left out.
+"""The plan of a request that follows from a snapshot, with a reason for everything left out.
 
 One system message comes first (system prompt, documents, summary, HOT memory items), then the view, word for word. A
 request that would be too large leaves out whole turns from the oldest until it takes half of the model's limit, but
 keeps the last two; those that follow it begin where it does until that has no room either, for a provider knows that
 beginning.
 What is still too large is cut in the middle, the longest messages first; the newest user message stays whole.
+
+The calls of one reply are one message with its words, then their results: every provider sends and takes them so.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.fitting import fitting
 from chorus_cli.context.rules.memory import block_tokens
-from chorus_cli.context.rules.rounds import messages_of, of_newest_turn, reply_of, thought_tokens, weighed
-from chorus_cli.context.rules.view import Reason
-from chorus_cli.log.rules.attachments import ALL_SENT
-from chorus_cli.log.rules.messages import Message, Role, Status, is_filled
+from chorus_cli.context.rules.view import ContextSnapshot, Echoed, Reason, usable
+from chorus_cli.log.rules.attachments import with_lines
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, is_filled, words_of
 from chorus_cli.memory.rules.recall import hot_block
-from chorus_cli.models.rules.budget import (
-    LARGEST_FACTOR,
-    LEAD_TOKENS,
-    TOKENS_PER_MESSAGE,
-    Budget,
-    Calibration,
-    Limit,
-    Meter,
-    budget,
-    needs_lead,
-    own_tokens,
-    tokens_of,
-    total_tokens,
-)
-from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
-from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest, PromptMessage, with_plain_history
+from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
+from chorus_cli.models.rules.declaration import NO_OFFER
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_plain_history, without_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from chorus_cli.context.rules.rounds import Echoed
     from chorus_cli.context.rules.view import Summary, View
-    from chorus_cli.log.rules.attachments import Kind
-    from chorus_cli.memory.rules.items import Item
-    from chorus_cli.personas.rules.persona import Document, Target
-
-
-@dataclass(frozen=True, slots=True)
-class SystemPrompt:
-    """The system prompt with the documents, and the tokens of both."""
-
-    text: str
-    prompt_tokens: int
-    document_tokens: int
-    tokens: int = field(init=False)
-    """The tokens of the system message without a summary."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE)
-
-
-def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
-    """Return the system message: the prompt, then each document under its name."""
-    return "\n\n".join([system_prompt, *(f"# {document.name}\n\n{document.content}" for document in documents)])
-
-
-@dataclass(frozen=True, slots=True)
-class RequestSettings:
-    """The part of a snapshot that no database holds: the target, its system prompt, its model's limit, and the tools.
-
-    ``offer`` is empty where no tools are offered to the model. Without ``is_exact`` the tokens are upper bounds.
-    ``accepted`` are the kinds of attachments that the model is sent; of the others it is told the names. ``echo`` says
-    which of its thoughts it is sent again.
-    """
-
-    target: Target
-    system_prompt: SystemPrompt
-    limit: Limit
-    offer: ToolOffer = NO_OFFER
-    is_exact: bool = True
-    accepted: frozenset[Kind] = ALL_SENT
-    echo: Echo = NO_ECHO
-    fixed_tokens: int = field(init=False)
-    """The estimated tokens that every request has: the system message without a summary, and the tools."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fixed_tokens", self.system_prompt.tokens + self.offer.tokens)
-
-    def budget(self, learned: Calibration) -> Budget:
-        """Return the budget of a request that has no conversation before it."""
-        chosen = self.target.persona.settings
-        return budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
-
-    def surely_takes(self, most_tokens: int) -> bool:
-        """Return whether a message of at most so many estimated tokens fits, however far estimates are off."""
-        return self.fixed_tokens + most_tokens <= self.budget(Calibration(LARGEST_FACTOR)).room.budget
-
-
-class RequestStart(NamedTuple):
-    """The beginning of a request: its window, and what it has in common with the last one while that is warm.
-
-    ``first_message_id`` is the message that the last request began with, where it left others out. ``hot`` are the
-    memory items of the system message, ``None`` if they are chosen anew, as they are with another summary than
-    ``summary_id``.
-    """
-
-    window: datetime
-    first_message_id: int | None = None
-    hot: tuple[Item, ...] | None = None
-    summary_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ContextSnapshot:
-    """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
-
-    ``newest_operation_id`` is the newest operation that breaks the prefix of requests, 0 if there is none;
-    ``fold_is_undone`` says that the newest fold was taken back. ``last_spoken`` is the time of the newest message of
-    the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
-    older ones out. ``hot`` are the memory items of the system message. ``echoed`` are the thoughts that go with
-    replies, by the ids of these. With ``is_plain``, the model takes earlier turns only as plain text.
-    ``unread`` is a sentence about operations that cannot be read, empty if there are none.
-    """
-
-    request_settings: RequestSettings
-    view: View
-    budget: Budget
-    newest_operation_id: int = 0
-    fold_is_undone: bool = False
-    last_spoken: datetime | None = None
-    first_message_id: int | None = None
-    hot: tuple[Item, ...] = ()
-    echoed: Mapping[int, Echoed] = field(default_factory=dict)
-    is_plain: bool = False
-    unread: str = ""
-
-    @property
-    def target(self) -> Target:
-        """Persona, thread and model that the next message is addressed to."""
-        return self.request_settings.target
-
+    from chorus_cli.log.rules.attachments import Attachment, Kind
+    from chorus_cli.log.rules.messages import Thoughts
 
 HEADING = "Summary of the earlier conversation:"
 LEAD = "(The conversation goes on.)"
-_TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 _HEADING_TOKENS = 10
+BROKEN_OFF = "[this reply broke off here]"
+_CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,11 +222,11 @@ def _pinned(
     With a call its result is pinned, and with a result its call.
     """
     named = snapshot.view.pinned
-    pairs = {(row.turn_id, row.tool_call_id) for row in rows if row.id in named and row.role in _TOOL_ROLES}
+    pairs = {(row.turn_id, row.tool_call_id) for row in rows if row.id in named and row.role in TOOL_ROLES}
     pinned = {
         row.id: row
         for row in rows
-        if (row.id in named or (row.role in _TOOL_ROLES and (row.turn_id, row.tool_call_id) in pairs))
+        if (row.id in named or (row.role in TOOL_ROLES and (row.turn_id, row.tool_call_id) in pairs))
         and row is not newest_question
     }
     needed = LEAD_TOKENS + sum(map(tokens_of, (*pinned.values(), *([newest_question] if newest_question else []))))
@@ -386,38 +276,6 @@ def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple
     return tuple(row for row in rows if row.id not in sent), tuple(cut)
 
 
-def usable(view: Sequence[Message]) -> list[Message]:
-    """Leave out rows that no request may contain: replies in progress, empty rows, and tool rows without their partner.
-
-    Of calls with the same id in a turn, and of their results, the first is sent. A question that failed without a word
-    and was said again, word for word, is sent once.
-    """
-    calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
-    results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}
-    paired = {id_ for key in calls.keys() & results.keys() for id_ in (calls[key], results[key])}
-    rows = [
-        row
-        for row in view
-        if (row.id in paired if row.role in _TOOL_ROLES else row.status is not Status.STREAMING and is_filled(row))
-    ]
-    failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
-    return _once(rows, failed_turns) if failed_turns else rows
-
-
-def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
-    """Leave out each question of a failed turn that the next message says again."""
-
-    def is_repeated(row: Message, following: Message) -> bool:
-        return (
-            row.turn_id in failed_turns
-            and row.role is following.role is Role.USER
-            and row.content.strip() == following.content.strip()
-            and row.attachments == following.attachments
-        )
-
-    return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]
-
-
 def _reason_taken_back(view: View, row: Message) -> Reason:
     """Return why a message is not sent that was taken back, or that is off the branch of its imported conversation."""
     if row.id in view.hidden:
@@ -429,3 +287,131 @@ def _unsent_reason(row: Message) -> Reason:
     if row.status is Status.STREAMING:
         return Reason.RUNNING
     return Reason.REPEATED if row.role is Role.USER and is_filled(row) else Reason.UNUSABLE
+
+
+def reply_of(row: Message) -> int:
+    """Return the reply that a row is, or that ended with it as a call; 0 for any other row."""
+    return row.id if row.role is Role.ASSISTANT else row.reply_id or 0
+
+
+def weighed(rows: Sequence[Message], echoed: Mapping[int, Echoed]) -> list[Message]:
+    """Return the rows with the tokens of the thoughts that go with them: with a reply, or with its first call."""
+    left = dict(echoed)
+    found: list[Message] = []
+    for row in rows:
+        thoughts = left.pop(reply_of(row), None)
+        tokens = thoughts and thoughts.tokens
+        found.append(row._replace(token_count=(row.token_count or 0) + tokens) if tokens else row)
+    return found
+
+
+def of_newest_turn(echoed: Mapping[int, Echoed], rows: Sequence[Message]) -> dict[int, Echoed]:
+    """Return the thoughts of the turn that is being answered, the last one of ``rows``."""
+    replies = {reply_of(row) for row in rows if row.turn_id == rows[-1].turn_id}
+    return {id_: each for id_, each in echoed.items() if id_ in replies}
+
+
+def thought_tokens(thoughts: Thoughts, count: Callable[[str], int]) -> int:
+    """Return the tokens of thoughts; those that cannot be read are guessed from the length of the provider's parts."""
+    return count(thoughts.text) if thoughts.text else len(thoughts.parts) // _CHARACTERS_PER_TOKEN
+
+
+def messages_of(
+    rows: Sequence[Message], accepted: frozenset[Kind], echoed: Mapping[int, Echoed], only_caller: str | None = None
+) -> Iterator[PromptMessage]:
+    """Yield the messages of rows that a request may contain; the model takes the ``accepted`` kinds of attachments.
+
+    ``echoed`` are the thoughts that go with replies, by the ids of the replies. If there is an ``only_caller``, the
+    calls of any other model are in words.
+    """
+    results = {(row.turn_id, row.tool_call_id): row for row in rows if row.role is Role.TOOL_RESULT}
+    if not results:
+        yield from (_alone(row, accepted, echoed) for row in rows)
+        return
+    for first, *calls in _made_together(rows):
+        if not calls and first.role is not Role.TOOL_USE:
+            yield _alone(first, accepted, echoed)
+            continue
+        messages = _round((first, *calls), results, echoed)
+        yield from messages if only_caller in {None, first.model} else map(without_calls, messages)
+
+
+def _alone(row: Message, accepted: frozenset[Kind], echoed: Mapping[int, Echoed]) -> PromptMessage:
+    """Return a question, or a reply without calls."""
+    if row.role is Role.ASSISTANT:
+        return PromptMessage("assistant", _said(row), thoughts=_thoughts(row, row.id, echoed) if echoed else None)
+    question = PromptMessage("user", f"{row.preamble}\n\n{row.content}" if row.preamble else row.content)
+    return _with_attachments(question, row.attachments, accepted) if row.attachments else question
+
+
+def _made_together(rows: Sequence[Message]) -> Iterator[list[Message]]:
+    """Yield each question, and each reply with the calls that it ended with; the words of it may be missing."""
+    unit: list[Message] = []
+    is_answered = False
+    for row in rows:
+        if row.role is Role.TOOL_RESULT:
+            is_answered = True
+            continue
+        if unit and not _goes_on(unit[-1], row, is_answered=is_answered):
+            yield unit
+            unit = []
+        unit.append(row)
+        is_answered = False
+    if unit:
+        yield unit
+
+
+def _goes_on(before: Message, row: Message, *, is_answered: bool) -> bool:
+    """Return whether a row is a call of the same reply; of an import, calls are made together before any result."""
+    if row.role is not Role.TOOL_USE or before.role is Role.USER or before.turn_id != row.turn_id:
+        return False
+    if before.role is Role.ASSISTANT:
+        return True
+    return before.reply_id == row.reply_id and not (is_answered and row.reply_id is None)
+
+
+def _round(
+    unit: Sequence[Message], results: Mapping[tuple[int, str | None], Message], echoed: Mapping[int, Echoed]
+) -> Iterator[PromptMessage]:
+    """Yield a reply with its calls, and their results; the words of it may be missing."""
+    calls = [row for row in unit if row.role is Role.TOOL_USE]
+    words = unit[0] if len(calls) < len(unit) else None
+    texts = [_said(words) if words else "", *(call.content for call in calls)]
+    yield PromptMessage(
+        "assistant",
+        "\n\n".join(filter(None, texts)),
+        tool_calls=_together([call.tool_calls or "[]" for call in calls]),
+        thoughts=_thoughts(words, calls[0].reply_id, echoed),
+    )
+    for call in calls:
+        result = results[call.turn_id, call.tool_call_id]
+        yield PromptMessage("tool", result.content, tool_call_id=result.tool_call_id)
+
+
+def _thoughts(words: Message | None, reply_id: int | None, echoed: Mapping[int, Echoed]) -> Thoughts | None:
+    """Return the thoughts before a reply, if its words are those that were said, or if it has none."""
+    known = echoed.get(reply_id or 0)
+    is_as_said = words is None or (words.id == reply_id and not words.status.broke_off)
+    return known.thoughts if known and is_as_said else None
+
+
+def _said(reply: Message) -> str:
+    # No provider takes a picture in a reply, as an import may bring one.
+    said = words_of(reply) if reply.attachments else reply.content
+    return f"{said}\n{BROKEN_OFF}" if reply.status.broke_off else said
+
+
+def _together(written: Sequence[str]) -> str:
+    """Return several lists of calls in JSON as one."""
+    if len(written) == 1:
+        return written[0]
+    return json.dumps([call for calls in written for call in json.loads(calls)], ensure_ascii=False)
+
+
+def _with_attachments(
+    question: PromptMessage, attachments: tuple[Attachment, ...], accepted: frozenset[Kind]
+) -> PromptMessage:
+    """Return a question with the attachments that the model takes; a line stands for each of the others."""
+    named = [each for each in attachments if each.kind not in accepted]
+    sent = tuple(each for each in attachments if each.kind in accepted)
+    return question._replace(content=with_lines(question.content, named), attachments=sent)

@@ -1,4 +1,4 @@
-"""The view: the messages of a thread in context now, the reason for each other one, and the summary that holds.
+"""The view: the messages of a thread in context now, the reason for each other one, and the snapshot with a view.
 
 The log is permanent; the context is computed from it and the journal. Five sets make it up:
 
@@ -18,20 +18,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Retry
+from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.log_acts import Import
-from chorus_cli.log.rules.messages import Runs, expanded, is_written
+from chorus_cli.log.rules.messages import TOOL_ROLES, Role, Runs, Status, expanded, is_filled, is_written
+from chorus_cli.models.rules.budget import (
+    LARGEST_FACTOR,
+    TOKENS_PER_MESSAGE,
+    Budget,
+    Calibration,
+    Limit,
+    budget,
+)
+from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
+from chorus_cli.models.rules.request import NO_ECHO, Echo
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
-    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.log.rules.messages import Message, Thoughts
     from chorus_cli.log.rules.operations import Operation
+    from chorus_cli.memory.rules.items import Item
+    from chorus_cli.personas.rules.persona import Document, Target
 
 
 @dataclass(frozen=True)
@@ -78,8 +93,7 @@ def standing(
 class Reason(StrEnum):
     """The reason why a message is not sent.
 
-    The first four hold for messages that the view does not reach; the rule that tells them apart is
-    ``reasons_outside``, and the database repeats it to count them without reading them.
+    The first four hold for messages that the view does not reach; ``reasons_outside`` tells them apart.
     """
 
     BOUNDARY = "before the boundary"
@@ -276,3 +290,137 @@ def _spoken(rows: Iterable[Message], journal: ThreadJournal, members: Iterable[M
         and (row.introduced_by is None or row.introduced_by in spoken_by)
         and (row.turn_id > after or row.turn_id in member_turns)
     }
+
+
+class Echoed(NamedTuple):
+    """Thoughts that a request repeats, and their tokens, ``None`` if not yet counted."""
+
+    thoughts: Thoughts
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """The system prompt with the documents, and the tokens of both."""
+
+    text: str
+    prompt_tokens: int
+    document_tokens: int
+    tokens: int = field(init=False)
+    """The tokens of the system message without a summary."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE)
+
+
+def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
+    """Return the system message: the prompt, then each document under its name."""
+    return "\n\n".join([system_prompt, *(f"# {document.name}\n\n{document.content}" for document in documents)])
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """The part of a snapshot that no database holds: the target, its system prompt, its model's limit, and the tools.
+
+    ``offer`` is empty where no tools are offered to the model. Without ``is_exact`` the tokens are upper bounds.
+    ``accepted`` are the kinds of attachments that the model is sent; of the others it is told the names. ``echo`` says
+    which of its thoughts it is sent again.
+    """
+
+    target: Target
+    system_prompt: SystemPrompt
+    limit: Limit
+    offer: ToolOffer = NO_OFFER
+    is_exact: bool = True
+    accepted: frozenset[Kind] = ALL_SENT
+    echo: Echo = NO_ECHO
+    fixed_tokens: int = field(init=False)
+    """The estimated tokens that every request has: the system message without a summary, and the tools."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fixed_tokens", self.system_prompt.tokens + self.offer.tokens)
+
+    def budget(self, learned: Calibration) -> Budget:
+        """Return the budget of a request that has no conversation before it."""
+        chosen = self.target.persona.settings
+        return budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
+
+    def surely_takes(self, most_tokens: int) -> bool:
+        """Return whether a message of at most so many estimated tokens fits, however far estimates are off."""
+        return self.fixed_tokens + most_tokens <= self.budget(Calibration(LARGEST_FACTOR)).room.budget
+
+
+class RequestStart(NamedTuple):
+    """The beginning of a request: its window, and what it has in common with the last one while that is warm.
+
+    ``first_message_id`` is the message that the last request began with, where it left others out. ``hot`` are the
+    memory items of the system message, ``None`` if they are chosen anew, as they are with another summary than
+    ``summary_id``.
+    """
+
+    window: datetime
+    first_message_id: int | None = None
+    hot: tuple[Item, ...] | None = None
+    summary_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSnapshot:
+    """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
+
+    ``newest_operation_id`` is the newest operation that breaks the prefix of requests, 0 if there is none;
+    ``fold_is_undone`` says that the newest fold was taken back. ``last_spoken`` is the time of the newest message of
+    the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
+    older ones out. ``hot`` are the memory items of the system message. ``echoed`` are the thoughts that go with
+    replies, by the ids of these. With ``is_plain``, the model takes earlier turns only as plain text.
+    ``unread`` is a sentence about operations that cannot be read, empty if there are none.
+    """
+
+    request_settings: RequestSettings
+    view: View
+    budget: Budget
+    newest_operation_id: int = 0
+    fold_is_undone: bool = False
+    last_spoken: datetime | None = None
+    first_message_id: int | None = None
+    hot: tuple[Item, ...] = ()
+    echoed: Mapping[int, Echoed] = field(default_factory=dict)
+    is_plain: bool = False
+    unread: str = ""
+
+    @property
+    def target(self) -> Target:
+        """Persona, thread and model that the next message is addressed to."""
+        return self.request_settings.target
+
+
+def usable(view: Sequence[Message]) -> list[Message]:
+    """Leave out rows that no request may contain: replies in progress, empty rows, and tool rows without their partner.
+
+    Of calls with the same id in a turn, and of their results, the first is sent. A question that failed without a word
+    and was said again, word for word, is sent once.
+    """
+    calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
+    results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}
+    paired = {id_ for key in calls.keys() & results.keys() for id_ in (calls[key], results[key])}
+    rows = [
+        row
+        for row in view
+        if (row.id in paired if row.role in TOOL_ROLES else row.status is not Status.STREAMING and is_filled(row))
+    ]
+    failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
+    return _once(rows, failed_turns) if failed_turns else rows
+
+
+def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
+    """Leave out each question of a failed turn that the next message says again."""
+
+    def is_repeated(row: Message, following: Message) -> bool:
+        return (
+            row.turn_id in failed_turns
+            and row.role is following.role is Role.USER
+            and row.content.strip() == following.content.strip()
+            and row.attachments == following.attachments
+        )
+
+    return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]

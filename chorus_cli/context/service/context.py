@@ -9,21 +9,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules.plan import (
-    RequestSettings,
-    RequestStart,
-    SystemPrompt,
-    plan_bounded,
-    plan_fitting,
-    plan_whole,
-    system_text,
-)
-from chorus_cli.context.rules.rounds import thought_tokens
+from chorus_cli.context.rows.snapshot_rows import TokenCounts
+from chorus_cli.context.rules.plan import plan_bounded, plan_fitting, plan_whole, thought_tokens
+from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.time.timestamps import cutoff
-from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.attachments import ALL_SENT
-from chorus_cli.log.rules.messages import Message, Status
+from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Limit, own_tokens
 from chorus_cli.models.rules.declaration import NO_OFFER
@@ -32,15 +24,14 @@ from chorus_cli.personas.rules.macros import sent
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan
-    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.machine.ports import TokenCounter
-    from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Budget
     from chorus_cli.models.rules.declaration import ToolOffer
     from chorus_cli.personas.rules.persona import Document, Persona, Target
@@ -53,30 +44,24 @@ _SHARE_OF_WINDOW = 8
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """The start of the last request, the settings it was made for, and when its window was made and last used.
+    """The start of the last request, the target it was made for, and when its window was made and last used.
 
-    ``operation_id`` is the newest operation then. ``first_message_id`` is ``None`` if the request left nothing out.
-    ``hot`` are the memory items of its system message, ``summary_id`` the fold that wrote its summary.
+    ``operation_id`` is the newest operation then.
     """
 
-    window: datetime
-    hours: int
-    model: str
+    start: RequestStart
+    target: Target
     operation_id: int
     made_at: datetime
     used_at: datetime
-    first_message_id: int | None
-    hot: tuple[Item, ...]
-    summary_id: int | None
-    limit: int | None
 
     def is_warm(self, target: Target, now: datetime, operation_id: int) -> bool:
         """Return whether a request made now goes on with the window."""
-        hours = target.persona.settings.context_hours
-        longest = min(_LONGEST_HELD, timedelta(hours=hours) / _SHARE_OF_WINDOW)
+        before, chosen = self.target.persona.settings, target.persona.settings
+        longest = min(_LONGEST_HELD, timedelta(hours=chosen.context_hours) / _SHARE_OF_WINDOW)
         return (
-            (self.hours, self.limit) == (hours, target.persona.settings.context_token_limit)
-            and (self.model, self.operation_id) == (target.choice.model, operation_id)
+            (before.context_hours, before.context_token_limit) == (chosen.context_hours, chosen.context_token_limit)
+            and (self.target.choice.model, self.operation_id) == (target.choice.model, operation_id)
             and now - self.used_at <= _COLD_AFTER
             # In both directions: a clock that is set back by a little brings nothing back that had left the window.
             and abs(now - self.made_at) <= longest
@@ -97,17 +82,15 @@ class Prefixes:
         one that is set back by less lets a window last twice as long at most.
         """
         known = self._known.get((target.persona.slug, target.thread_id))
-        if known is None:
-            return RequestStart(cutoff(now, target.persona.settings.context_hours))
-        if known.is_warm(target, now, operation_id):
-            return RequestStart(known.window, known.first_message_id, known.hot, known.summary_id)
+        if known is not None and known.is_warm(target, now, operation_id):
+            return known.start
         window = cutoff(now, target.persona.settings.context_hours)
-        return RequestStart(window, known.first_message_id)
+        return RequestStart(window, known.start.first_message_id if known is not None else None)
 
     def last_window(self, target: Target) -> datetime | None:
         """Return the start of the window of the last request of this process; ``None`` if there was none."""
         known = self._known.get((target.persona.slug, target.thread_id))
-        return known.window if known is not None else None
+        return known.start.window if known is not None else None
 
     def hold(self, plan: RequestPlan, now: datetime) -> None:
         """Let the requests that follow begin as this one, which is made now.
@@ -115,22 +98,12 @@ class Prefixes:
         Its first message counts only if it left older ones out: leaving out one turn more each time would change the
         beginning of each request, and no cache would help.
         """
-        snapshot = plan.snapshot
-        target, window = snapshot.request_settings.target, snapshot.view.cutoff
+        snapshot, target = plan.snapshot, plan.snapshot.target
+        start = RequestStart(snapshot.view.cutoff, plan.begins_at, snapshot.hot, snapshot.view.summary_id)
         key = target.persona.slug, target.thread_id
         known = self._known.get(key)
-        self._known[key] = _Prefix(
-            window,
-            target.persona.settings.context_hours,
-            target.choice.model,
-            snapshot.newest_operation_id,
-            known.made_at if known is not None and known.window == window else now,
-            now,
-            plan.begins_at if plan.too_large else None,
-            snapshot.hot,
-            snapshot.view.summary.operation_id if snapshot.view.summary else None,
-            target.persona.settings.context_token_limit,
-        )
+        made_at = known.made_at if known is not None and known.start.window == start.window else now
+        self._known[key] = _Prefix(start, target, snapshot.newest_operation_id, made_at, now)
 
 
 _SHORT_CHARACTERS = 2_000
@@ -252,14 +225,35 @@ class Context:
         return (await self.request_settings(target)).budget(budget.read_calibration(learned))
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
-        """Count the messages and the summary that were put in without a count, and store the counts."""
-        snapshot = await self._with_counted_thoughts(snapshot) if snapshot.echoed else snapshot
+        """Count the messages, the thoughts and the summary that were put in without a count, and store the counts."""
         view = snapshot.view
-        if all(row.token_count is not None for row in view.messages) and (
-            view.summary is None or view.summary.token_count is not None
-        ):
+        # A reply that still grows is not sent, and counting it again and again would take long.
+        rows = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
+        thoughts = {id_: each.thoughts for id_, each in snapshot.echoed.items() if each.tokens is None}
+        summary = view.summary if view.summary is not None and view.summary.token_count is None else None
+        if not rows and not thoughts and summary is None:
             return snapshot
-        return replace(snapshot, view=await self._counted_view(view, snapshot.target.choice.model))
+        model, count = snapshot.target.choice.model, self.counter.count
+        counts = await asyncio.to_thread(
+            lambda: TokenCounts(
+                {row.id: own_tokens(row, count, model) for row in rows},
+                {id_: thought_tokens(each, count) for id_, each in thoughts.items()},
+                {summary.operation_id: count(summary.content)} if summary else {},
+            )
+        )
+        # It only saves the next counting; a view must not fail for it.
+        with suppress(StorageError):
+            await self.store.write(snapshot_rows.store_token_counts, counts)
+        messages = tuple(
+            row._replace(token_count=counts.messages.get(row.id, row.token_count)) for row in view.messages
+        )
+        if summary is not None:
+            summary = replace(summary, token_count=counts.summaries[summary.operation_id])
+        echoed = {
+            id_: each._replace(tokens=counts.thoughts.get(id_, each.tokens)) for id_, each in snapshot.echoed.items()
+        }
+        view = replace(view, messages=messages, summary=summary or view.summary)
+        return replace(snapshot, view=view, echoed=echoed)
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""
@@ -274,10 +268,6 @@ class Context:
         # What cannot be stored now, the next request finds out again.
         with suppress(StorageError):
             await self.store.write(meta_rows.store, key, str(snapshot.view.boundary_id or 0))
-
-    async def input_price(self, model: str) -> float | None:
-        """Return the price of a token of input in US dollars, ``None`` where it is unknown."""
-        return await asyncio.to_thread(self.dollars_per_input_token, model)
 
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
         """Measure the system prompt of a persona; the last one is remembered, for documents may be long."""
@@ -297,40 +287,6 @@ class Context:
         self._system_prompts.clear()
         self._system_prompts[prompt, documents] = measured
         return measured
-
-    async def _counted_view(self, view: View, model: str) -> View:
-        summary = view.summary
-        if summary is not None and summary.token_count is None:
-            tokens = await asyncio.to_thread(self.counter.count, summary.content)
-            summary = replace(summary, token_count=tokens)
-            with suppress(StorageError):
-                await self.store.write(snapshot_rows.store_token_count, summary.operation_id, tokens)
-        # A reply that still grows is not sent, and counting it again and again would take long.
-        uncounted = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
-        if not uncounted:
-            return replace(view, summary=summary)
-        counts = await asyncio.to_thread(self._counts, uncounted, model)
-        # It only saves the next counting; a view must not fail for it.
-        with suppress(StorageError):
-            await self.store.write(message_rows.store_token_counts, counts)
-        messages = tuple(row._replace(token_count=counts.get(row.id, row.token_count)) for row in view.messages)
-        return replace(view, messages=messages, summary=summary)
-
-    async def _with_counted_thoughts(self, snapshot: ContextSnapshot) -> ContextSnapshot:
-        """Count the thoughts that were stored before the vocabulary was loaded, and store their counts."""
-        uncounted = {id_: each.thoughts for id_, each in snapshot.echoed.items() if each.tokens is None}
-        if not uncounted:
-            return snapshot
-        counts = await asyncio.to_thread(
-            lambda: {id_: thought_tokens(thoughts, self.counter.count) for id_, thoughts in uncounted.items()}
-        )
-        with suppress(StorageError):
-            await self.store.write(snapshot_rows.store_token_counts, counts)
-        counted = {id_: snapshot.echoed[id_]._replace(tokens=tokens) for id_, tokens in counts.items()}
-        return replace(snapshot, echoed={**snapshot.echoed, **counted})
-
-    def _counts(self, messages: Sequence[Message], model: str) -> dict[int, int]:
-        return {row.id: own_tokens(row, self.counter.count, model) for row in messages}
 
 
 def _chosen_limit(target: Target) -> Limit | None:

@@ -21,7 +21,6 @@ from chorus_cli.storage.read_only import for_this_run
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from chorus_cli.context.files import OpenThreads
     from chorus_cli.context.rows.thread_views import WindowFill
@@ -35,12 +34,6 @@ if TYPE_CHECKING:
 SHARED = "Another Chorus is open in this thread."
 
 
-def _note_edit(connection: Connection, path: Path, slug: str, now: datetime) -> None:
-    from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - seldom is there one
-
-    note_edit(connection, path, slug, now)
-
-
 def _notices(connection: Connection, target: Target, now: datetime) -> tuple[str, ...]:
     """Return the notices about messages outside the window, and about an interrupted reply."""
     from chorus_cli.context.rows.thread_views import read_on_arrival, window_fill  # noqa: PLC0415 - the prompt needs none
@@ -52,18 +45,6 @@ def _notices(connection: Connection, target: Target, now: datetime) -> tuple[str
     question = interrupted_question(connection, slug, thread_id, since)
     read_on_arrival(connection, slug, thread_id)
     return (window_notice(fill, hours, now), "" if question is None else _interrupted(question))
-
-
-def _last_exchange(connection: Connection, slug: str, thread_id: int) -> Exchange | None:
-    from chorus_cli.context.rows.thread_views import last_exchange_of  # noqa: PLC0415 - the prompt does not need it
-
-    return last_exchange_of(connection, slug, thread_id)
-
-
-def _newest_thoughts(connection: Connection, slug: str, thread_id: int) -> list[tuple[Thought, str]]:
-    from chorus_cli.context.rows.thread_views import newest_thoughts_of  # noqa: PLC0415 - the prompt does not need it
-
-    return newest_thoughts_of(connection, slug, thread_id)
 
 
 def _interrupted(question: str) -> str:
@@ -155,20 +136,11 @@ class Current:
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     async def turn_to_thread(self, thread_id: int) -> None:
-        """Switch to another thread of the persona in focus, also for the next run; a closed one is opened again.
-
-        Raises:
-            UnknownThreadError: it has no such thread.
-        """
+        """Switch to another thread of the persona in focus, also for the next run; a closed one is opened again."""
         self.go_on_in(await self._store.write(for_this_run, thread_rows.use, self.slug, thread_id))
 
     async def look_into(self, number: int) -> None:
-        """Switch to the open thread with a number, for this run; a message in it makes it the last used.
-
-        Raises:
-            UnknownThreadError: there is no thread of that number.
-            ThreadError: it is closed.
-        """
+        """Switch to the open thread with a number, for this run; a message in it makes it the last used."""
         self.go_on_in(await self._store.read(thread_rows.open_numbered, self.slug, number))
 
     def go_on_in(self, thread: ThreadKey) -> None:
@@ -203,13 +175,17 @@ class Current:
 
         Damage is told by `notices`.
         """
+        from chorus_cli.context.rows.thread_views import last_exchange_of  # noqa: PLC0415 - the prompt does not need it
+
         with suppress(StorageError):
-            return await self._store.read(_last_exchange, self.slug, self.thread_id)
+            return await self._store.read(last_exchange_of, self.slug, self.thread_id)
         return None
 
     async def newest_thoughts(self) -> list[tuple[Thought, str]]:
         """Return the thoughts of the newest turn in the thread that has any, each with its text."""
-        return await self._store.read(_newest_thoughts, self.slug, self.thread_id)
+        from chorus_cli.context.rows.thread_views import newest_thoughts_of  # noqa: PLC0415 - likewise
+
+        return await self._store.read(newest_thoughts_of, self.slug, self.thread_id)
 
     def new_warnings(self, target: Target) -> tuple[str, ...]:
         """Return the warnings about the persona's files that were not given before."""
@@ -277,8 +253,10 @@ class Current:
             return
         present = json.dumps(self._personas.own_value(slug, "context_hours"))
         if await self._store.read(meta_rows.value, meta_rows.window_key(slug)) != present:
+            from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - seldom is there one
+
             with suppress(DatabaseFullError):
-                await self._store.write(for_this_run, _note_edit, path, slug, self._clock.now())
+                await self._store.write(for_this_run, note_edit, path, slug, self._clock.now())
         self._noted_files[slug] = state
 
     async def _enter(self, slug: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows import fork_rows
 from chorus_cli.core.errors import JournalError, SettingsError
-from chorus_cli.log.rows import message_rows, message_times, operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
 from chorus_cli.log.rules.log_acts import Import, MemoryAct, Pin
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import RequestSettings
+    from chorus_cli.context.rules.view import RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.act import Act
     from chorus_cli.log.rules.messages import Message
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An operation, its description, and whether it counts at present."""
 
     operation: Operation
@@ -39,8 +38,7 @@ class Entry:
     counts: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
+class Newest(NamedTuple):
     """The newest operation or turn, the turn as its question, and when it was done or put back."""
 
     done: Operation | Message
@@ -71,9 +69,6 @@ class Journal:
 
         The context is taken up to the end of the turn of message ``through_id``, without a number as a whole; a turn
         that is still being answered stays out.
-
-        Raises:
-            JournalError: nothing is in context, or not that message.
         """
         request_settings = await self.context.request_settings(target)
         return await self.context.store.write(self._fork, request_settings, through_id)
@@ -110,7 +105,7 @@ class Journal:
         """
         known = await self._operations(target) if number is None else await self._listed(target)
         chosen = journal.to_undo(known, number)
-        await self._take_back(target, chosen)
+        await self._reverse(target, Undo(_subject(chosen)), chosen)
         return chosen
 
     async def newest(self, target: Target) -> Newest:
@@ -133,15 +128,8 @@ class Journal:
         return Newest(done, reversal.created_at if reversal else _made_at(done))
 
     async def take_back(self, target: Target, newest: Newest) -> None:
-        """Take back the operation or turn that `newest` returned.
-
-        Raises:
-            SettingsError: the setting that the operation changed was changed again since.
-        """
-        if isinstance(newest.done, Operation):
-            await self._take_back(target, newest.done)
-        else:
-            await self._record_turn(target, Undo(_subject(newest.done)))
+        """Take back the operation or turn that `newest` returned."""
+        await self._reverse(target, Undo(_subject(newest.done)), newest.done)
 
     async def redo(self, target: Target) -> Operation | Message:
         """Put back the subject of the newest undo, unless something has followed it, and return it.
@@ -164,12 +152,7 @@ class Journal:
         return await self._put_back(target, undone.subject, operations)
 
     async def redo_by_number(self, target: Target, number: int) -> Operation | Message:
-        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it.
-
-        Raises:
-            JournalError: there is no such operation, or it is not taken back.
-            SettingsError: the setting that it changed was changed again since.
-        """
+        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it."""
         operations = await self._listed(target)
         return await self._put_back(target, journal.to_redo(operations, number), operations)
 
@@ -190,7 +173,7 @@ class Journal:
         if undone.thread_id is not None:
             return False
         return await self.context.store.read(
-            message_times.is_spoken_after, target.persona.slug, undone.after_message_id
+            operation_rows.is_spoken_after, target.persona.slug, undone.after_message_id
         )
 
     async def _question(self, turn_id: int) -> Message:
@@ -200,36 +183,30 @@ class Journal:
         return found[0]
 
     async def _put_back(self, target: Target, subject: Subject, operations: list[Operation]) -> Operation | Message:
+        done: Operation | Message
         if subject.turn_id is not None:
-            question = await self._question(subject.turn_id)
-            await self._record_turn(target, Redo(subject))
-            return question
-        chosen = next(known for known in operations if known.id == subject.operation_id)
-        await self._record(target, Redo(subject), chosen, chosen.act)
-        return chosen
+            done = await self._question(subject.turn_id)
+        else:
+            done = next(known for known in operations if known.id == subject.operation_id)
+        await self._reverse(target, Redo(subject), done)
+        return done
 
-    async def _take_back(self, target: Target, chosen: Operation) -> None:
-        change = chosen.act.inverse if isinstance(chosen.act, Window | MemoryAct) else chosen.act
-        await self._record(target, Undo(_subject(chosen)), chosen, change)
-
-    async def _record(self, target: Target, reversal: Undo | Redo, chosen: Operation, change: Act) -> None:
-        """Store a reversal of an operation with all that it changes besides; ``change`` is that of a window or item."""
-        new = NewOperation(target.persona.slug, reversal, self.clock.now(), chosen.thread_id)
-        match change:
-            case MemoryAct():
-                await self.memory.put_back(change, new)
-            case Window():
-                await self._put_window_back(change, new)
+    async def _reverse(self, target: Target, reversal: Undo | Redo, done: Operation | Message) -> None:
+        """Store the undo or redo of an operation or a turn, with all that it changes besides."""
+        is_undo, operation = isinstance(reversal, Undo), done if isinstance(done, Operation) else None
+        thread_id = operation.thread_id if operation else target.thread_id
+        new = NewOperation(target.persona.slug, reversal, self.clock.now(), thread_id)
+        match operation and operation.act:
+            case MemoryAct() as act:
+                await self.memory.put_back(act.inverse if is_undo else act, new)
+            case Window() as act:
+                await self._put_window_back(act.inverse if is_undo else act, new)
             case Import():
                 await self.context.store.write(_reverse_import, new, target.thread_id)
             case Fork():
-                await self.context.store.write(fork_rows.reverse, new, chosen)
+                await self.context.store.write(fork_rows.reverse, new, operation)
             case _:
                 await self.context.store.write(operation_rows.introduce_reversal, new)
-
-    async def _record_turn(self, target: Target, reversal: Undo | Redo) -> None:
-        new = NewOperation(target.persona.slug, reversal, self.clock.now(), target.thread_id)
-        await self.context.store.write(operation_rows.introduce_reversal, new)
 
     async def _put_window_back(self, change: Window, new: NewOperation) -> None:
         path = self.personas.changeable_settings_path(new.persona)

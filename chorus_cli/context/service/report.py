@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.context.rows.thread_views import count_outside
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
-from chorus_cli.context.rules.plan import summary_tokens, usable
-from chorus_cli.context.rules.rounds import reply_of
-from chorus_cli.context.rules.view import Reason
+from chorus_cli.context.rules.plan import reply_of, summary_tokens
+from chorus_cli.context.rules.view import Reason, usable
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows import message_times
+from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.attachments import as_json
 from chorus_cli.log.rules.messages import is_written
 from chorus_cli.memory.rows import item_rows
@@ -22,14 +20,13 @@ from chorus_cli.memory.rules.recall import sent_items, tokens_in_request
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.context.rows.thread_views import Outside
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
-    from chorus_cli.context.rules.rounds import Echoed
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.view import ContextSnapshot, Echoed
     from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Meter
     from chorus_cli.models.rules.request import PromptMessage
@@ -37,8 +34,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A part of the request, its tokens as the provider is expected to count them, and why it is in."""
 
     name: str
@@ -46,8 +42,7 @@ class Part:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Omission:
+class Omission(NamedTuple):
     """Messages that stay out, the tokens expected of them as far as they are counted, and why."""
 
     reason: str
@@ -55,37 +50,28 @@ class Omission:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class RequestReport:
+class ContextReport(NamedTuple):
     """The plan of the next request, without the message that would open it, part by part.
 
-    The tokens of ``parts`` add up to those of the whole. ``moments`` are the times of the thread's messages in the
-    window.
+    The tokens of ``parts`` add up to those of the whole. ``omissions`` are the messages of the thread that are not
+    sent, each under one reason, ``memory`` is the use of each item of the persona's memory, and ``moments`` are the
+    times of the thread's messages in the window: each only if it is asked for.
     """
 
     plan: RequestPlan
-    meter: Meter
     parts: tuple[Part, ...]
-    moments: tuple[datetime, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ContextReport:
-    """The plan of the next request, part by part, and everything that stays out.
-
-    ``omissions`` are the messages of the thread that are not sent, each under one reason. ``memory`` is the use of
-    each item of the persona's memory.
-    """
-
-    plan: RequestPlan
-    meter: Meter
-    parts: tuple[Part, ...]
-    omissions: tuple[Omission, ...]
+    omissions: tuple[Omission, ...] = ()
     memory: tuple[MemoryUse, ...] = ()
+    moments: tuple[datetime, ...] = ()
+
+    @property
+    def meter(self) -> Meter:
+        """The size of the request."""
+        return self.plan.meter
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
-        target, budget = self.plan.snapshot.request_settings.target, self.plan.snapshot.budget
+        target, budget = self.plan.snapshot.target, self.plan.snapshot.budget
         return {
             "persona": target.persona.slug,
             "thread": target.thread_number,
@@ -93,64 +79,50 @@ class ContextReport:
             "limit": budget.limit.tokens,
             "budget": budget.tokens,
             "tokens": self.meter.tokens,
-            "parts": [{"name": part.name, "tokens": part.tokens, "reason": part.reason} for part in self.parts],
-            "left_out": [
-                {"reason": omission.reason, "messages": omission.messages, "tokens": omission.tokens}
-                for omission in self.omissions
-            ],
+            "parts": [part._asdict() for part in self.parts],
+            "left_out": [omission._asdict() for omission in self.omissions],
             "messages": [_as_json(message) for message in self.plan.messages],
             "memory": [_memory_as_json(use) for use in self.memory],
         }
 
 
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
-    """Measure the context of ``target`` as it is at ``now``; nothing is sent and nothing changes."""
+    """Measure the next request of ``target`` and what stays out of it; nothing is sent and nothing changes."""
+
+    def read(connection: Connection) -> tuple[ContextSnapshot, Mapping[Reason, Outside], Sequence[Item]]:
+        # One transaction, so that nothing falls between.
+        snapshot, slug = context.read(connection, request_settings, now), target.persona.slug
+        outside = count_outside(connection, slug, target.thread_id, snapshot.view)
+        return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug))
+
     request_settings = await context.request_settings(target)
-    snapshot, outside, items = await context.store.read(_read, context, request_settings, now)
+    snapshot, outside, items = await context.store.read(read)
     plan = await context.plan(await context.counted(snapshot))
-    left_out, meter = tuple(plan.left_out()), plan.meter
     memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
-    return ContextReport(plan, meter, _parts(plan), _omissions(plan, left_out, outside), tuple(memory))
+    return ContextReport(plan, _parts(plan), _omissions(plan, outside), tuple(memory))
 
 
-async def request_report(context: Context, target: Target, now: datetime) -> RequestReport:
-    """Measure the next request of ``target`` as it is at ``now``, without what stays out of it; nothing is sent."""
+async def request_report(context: Context, target: Target, now: datetime) -> ContextReport:
+    """Measure the next request of ``target``, with the times of the messages in its window; nothing is sent."""
+
+    def read(connection: Connection) -> tuple[ContextSnapshot, list[datetime]]:
+        snapshot = context.read(connection, request_settings, now)
+        since = snapshot.view.cutoff
+        return snapshot, operation_rows.moments(connection, target.persona.slug, target.thread_id, since)
+
     request_settings = await context.request_settings(target)
-    snapshot, moments = await context.store.read(_read_with_moments, context, request_settings, now)
+    snapshot, moments = await context.store.read(read)
     plan = await context.plan(await context.counted(snapshot))
-    return RequestReport(plan, plan.meter, _parts(plan), moments)
+    return ContextReport(plan, _parts(plan), moments=tuple(moments))
 
 
-def _read(
-    connection: Connection, context: Context, request_settings: RequestSettings, now: datetime
-) -> tuple[ContextSnapshot, Mapping[Reason, Outside], Sequence[Item]]:
-    """Read the snapshot, the rest of the thread and the memory in one transaction, so that nothing falls between."""
-    snapshot = context.read(connection, request_settings, now)
-    target = request_settings.target
-    outside = count_outside(connection, target.persona.slug, target.thread_id, snapshot.view)
-    items = sent_items(target.persona, item_rows.listing(connection, target.persona.slug))
-    return snapshot, outside, items
-
-
-def _read_with_moments(
-    connection: Connection, context: Context, request_settings: RequestSettings, now: datetime
-) -> tuple[ContextSnapshot, tuple[datetime, ...]]:
-    """Read the snapshot, and when something was said in its window."""
-    snapshot, target = context.read(connection, request_settings, now), request_settings.target
-    return snapshot, tuple(
-        message_times.moments(connection, target.persona.slug, target.thread_id, snapshot.view.cutoff)
-    )
-
-
-def _omissions(
-    plan: RequestPlan, left_out: Iterable[tuple[Reason, Message]], outside: Mapping[Reason, Outside]
-) -> tuple[Omission, ...]:
+def _omissions(plan: RequestPlan, outside: Mapping[Reason, Outside]) -> tuple[Omission, ...]:
     messages: Counter[Reason] = Counter()
     tokens: Counter[Reason] = Counter()
     for reason, found in outside.items():
         messages[reason] += found.messages
         tokens[reason] += found.tokens + found.messages * TOKENS_PER_MESSAGE
-    for reason, row in left_out:
+    for reason, row in plan.left_out():
         if is_written(row):
             messages[reason] += 1
             tokens[reason] += tokens_of(row)

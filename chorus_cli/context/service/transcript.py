@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fork
-from chorus_cli.log.rules.export import Export, without_empty_replies
 from chorus_cli.log.rules.journal import NO_MARKS, log_marks
 from chorus_cli.log.rules.messages import Message
 from chorus_cli.log.rules.operations import Numbers
+from chorus_cli.log.rules.wording import Export, without_empty_replies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -22,13 +21,11 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Thoughts
     from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Messages of a persona, of one thread (``None``: all), after a time (``None``: all) and after a message's id."""
 
     persona: str
@@ -38,11 +35,7 @@ class Selection:
 
 
 async def selected(store: Store, persona: str, thread_number: int | None, since: datetime | None) -> Selection:
-    """Select messages of a persona, of the thread with a number if there is one.
-
-    Raises:
-        ThreadError: the persona never had that thread.
-    """
+    """Select messages of a persona, of the thread with a number if there is one."""
     if thread_number is None:
         return Selection(persona, since=since)
     return Selection(persona, (await store.read(thread_rows.had, persona, thread_number)).id, since)
@@ -52,7 +45,7 @@ async def newest_of(store: Store, selection: Selection, number: int) -> Selectio
     """Narrow a selection to its newest messages, as many as ``number`` says."""
     thread_id, since = selection.thread_id, selection.since
     after_id = await store.read(message_rows.id_before_newest, selection.persona, thread_id, since, number)
-    return replace(selection, after_id=after_id)
+    return selection._replace(after_id=after_id)
 
 
 async def operations_of(store: Store, selection: Selection) -> list[Operation]:
@@ -112,34 +105,28 @@ async def readable_thoughts(store: Store, message: Message) -> str:
     return found[message.id].text if message.id in found else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Exporting:
-    """Collects the messages of exports."""
+async def exported(context: Context, target: Target, now: datetime, *, whole: bool) -> Export:
+    """Return the messages in context, or with ``whole`` all messages of the thread.
 
-    context: Context
-    clock: Clock
-
-    async def export(self, target: Target, *, whole: bool) -> Export:
-        """Return the messages in context, or with ``whole`` all messages of the thread.
-
-        Raises:
-            CommandError: there are none.
-        """
-        now, marks = self.clock.now(), NO_MARKS
-        if whole:
-            selection = Selection(target.persona.slug, target.thread_id)
-            operations = await operations_of(self.context.store, selection)
-            entries = tuple([entry async for entry in transcript(self.context.store, selection, operations)])
-            marks = log_marks(operations, selection.thread_id)
-        else:
-            entries = (await self.context.snapshot(target, now)).view.messages
-        numbers = await numbers_of(self.context.store, target.persona.slug)
-        entries, persona = without_empty_replies(entries), target.persona
-        thoughts = await thoughts_in(self.context.store, entries)
-        export = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks, numbers, thoughts)
-        if not export.messages:
-            otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
-            raise CommandError(
-                f"Nothing {'was said yet' if whole else 'is in context'}, so nothing was written.{otherwise}"
-            )
-        return export
+    Raises:
+        CommandError: there are none.
+    """
+    store, persona, marks = context.store, target.persona, NO_MARKS
+    if whole:
+        selection = Selection(persona.slug, target.thread_id)
+        operations = await operations_of(store, selection)
+        entries = tuple([entry async for entry in transcript(store, selection, operations)])
+        marks = log_marks(operations, selection.thread_id)
+    else:
+        entries = (await context.snapshot(target, now)).view.messages
+    numbers, entries = await numbers_of(store, persona.slug), without_empty_replies(entries)
+    thoughts = await thoughts_in(store, entries)
+    found = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks, numbers, thoughts)
+    if not found.messages and whole:
+        raise CommandError("Nothing was said yet, so nothing was written.")
+    if not found.messages:
+        raise CommandError(
+            "Nothing is in context, so nothing was written. "
+            "/export FILE all writes everything that was said in this thread."
+        )
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from chorus_cli.context.rows import thread_views
 from chorus_cli.core.time import timespan
@@ -11,17 +12,14 @@ from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.wording import reach
-from chorus_cli.models.rules.budget import tokens_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
-    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.core.time.timespan import Span, WindowChoice
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaSettings
@@ -32,8 +30,7 @@ _NO_FURTHER = "No window reaches further back; /context edit brings in older mes
 _HELD_ALREADY = "The default held already; nothing was changed."
 
 
-@dataclass(frozen=True, slots=True)
-class WindowState:
+class WindowState(NamedTuple):
     """The window in force, the moment it reaches back to, the warning due, and the newest boundary of the context.
 
     ``is_out_of_reach`` says whether messages since the boundary are too old for any window.
@@ -57,33 +54,12 @@ class WindowState:
         return "\n".join(filter(None, [change, self.warning, reach(self.since, self.boundary)]))
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(NamedTuple):
     """The context as it is and as another window would make it; the price of a token of input, if it is known."""
 
     present: ContextSnapshot
     then: ContextSnapshot
     dollars_per_token: float | None
-
-    @property
-    def entering(self) -> tuple[Message, ...]:
-        """The messages that would come into the context."""
-        return _only_in(self.then.view, self.present.view)
-
-    @property
-    def leaving(self) -> tuple[Message, ...]:
-        """The messages that would leave the context."""
-        return _only_in(self.present.view, self.then.view)
-
-    @property
-    def tokens_now(self) -> int:
-        """The estimated tokens of the messages in context."""
-        return sum(map(tokens_of, self.present.view.messages))
-
-    @property
-    def tokens_then(self) -> int:
-        """The estimated tokens of the messages that would be in context."""
-        return sum(map(tokens_of, self.then.view.messages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,21 +109,11 @@ class ContextWindow:
         settings = target.persona.settings._replace(context_hours=choice.hours)
         other = target._replace(persona=target.persona._replace(settings=settings))
         request_settings, now = await self.context.request_settings(target), self.clock.now()
-        present, then = await self.context.store.read(
-            self._read_both, request_settings, replace(request_settings, target=other), now
-        )
-        return Preview(
-            present=await self.context.counted(present),
-            then=await self.context.counted(then),
-            dollars_per_token=await self.context.input_price(target.choice.model),
-        )
 
-    def _read_both(
-        self, connection: Connection, request_settings: RequestSettings, other: RequestSettings, now: datetime
-    ) -> tuple[ContextSnapshot, ContextSnapshot]:
-        return self.context.read(connection, request_settings, now), self.context.read(connection, other, now)
+        def read_both(connection: Connection) -> tuple[ContextSnapshot, ContextSnapshot]:
+            changed = replace(request_settings, target=other)
+            return self.context.read(connection, request_settings, now), self.context.read(connection, changed, now)
 
-
-def _only_in(view: View, other: View) -> tuple[Message, ...]:
-    known = {message.id for message in other.messages}
-    return tuple(message for message in view.messages if message.id not in known)
+        present, then = await self.context.store.read(read_both)
+        price = await asyncio.to_thread(self.context.dollars_per_input_token, target.choice.model)
+        return Preview(await self.context.counted(present), await self.context.counted(then), price)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rows.fork_rows import EditableRows
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
+    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.editing.rules.matching import EditScope, Sheet
     from chorus_cli.log.rules.messages import Message

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows.thread_rows import OWN
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.messages import UNMEASURED, Message, MessageContent, Role, Status, Thought
 from chorus_cli.storage import meta_rows
@@ -22,7 +23,7 @@ from chorus_cli.storage.store import Connection, FinishedRows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from chorus_cli.log.rules.messages import Thoughts
@@ -105,6 +106,9 @@ _OF_SMALL_THREAD = (
     "id IN (SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND id > :after)"
 )
 _LATEST = "9999-12-31T23:59:59.999999Z"
+_OF_PERSONA = (
+    f"persona = :persona AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since AND {THERE}"
+)
 
 
 def open_turn(
@@ -124,6 +128,15 @@ def open_turn(
         meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
         meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
     return stored[0], stored[1]
+
+
+def reopen_thread(connection: sqlite3.Connection, thread_id: int) -> bool:
+    """Open a closed thread of a persona again, unless it is one of an earlier persona; return whether it was closed."""
+    cursor = connection.execute(
+        f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}",
+        {"id": thread_id},
+    )
+    return cursor.rowcount > 0
 
 
 def open_retry(connection: sqlite3.Connection, question: Message, retry: Operation, model: str, run: str) -> Message:
@@ -174,11 +187,6 @@ def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoug
             reply.run,
         ),
     )
-
-
-def store_token_counts(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
-    """Remember the counts of messages that were put in without one."""
-    connection.executemany("UPDATE messages SET token_count = ? WHERE id = ?", [(n, id_) for id_, n in counts.items()])
 
 
 def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
@@ -253,8 +261,7 @@ def history(
     is_small = thread_id is not None and _is_small(connection, thread_id)
     cursor = connection.execute(
         f"SELECT {COLUMNS} FROM messages NOT INDEXED WHERE {_OF_SMALL_THREAD if is_small else 'id > :after'} "
-        f"AND persona = :persona AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since AND {THERE} "
-        "ORDER BY id LIMIT :rows",
+        f"AND {_OF_PERSONA} ORDER BY id LIMIT :rows",
         {
             "after": after,
             "persona": persona,
@@ -271,9 +278,7 @@ def id_before_newest(
 ) -> int:
     """Return the id of the message before the newest ``number`` of a persona; 0 if there are no more."""
     row = connection.execute(
-        "SELECT id FROM messages NOT INDEXED WHERE persona = :persona "
-        f"AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since AND {THERE} "
-        "ORDER BY id DESC LIMIT 1 OFFSET :number",
+        f"SELECT id FROM messages NOT INDEXED WHERE {_OF_PERSONA} ORDER BY id DESC LIMIT 1 OFFSET :number",
         {
             "persona": persona,
             "thread_id": thread_id,
@@ -334,45 +339,39 @@ def insert_row(
 
     ``origin`` is the installation that it was made by, and its place there; ``None`` stands for this one.
     """
-    columns, values = _columns_of(persona, content)
-    cursor = connection.execute(
-        f"INSERT INTO messages({columns}, introduced_by, run, origin, origin_seq) "
-        f"VALUES ({'?, ' * len(values)}?, ?, ?, ?)",
-        (*values, introduced_by, run, *(origin or (None, None))),
-    )
-    return int(cursor.lastrowid or 0)
-
-
-def _columns_of(persona: str, content: MessageContent) -> tuple[str, tuple[object, ...]]:
-    """Return the names and the values of the columns that hold the content of a message."""
     timestamp = timestamps.to_text(content.timestamp)
-    columns = (
-        "persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, timestamp, status, model, "
-        "token_count, revises, checksum, attachments, reasoning, thought_parts, thought_seconds, "
-        "thought_tokens, superseded, reply_id"
-    )
-    return columns, (
-        persona,
-        content.thread_id,
-        content.turn_id,
-        content.role,
-        content.content,
-        content.preamble,
-        content.tool_calls,
-        content.tool_call_id,
-        timestamp,
-        content.status,
-        content.model,
-        content.token_count,
-        content.revises,
-        checksum(content.role, content.thread_id, persona, timestamp, content.content),
-        attachments.to_text(content.attachments) if content.attachments else None,
-        content.reasoning,
-        content.thought_parts,
-        *(content.thought or UNMEASURED),
-        content.superseded,
-        content.reply_id,
-    )
+    seconds, tokens = content.thought or UNMEASURED
+    made_by, place = origin or (None, None)
+    values: dict[str, object] = {
+        "persona": persona,
+        "thread_id": content.thread_id,
+        "turn_id": content.turn_id,
+        "role": content.role,
+        "content": content.content,
+        "preamble": content.preamble,
+        "tool_calls": content.tool_calls,
+        "tool_call_id": content.tool_call_id,
+        "timestamp": timestamp,
+        "status": content.status,
+        "model": content.model,
+        "token_count": content.token_count,
+        "revises": content.revises,
+        "checksum": checksum(content.role, content.thread_id, persona, timestamp, content.content),
+        "attachments": attachments.to_text(content.attachments) if content.attachments else None,
+        "reasoning": content.reasoning,
+        "thought_parts": content.thought_parts,
+        "thought_seconds": seconds,
+        "thought_tokens": tokens,
+        "superseded": content.superseded,
+        "reply_id": content.reply_id,
+        "introduced_by": introduced_by,
+        "run": run,
+        "origin": made_by,
+        "origin_seq": place,
+    }
+    places = ", ".join("?" * len(values))
+    cursor = connection.execute(f"INSERT INTO messages({', '.join(values)}) VALUES ({places})", tuple(values.values()))
+    return int(cursor.lastrowid or 0)
 
 
 def begin_call(

@@ -1,4 +1,4 @@
-"""The journal's rows: every operation on a context, and every undo and redo of one.
+"""The journal's rows: every operation, every undo and redo of one, and what they say about messages and their times.
 
 ``introduce`` is the second of the two doors into the log (the first is a turn): an operation that puts messages into
 a context names them as members.
@@ -18,13 +18,16 @@ from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.act import Inclusion
 from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Reversal, Subject, Undo
 from chorus_cli.log.rules.log_acts import Import, MemoryAct, Unreadable
+from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation, Operation
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.journal import LogMarks
 
 _COLUMNS = "id, number, kind, thread_id, after_message_id, detail, created_at"
 DETAIL = "CASE WHEN json_valid(operations.detail) THEN operations.detail END"
@@ -86,7 +89,7 @@ def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Ope
         JournalError: its subject is undone already, or no longer undone.
     """
     # Of a long journal only the undos and redos are read.
-    act, undone = new.act, journal.undone(_reversals(connection, new.persona, new.thread_id))
+    act, undone = new.act, journal.undone(_of_kinds(connection, new.persona, new.thread_id, (Undo, Redo)))
     if isinstance(act, Undo | Redo) and (act.subject in undone) == isinstance(act, Undo):
         raise JournalError("Another Chorus has undone or redone the same meanwhile. Nothing was changed.")
     return introduce(connection, new)
@@ -142,12 +145,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
 
 def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Operation | None:
     """Return the boundary of a thread, ``None`` if it has none; only boundaries and their undos and redos are read."""
-    kinds = (*(kind for kind, act in ACTS.items() if act.is_boundary), Undo.kind, Redo.kind)
-    found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND kind IN (SELECT value FROM json_each(?))",
-        (persona, thread_id, thread_id, json.dumps(kinds)),
-    ).fetchall()
-    return journal.boundary([_operation(connection, row) for row in found]) if found else None
+    boundaries = (act for act in ACTS.values() if act.is_boundary)
+    return journal.boundary(_of_kinds(connection, persona, thread_id, (*boundaries, Undo, Redo)))
 
 
 def _is_undone(reversal: Operation | None) -> bool:
@@ -156,17 +155,12 @@ def _is_undone(reversal: Operation | None) -> bool:
 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
     """Return every operation that concerns a thread, with ``None`` those of all threads, oldest first."""
-    found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} ORDER BY id",
-        (persona, thread_id, thread_id),
-    ).fetchall()
-    return [_operation(connection, row) for row in found]
+    return _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id))
 
 
 def unreadable(connection: sqlite3.Connection) -> list[Operation]:
     """Return the operations of all personas that cannot be read, oldest first."""
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM operations ORDER BY id")
-    return [each for row in rows if (each := _operation(connection, row)).act == Unreadable()]
+    return [each for each in _selected(connection, "TRUE") if each.act == Unreadable()]
 
 
 def set_aside(connection: sqlite3.Connection) -> None:
@@ -184,27 +178,26 @@ def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
 
 def forks_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
     """Return the forks that were made of a thread, with every undo and redo of them, oldest first."""
-    forks = f"persona = :persona AND kind = '{Fork.kind}' AND json_extract({DETAIL}, '$.thread') = :thread"
-    found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {forks} OR (persona = :persona "
-        f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {SUBJECT} IN (SELECT id FROM operations WHERE {forks})) "
-        "ORDER BY id",
-        {"persona": persona, "thread": thread_id},
-    ).fetchall()
-    return [_operation(connection, row) for row in found]
+    forks = f"kind = '{Fork.kind}' AND json_extract({DETAIL}, '$.thread') = :thread"
+    return _with_reversals(connection, persona, forks, thread_id)
 
 
 def imports_of(connection: sqlite3.Connection, persona: str | None = None) -> list[Operation]:
     """Return the imports of a persona or of all, with every undo and redo of them, oldest first."""
+    return _with_reversals(connection, persona, f"kind = '{Import.kind}'")
+
+
+def _with_reversals(
+    connection: sqlite3.Connection, persona: str | None, condition: str, thread_id: int = 0
+) -> list[Operation]:
+    """Return the operations of a persona or of all that meet a condition, with every undo and redo of them."""
     of_persona = "persona = :persona" if persona is not None else "TRUE"
-    imports = f"{of_persona} AND kind = '{Import.kind}'"
-    found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {imports} OR ({of_persona} "
-        f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {SUBJECT} IN (SELECT id FROM operations WHERE {imports})) "
-        "ORDER BY id",
-        {"persona": persona},
-    ).fetchall()
-    return [_operation(connection, row) for row in found]
+    return _selected(
+        connection,
+        f"{of_persona} AND ({condition} OR kind IN ('{Undo.kind}', '{Redo.kind}') "
+        f"AND {SUBJECT} IN (SELECT id FROM operations WHERE {of_persona} AND {condition}))",
+        {"persona": persona, "thread": thread_id},
+    )
 
 
 def undone_imports(connection: sqlite3.Connection, persona: str | None = None) -> frozenset[int]:
@@ -212,31 +205,11 @@ def undone_imports(connection: sqlite3.Connection, persona: str | None = None) -
     return frozenset(subject.operation_id or 0 for subject in journal.undone(imports_of(connection, persona)))
 
 
-def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[int]:
-    """Return the operations that concern a thread and were taken back, by their ids."""
-    subjects = journal.undone(_reversals(connection, persona, thread_id))
-    return [subject.operation_id for subject in subjects if subject.operation_id is not None]
-
-
-def put_in_by(connection: sqlite3.Connection, operation: Operation, thread_id: int) -> list[int]:
-    """Return the members that an operation puts into the context of a thread."""
-    brought, members = set(operation.brought_into(thread_id)), operation.members_in(thread_id)
-    said_in = message_rows.turns_of(connection, members)
-    return [member for member in members if member in brought or said_in[member][0] == thread_id]
-
-
 def said_elsewhere(connection: sqlite3.Connection, persona: str, thread_id: int) -> set[int]:
     """Return the messages of other threads that operations which count have put into the context of a thread."""
     # An edit may keep the messages of another thread after the restore that put them in was undone.
-    including = json.dumps([kind for kind, act in ACTS.items() if issubclass(act, Inclusion)])
-    found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND kind IN (SELECT value FROM json_each(?))",
-        (persona, thread_id, thread_id, including),
-    ).fetchall()
-    if not found:
-        return set()
-    out = set(undone(connection, persona, thread_id))
-    counting = [each for each in (_operation(connection, row) for row in found) if each.id not in out]
+    including = [act for act in ACTS.values() if issubclass(act, Inclusion)]
+    counting = journal.effective(_of_kinds(connection, persona, thread_id, (*including, Undo, Redo)))
     brought = {member for each in counting for member in each.brought_into(thread_id)}
     return {id_ for id_, (said_in, _) in message_rows.turns_of(connection, brought).items() if said_in != thread_id}
 
@@ -251,11 +224,21 @@ def forks_with(connection: sqlite3.Connection, message_ids: Iterable[int]) -> di
     return {message_id: frozenset(json.loads(threads)) for message_id, threads in found}
 
 
-def _reversals(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
-    """Return every undo and redo that concerns a thread, with ``None`` those of all threads."""
+def _of_kinds(
+    connection: sqlite3.Connection, persona: str, thread_id: int | None, acts: Iterable[type[Act]]
+) -> list[Operation]:
+    """Return the operations with such acts that concern a thread, with ``None`` those of all threads."""
+    condition = f"{_CONCERNING_ANY} AND kind IN (SELECT value FROM json_each(?))"
+    kinds = json.dumps([act.kind for act in acts])
+    return _selected(connection, condition, (persona, thread_id, thread_id, kinds))
+
+
+def _selected(
+    connection: sqlite3.Connection, condition: str, parameters: Sequence[object] | Mapping[str, object] = ()
+) -> list[Operation]:
+    """Return the operations that meet a condition, oldest first."""
     found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND kind IN (?, ?)",
-        (persona, thread_id, thread_id, Undo.kind, Redo.kind),
+        f"SELECT {_COLUMNS} FROM operations WHERE {condition} ORDER BY id", parameters
     ).fetchall()
     return [_operation(connection, row) for row in found]
 
@@ -292,3 +275,104 @@ def _members(connection: sqlite3.Connection, operation_id: int) -> tuple[int, ..
         "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position", (operation_id,)
     ).fetchall()
     return tuple(member for (member,) in found)
+
+
+LIVE = (
+    "COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:undone)) "
+    "AND COALESCE(turn_id, id) NOT IN (SELECT value FROM json_each(:undone_turns)) "
+    "AND id NOT IN (SELECT value FROM json_each(:off)) "
+    "AND (NOT superseded OR id IN (SELECT value FROM json_each(:back)))"
+)
+"""The rule of ``LogMarks`` in SQL: a message is neither undone nor replaced."""
+
+
+def live_values(marks: LogMarks) -> dict[str, str]:
+    """Return the parameters of ``LIVE``."""
+    moved = marks.moved_off
+    return {
+        "undone": json.dumps([*marks.undone_operations]),
+        "undone_turns": json.dumps([*marks.undone_turns]),
+        "off": json.dumps([*marks.replaced, *(id_ for id_, is_off in moved.items() if is_off)]),
+        "back": json.dumps([id_ for id_, is_off in moved.items() if not is_off]),
+    }
+
+
+def left_out_by_imports(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
+    """Return the numbers of messages that imports of a persona have left out of its threads, by the thread."""
+    found = connection.execute(
+        "WITH out(id, thread_id) AS ("
+        "SELECT id, thread_id FROM messages WHERE superseded AND id NOT IN (SELECT value FROM json_each(:back)) "
+        "UNION SELECT id, thread_id FROM messages WHERE id IN (SELECT value FROM json_each(:off)) "
+        # Without an undone import no message is read.
+        "UNION SELECT id, thread_id FROM messages WHERE json_array_length(:undone) > 0 "
+        "AND thread_id IN (SELECT thread_id FROM imported_conversations WHERE persona = :persona) "
+        "AND introduced_by IN (SELECT value FROM json_each(:undone))"
+        ") SELECT thread_id, COUNT(*) FROM out GROUP BY thread_id",
+        {"persona": persona, **live_values(import_marks(connection, persona))},
+    )
+    return dict(found.fetchall())
+
+
+def import_marks(connection: sqlite3.Connection, persona: str | None = None) -> LogMarks:
+    """Return the marks that imports of a persona or of all have left."""
+    return journal.log_marks(imports_of(connection, persona), 0)
+
+
+def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) -> bool:
+    """Return whether something was said to or by a persona after message ``after``.
+
+    What an operation put in was not said, but the reply of a retry was, unless it stayed empty.
+    """
+    cursor = connection.execute(
+        "SELECT introduced_by, run, status, content FROM messages WHERE id > ? AND persona = ? ORDER BY id",
+        (after, persona),
+    )
+    return any(
+        introduced_by is None or (run is not None and (status == Status.STREAMING or content.strip()))
+        for introduced_by, run, status, content in cursor
+    )
+
+
+def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
+    """Return when something was last said in a thread.
+
+    What an operation put in was not, but for the reply of a retry and for imported messages that count.
+    """
+    newest = connection.execute(
+        "SELECT timestamp, id, persona, introduced_by FROM messages WHERE thread_id = ? "
+        "ORDER BY timestamp DESC LIMIT 1",
+        (thread_id,),
+    ).fetchone()
+    if newest is None:
+        return None
+    *moment, introduced_by = newest
+    return (
+        message_rows.stored_moment(*moment) if introduced_by is None else _last_among_introduced(connection, thread_id)
+    )
+
+
+def _last_among_introduced(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
+    row = connection.execute(
+        "SELECT timestamp, id, persona FROM messages WHERE thread_id = :thread "
+        "AND (introduced_by IS NULL OR run IS NOT NULL "
+        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
+        f"AND {LIVE} ORDER BY timestamp DESC LIMIT 1",
+        {"thread": thread_id, **live_values(import_marks(connection))},
+    ).fetchone()
+    return message_rows.stored_moment(*row) if row else None
+
+
+def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
+    """Return when something was said in a thread after ``since``.
+
+    Other wordings of it do not count, nor what was taken back or replaced.
+    """
+    operations = all_of(connection, persona, thread_id)
+    marks = journal.log_marks(operations, thread_id) if operations else journal.NO_MARKS
+    found = connection.execute(
+        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
+        f"WHERE thread_id = :thread AND timestamp > :since AND revises IS NULL AND {LIVE}",
+        {"thread": thread_id, "since": timestamps.to_text(since), **live_values(marks)},
+    ).fetchall()
+    read = (message_rows.counted_moment(text) for (text,) in found)
+    return [moment for moment in read if moment is not None and moment > since]

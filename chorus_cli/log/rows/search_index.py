@@ -128,6 +128,7 @@ COUNTED = 1_000
 STATE = "search_index"
 _FORMAT = 1  # raised when texts are to be indexed in another way: the index is then begun anew
 _EXCERPT_WORDS = 24
+_THOUGHT_ROWS, _THOUGHT_CHARACTERS = 20_000, 1_000_000
 _PIECE_CHARACTERS, _OVERLAP_CHARACTERS = 4_000, 500
 _SHOW = "INSERT INTO shown(rowid, content) VALUES (?, ?)"
 
@@ -326,6 +327,45 @@ def _pieces(text: str) -> Iterator[str]:
     """Yield overlapping pieces of a text: the time for an excerpt grows with the square of the matches."""
     for start in range(0, max(1, len(text) - _OVERLAP_CHARACTERS), _PIECE_CHARACTERS - _OVERLAP_CHARACTERS):
         yield text[start : start + _PIECE_CHARACTERS]
+
+
+class ThoughtPage(NamedTuple):
+    """Thoughts by the ids of their messages; the next page has those ``before`` an id, and there is none before 1."""
+
+    texts: Mapping[int, str]
+    before: int
+
+
+def page_of_thoughts(connection: sqlite3.Connection, scope: Scope, before: int) -> ThoughtPage:
+    """Return the thoughts before an id: few enough that neither the store nor the memory is held up."""
+    first = max(before - _THOUGHT_ROWS, scope.after_id + 1)
+    cursor = connection.execute(
+        "SELECT id, reasoning FROM messages NOT INDEXED WHERE id >= :first AND id < :before AND reasoning IS NOT NULL "
+        "AND status <> 'streaming' AND timestamp > :since AND (:persona IS NULL OR persona = :persona) "
+        "AND COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:withdrawn)) ORDER BY id DESC",
+        {
+            "first": first,
+            "before": before,
+            "since": timestamps.to_text(scope.since) if scope.since else "",
+            "persona": scope.persona,
+            "withdrawn": json.dumps([*operation_rows.undone_imports(connection)]),
+        },
+    )
+    texts: dict[int, str] = {}
+    characters = 0
+    for id_, text in cursor:
+        texts[id_] = text
+        characters += len(text)
+        if characters >= _THOUGHT_CHARACTERS:
+            cursor.close()
+            return ThoughtPage(texts, id_)
+    return ThoughtPage(texts, first if first > scope.after_id + 1 else 0)
+
+
+def excerpts_of_thoughts(texts: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
+    """Return an excerpt of each of the texts that contains all words and literals of the query, by id."""
+    possible = {id_: text for id_, text in texts.items() if all(literal in text for literal in query.literals)}
+    return excerpts(possible, query) if possible else {}
 
 
 def _next_rows(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import message_rows, message_times, operation_rows, search_index
+from chorus_cli.log.rows import message_rows, operation_rows, search_index
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN, ThreadKey
@@ -152,28 +152,17 @@ def _threads(connection: sqlite3.Connection, persona: str, condition: str = "") 
         "ORDER BY id",
         {"persona": persona},
     ).fetchall()
-    left_out = message_times.left_out_by_imports(connection, persona) if found else {}
-    threads = (_thread(*row) for row in found)
-    return [each._replace(messages=each.messages - left_out.get(each.id, 0)) for each in threads]
-
-
-def _thread(
-    id_: int,
-    number: int,
-    title: str,
-    first_words: str | None,
-    created_at: str,
-    closed_at: str | None,
-    *said: int | str | None,
-) -> Thread:
-    messages, last_spoken = said
-    return Thread(
-        id=id_,
-        number=number,
-        title=title,
-        first_words=first_words or "",
-        created_at=counted_moment(created_at) or _UNREADABLE,
-        closed_at=(counted_moment(closed_at) or _UNREADABLE) if closed_at else None,
-        messages=int(messages or 0),
-        last_spoken=counted_moment(str(last_spoken or "")),
-    )
+    left_out = operation_rows.left_out_by_imports(connection, persona) if found else {}
+    return [
+        Thread(
+            id_,
+            number,
+            title,
+            first_words or "",
+            created_at=counted_moment(created_at) or _UNREADABLE,
+            closed_at=(counted_moment(closed_at) or _UNREADABLE) if closed_at else None,
+            messages=messages - left_out.get(id_, 0),
+            last_spoken=counted_moment(last_spoken),
+        )
+        for id_, number, title, first_words, created_at, closed_at, messages, last_spoken in found
+    ]

@@ -127,11 +127,7 @@ def leave_behind(connection: sqlite3.Connection, persona: str, now: datetime) ->
 
 
 def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadKey:
-    """Remember the thread to go on with, open it again if it is closed, and return it.
-
-    Raises:
-        UnknownThreadError: the persona has no such thread.
-    """
+    """Remember the thread to go on with, open it again if it is closed, and return it."""
     cursor = connection.execute(
         "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
     )
@@ -140,15 +136,6 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
         raise UnknownThreadError(f"#{number}")
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
     return _key(connection, thread_id)
-
-
-def reopen(connection: sqlite3.Connection, thread_id: int) -> bool:
-    """Open a closed thread of a persona again, unless it is one of an earlier persona; return whether it was closed."""
-    cursor = connection.execute(
-        f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}",
-        {"id": thread_id},
-    )
-    return cursor.rowcount > 0
 
 
 def rename(connection: sqlite3.Connection, thread_id: int, title: str) -> None:

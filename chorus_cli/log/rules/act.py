@@ -1,16 +1,38 @@
-"""The bases of acts: each class has a kind, reads and writes the JSON of its row, and describes itself to the user."""
+"""The bases of acts: each class has a kind, declares how its row keeps it, and describes itself to the user."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from chorus_cli.core.json.jsonc import JsonValue
+
+
+class Stored(NamedTuple):
+    """How the JSON of a row keeps a field of an act: its key, and how its value is read and written.
+
+    A field that is not ``required`` is left out of the row if it is empty, and then has its default.
+    """
+
+    key: str
+    read: Callable[[Any], Any]
+    write: Callable[[Any], JsonValue] = lambda value: value
+    required: bool = False
+
+
+def pairs(key: str) -> Stored:
+    """Keep pairs of numbers, such as runs of ids."""
+    return Stored(
+        key,
+        lambda found: tuple((int(first), int(last)) for first, last in found),
+        lambda written: [[first, last] for first, last in written],
+    )
 
 
 class Act(ABC):
@@ -22,6 +44,8 @@ class Act(ABC):
 
     __slots__ = ()
     kind: ClassVar[str]
+    stored: ClassVar[Mapping[str, Stored]] = MappingProxyType({})
+    """The fields that the row keeps, by their names."""
     is_boundary: ClassVar[bool] = False
     changes_messages: ClassVar[bool] = True
     breaks_prefix: ClassVar[bool] = True
@@ -33,13 +57,19 @@ class Act(ABC):
         return ()
 
     @classmethod
-    def from_detail(cls, _detail: Mapping[str, Any], _members: tuple[int, ...]) -> Self:
+    def from_detail(cls, detail: Mapping[str, Any], members: tuple[int, ...]) -> Self:
         """Read the act from the JSON of its row and the ids of its members."""
-        return cls()
+        fields: dict[str, Any] = {
+            name: each.read(detail[each.key])
+            for name, each in cls.stored.items()
+            if each.required or detail.get(each.key) is not None
+        }
+        return cls(**fields | ({"members": members} if issubclass(cls, Inclusion) else {}))
 
     def detail(self) -> dict[str, JsonValue]:
         """Return the JSON of the row."""
-        return {}
+        values = ((each, getattr(self, name)) for name, each in self.stored.items())
+        return {each.key: each.write(value) for each, value in values if value or each.required}
 
     def members_by_thread(self) -> Mapping[int, tuple[int, ...]] | None:
         """Return the members for each thread; ``None`` for an act that puts each into the thread it was said in."""
@@ -51,7 +81,7 @@ class Act(ABC):
 
     @property
     def start(self) -> str:
-        """The words for a context that starts at the act, to be followed by its time; empty for no boundary."""
+        """The words for a context that starts at a boundary, to be followed by its time."""
         return ""
 
 
@@ -64,8 +94,3 @@ class Inclusion(Act):
     """
 
     members: tuple[int, ...] = ()
-
-    @classmethod
-    def from_detail(cls, _detail: Mapping[str, Any], members: tuple[int, ...]) -> Self:
-        """Take the members."""
-        return cls(members)

@@ -7,16 +7,15 @@ in ``memory_acts``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.log.rules.act import Act, Inclusion
+from chorus_cli.log.rules.act import Act, Inclusion, Stored, pairs
 from chorus_cli.log.rules.log_acts import Flash, Greeting, Import, MemoryChange, Pin, Purge, Unreadable
 from chorus_cli.log.rules.messages import Runs, expanded, runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Self
 
     from chorus_cli.core.json.jsonc import JsonValue
 
@@ -29,17 +28,9 @@ class Clear(Act):
     """
 
     kind = "clear"
+    stored: ClassVar = {"begins": Stored("begins", bool)}
     is_boundary = True
     begins: bool = False
-
-    @classmethod
-    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Clear:
-        """Read the mark of a beginning."""
-        return cls(bool(detail.get("begins")))
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Write the mark of a beginning."""
-        return {"begins": True} if self.begins else {}
 
     def describe(self) -> str:
         """Name the act."""
@@ -47,7 +38,7 @@ class Clear(Act):
 
     @property
     def start(self) -> str:
-        """The words for a context that starts here."""
+        """The words for a context that starts at the act."""
         return "the creation of this persona on" if self.begins else "your /new of"
 
 
@@ -57,15 +48,11 @@ class Edit(Inclusion):
     __slots__ = ()
     kind = "edit"
     is_boundary = True
+    start = "your edit of"
 
     def describe(self) -> str:
         """Name the act with the number of its members."""
         return f"edit of the context, {counted(len(self.members), 'message')} kept"
-
-    @property
-    def start(self) -> str:
-        """The words for a context that starts here."""
-        return "your edit of"
 
 
 @dataclass(frozen=True)
@@ -77,17 +64,10 @@ class Restore(Inclusion):
     """
 
     kind = "restore"
+    start = "the session restored on"
+    stored: ClassVar = {"threads": pairs("threads")}
     is_boundary = True
     threads: tuple[tuple[int, int], ...] = ()
-
-    @classmethod
-    def from_detail(cls, detail: Mapping[str, Any], members: tuple[int, ...]) -> Restore:
-        """Read the threads."""
-        return cls(members, tuple((int(thread), int(number)) for thread, number in detail.get("threads", ())))
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Write the threads."""
-        return {"threads": [[thread, number] for thread, number in self.threads]} if self.threads else {}
 
     def members_by_thread(self) -> Mapping[int, tuple[int, ...]] | None:
         """Return the members that are put into each thread, if ``threads`` says it."""
@@ -102,11 +82,6 @@ class Restore(Inclusion):
         """Name the act with the number of its members."""
         return f"restored session, {counted(len(self.members), 'message')}"
 
-    @property
-    def start(self) -> str:
-        """The words for a context that starts here."""
-        return "the session restored on"
-
 
 @dataclass(frozen=True)
 class Fork(Inclusion):
@@ -116,20 +91,15 @@ class Fork(Inclusion):
     """
 
     kind = "fork"
+    stored: ClassVar = {
+        "origin": Stored("thread", int, required=True),
+        "origin_number": Stored("number", int, required=True),
+        "summarised": Stored("summarised", int),
+    }
     is_boundary = True
     origin: int = 0
     origin_number: int = 0
     summarised: int = 0
-
-    @classmethod
-    def from_detail(cls, detail: Mapping[str, Any], members: tuple[int, ...]) -> Fork:
-        """Read the thread that was forked, and the extent of the summary."""
-        return cls(members, int(detail["thread"]), int(detail["number"]), int(detail.get("summarised", 0)))
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Write the thread that was forked, and the extent of the summary."""
-        forked: dict[str, JsonValue] = {"thread": self.origin, "number": self.origin_number}
-        return forked | ({"summarised": self.summarised} if self.summarised else {})
 
     @property
     def folded(self) -> Runs:
@@ -142,7 +112,7 @@ class Fork(Inclusion):
 
     @property
     def start(self) -> str:
-        """The words for a context that starts here."""
+        """The words for a context that starts at the act."""
         return f"the fork of thread #{self.origin_number} on"
 
 
@@ -151,16 +121,8 @@ class Retry(Act):
     """Another reply to the last message; ``replaced`` are the ids of the messages that it takes out."""
 
     kind = "retry"
+    stored: ClassVar = {"replaced": Stored("replaced", frozenset, lambda replaced: [*sorted(replaced)])}
     replaced: frozenset[int] = frozenset()
-
-    @classmethod
-    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Retry:
-        """Read the replaced ids."""
-        return cls(frozenset(detail.get("replaced", ())))
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Write the replaced ids."""
-        return {"replaced": [*sorted(self.replaced)]} if self.replaced else {}
 
     def describe(self) -> str:
         """Name the act."""
@@ -178,11 +140,11 @@ class Window(Act):
 
     @classmethod
     def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Window:
-        """Read both values."""
+        """Read the act from the JSON of its row."""
         return cls(detail["context_hours"]["before"], detail["context_hours"]["after"])
 
     def detail(self) -> dict[str, JsonValue]:
-        """Write both values."""
+        """Return the JSON of the row."""
         return {"context_hours": {"before": self.before, "after": self.after}}
 
     def describe(self) -> str:
@@ -200,21 +162,11 @@ class Fold(Act):
     """The oldest messages, by their ids, put into the summary; one that ``rewords`` only changes its text."""
 
     kind = "compact"
+    stored: ClassVar = {"folded": pairs("folds"), "rewords": Stored("rewords", bool)}
     changes_messages = False
     breaks_prefix = False
     folded: Runs = ()
     rewords: bool = False
-
-    @classmethod
-    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Fold:
-        """Read the ids and the mark of a rewording."""
-        ids = tuple((int(first), int(last)) for first, last in detail.get("folds", ()))
-        return cls(ids, bool(detail.get("rewords")))
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Write the ids and the mark of a rewording."""
-        folds: dict[str, JsonValue] = {"folds": [[first, last] for first, last in self.folded]}
-        return (folds if self.folded else {}) | ({"rewords": True} if self.rewords else {})
 
     def describe(self) -> str:
         """Name the act with the number of messages."""
@@ -229,8 +181,13 @@ class Subject(NamedTuple):
     operation_id: int | None = None
     turn_id: int | None = None
 
+    @classmethod
+    def from_json(cls, found: Mapping[str, int]) -> Subject:
+        """Read the subject from the row of a reversal."""
+        return cls(found.get("operation"), found.get("turn"))
+
     def as_json(self) -> JsonValue:
-        """Write it as it stands in the row of an undo."""
+        """Return the subject as the row of a reversal has it."""
         return {"turn": self.turn_id} if self.operation_id is None else {"operation": self.operation_id}
 
 
@@ -239,16 +196,6 @@ class Reversal(Act):
     """An undo or a redo of its ``subject``."""
 
     subject: Subject
-
-    @classmethod
-    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Self:
-        """Read the subject."""
-        found = detail[f"{cls.kind}es"]
-        return cls(Subject(found.get("operation"), found.get("turn")))
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Write the subject."""
-        return {f"{self.kind}es": self.subject.as_json()}
 
     def describe(self, said: str = "", number: int | None = None) -> str:
         """Name the subject; ``said`` is the user message of its turn, ``number`` that of its operation."""
@@ -262,6 +209,7 @@ class Undo(Reversal):
 
     __slots__ = ()
     kind = "undo"
+    stored: ClassVar = {"subject": Stored("undoes", Subject.from_json, Subject.as_json, required=True)}
 
 
 class Redo(Reversal):
@@ -269,6 +217,7 @@ class Redo(Reversal):
 
     __slots__ = ()
     kind = "redo"
+    stored: ClassVar = {"subject": Stored("redoes", Subject.from_json, Subject.as_json, required=True)}
 
 
 _CONTEXT = (Clear, Edit, Pin, Restore, Fork, Greeting, Retry, Window, Fold, Import)

@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _KILO = 1000
-_DIGEST_LENGTH = 64
-_DIGITS = frozenset("0123456789abcdef")
-_DIGEST = re.compile(rb"[0-9a-f]{%d}" % _DIGEST_LENGTH)
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PDF = "application/pdf"
 # Those that all providers take; of others, which an import may bring, they are told the names.
 _PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -89,7 +87,7 @@ def size_in_words(size_bytes: int) -> str:
 
 def is_sha256(text: str) -> bool:
     """Return whether a text is a SHA-256 in hexadecimal digits."""
-    return len(text) == _DIGEST_LENGTH and _DIGITS.issuperset(text)
+    return _DIGEST.fullmatch(text.encode()) is not None
 
 
 def digests_in(data: bytes) -> list[str]:

@@ -66,7 +66,7 @@ class _Slot:
             return piece.id != self.id
         # Some servers repeat the name with each piece, so the arguments are not parsed at each.
         may_be_whole = bool(piece.name and self.name) and self.ends_with == "}"
-        return may_be_whole and _is_whole("".join(self.arguments))
+        return may_be_whole and _listed("".join(self.arguments)) != [None]
 
     def add(self, piece: CallPiece) -> None:
         """Append a piece; an id or a name that is repeated counts once."""
@@ -138,12 +138,8 @@ def unique_id(wanted: str, taken: Collection[str]) -> str:
 
 def stored_calls(tool_calls: str) -> tuple[ToolCall, ...]:
     """Return the calls in JSON text, as the log keeps them; those not in the shape of the OpenAI API are left out."""
-    try:
-        listed: object = json.loads(tool_calls)
-    except (ValueError, RecursionError):
-        return ()
     found: list[ToolCall] = []
-    for call in listed if isinstance(listed, list) else [listed]:
+    for call in _listed(tool_calls):
         match call:
             case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
                 found.append(ToolCall(id_, name, arguments))
@@ -152,12 +148,8 @@ def stored_calls(tool_calls: str) -> tuple[ToolCall, ...]:
 
 def calls_in_words(tool_calls: str) -> str:
     """Return the calls in JSON text, one per line; text not in the shape of the OpenAI API is returned as it is."""
-    try:
-        calls: object = json.loads(tool_calls)
-    except (ValueError, RecursionError):
-        return tool_calls
     words: list[str] = []
-    for call in calls if isinstance(calls, list) else [calls]:
+    for call in _listed(tool_calls):
         match call:
             case {"function": {"name": str(name), "arguments": str(arguments)}}:
                 words.append(join_surrogates(f"{name} {arguments}"))
@@ -172,9 +164,10 @@ def called_name(tool_calls: str) -> str:
     return (words.partition(" ")[0] if words != tool_calls else "") or "a tool"
 
 
-def _is_whole(arguments: str) -> bool:
+def _listed(tool_calls: str) -> list[object]:
+    """Return the values of a list in JSON text, or its only value; ``None`` stands for a text that is no JSON."""
     try:
-        json.loads(arguments)
+        found: object = json.loads(tool_calls)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return [None]
+    return found if isinstance(found, list) else [found]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
-from chorus_cli.log.rules.act import Act, Inclusion
+from chorus_cli.log.rules.act import Act, Inclusion, Stored, pairs
 from chorus_cli.log.rules.messages import expanded, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from chorus_cli.core.json.jsonc import JsonValue
     from chorus_cli.log.rules.messages import Runs
@@ -90,6 +90,19 @@ class ItemChange(NamedTuple):
     before: ItemState
     after: ItemState
 
+    @classmethod
+    def all_from_json(cls, items: Sequence[Mapping[str, Any]]) -> tuple[ItemChange, ...]:
+        """Read the changes of an act."""
+        read = ItemState.from_json
+        return tuple(cls(int(each["id"]), read(each["before"]), read(each["after"])) for each in items)
+
+    @staticmethod
+    def all_as_json(changes: Sequence[ItemChange]) -> JsonValue:
+        """Write the changes of an act."""
+        return [
+            {"id": each.item_id, "before": each.before.as_json(), "after": each.after.as_json()} for each in changes
+        ]
+
     def over(self, present: ItemState) -> ItemState:
         """Return the state of an item that had ``present`` before the change."""
         state = self.after.over(present)
@@ -112,6 +125,8 @@ class MemoryAct(Act):
     __slots__ = ()
     changes_messages = False
     breaks_prefix = False
+    passes_over: ClassVar[bool] = False
+    """Whether items that were changed again are passed over by an undo or redo, which is refused otherwise."""
 
     @property
     @abstractmethod
@@ -123,11 +138,6 @@ class MemoryAct(Act):
     def inverse(self) -> MemoryAct:
         """The act that takes this one back."""
 
-    @property
-    def passes_over(self) -> bool:
-        """Whether items that were changed again are passed over by an undo or redo, which is refused otherwise."""
-        return False
-
 
 @dataclass(frozen=True)
 class MemoryChange(MemoryAct):
@@ -137,26 +147,14 @@ class MemoryChange(MemoryAct):
     """
 
     kind = "memory"
+    stored: ClassVar = {
+        "change": Stored("change", str, required=True),
+        "title": Stored("title", str),
+        "changes": Stored("items", ItemChange.all_from_json, ItemChange.all_as_json, required=True),
+    }
     change: str
     changes: tuple[ItemChange, ...] = ()
     title: str = ""
-
-    @classmethod
-    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> MemoryChange:
-        """Read the change and its items."""
-        changes = tuple(
-            ItemChange(int(each["id"]), ItemState.from_json(each["before"]), ItemState.from_json(each["after"]))
-            for each in detail["items"]
-        )
-        return cls(str(detail["change"]), changes, str(detail.get("title", "")))
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Write the change and its items."""
-        items: list[JsonValue] = [
-            {"id": each.item_id, "before": each.before.as_json(), "after": each.after.as_json()}
-            for each in self.changes
-        ]
-        return {"change": self.change, "title": self.title, "items": items}
 
     @property
     def inverse(self) -> MemoryChange:
@@ -182,18 +180,11 @@ class Flash(MemoryAct):
     """
 
     kind = "flash"
+    passes_over = True
+    stored: ClassVar = {"checkpoint_id": Stored("checkpoint", int), "archived": Stored("archived", tuple, list)}
     checkpoint_id: int = 0
     archived: tuple[int, ...] = ()
     archives: bool = True
-
-    @classmethod
-    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Flash:
-        """Read the checkpoint and the ids."""
-        return cls(int(detail.get("checkpoint", 0)), tuple(map(int, detail.get("archived", ()))))
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Write the checkpoint and the ids."""
-        return {"checkpoint": self.checkpoint_id, "archived": [*self.archived]} if self.checkpoint_id else {}
 
     @property
     def changes(self) -> tuple[ItemChange, ...]:
@@ -208,17 +199,9 @@ class Flash(MemoryAct):
         """The act that brings the items back."""
         return replace(self, archives=not self.archives)
 
-    @property
-    def passes_over(self) -> bool:
-        """Yes: an item that is in use again, or was archived again, does not keep the others back."""
-        return True
-
     def describe(self) -> str:
         """Name the act with the number of items that it archived."""
         return f"flash save, {counted(len(self.archived), 'memory item')} archived" if self.archived else "flash save"
-
-
-_IDS = ("supersedes", "revives", "hidden")
 
 
 @dataclass(frozen=True)
@@ -232,6 +215,13 @@ class Import(Act):
     """
 
     kind = "import"
+    stored: ClassVar = {
+        "sources": Stored("sources", tuple, lambda names: [*names]),
+        "conversations": Stored("conversations", int, required=True),
+        "messages": Stored("messages", int, required=True),
+        **{name: pairs(name) for name in ("supersedes", "revives", "hidden")},
+        "unfinished": Stored("unfinished", str),
+    }
     breaks_prefix = False
     sources: tuple[str, ...] = ()
     conversations: int = 0
@@ -240,34 +230,6 @@ class Import(Act):
     revives: Runs = ()
     hidden: Runs = ()
     unfinished: str = ""
-
-    @classmethod
-    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Import:
-        """Read the counts and the ids."""
-        supersedes, revives, hidden = (
-            tuple((int(first), int(last)) for first, last in detail.get(key, ())) for key in _IDS
-        )
-        return cls(
-            sources=tuple(detail.get("sources", ())),
-            conversations=int(detail["conversations"]),
-            messages=int(detail["messages"]),
-            supersedes=supersedes,
-            revives=revives,
-            hidden=hidden,
-            unfinished=str(detail.get("unfinished", "")),
-        )
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Write the counts and the ids."""
-        counts: dict[str, JsonValue] = {
-            "sources": [*self.sources],
-            "conversations": self.conversations,
-            "messages": self.messages,
-        }
-        lists = zip(_IDS, (self.supersedes, self.revives, self.hidden), strict=True)
-        if self.unfinished:
-            counts["unfinished"] = self.unfinished
-        return counts | {key: [[first, last] for first, last in ids] for key, ids in lists if ids}
 
     def describe(self) -> str:
         """Name the act with the numbers of conversations and messages."""
@@ -345,7 +307,7 @@ class Unreadable(Act):
 
     @classmethod
     def from_detail(cls, _detail: Mapping[str, Any], _members: tuple[int, ...]) -> Unreadable:
-        """Return an act that was set aside."""
+        """Return an act that a salvage has set aside."""
         return cls(is_set_aside=True)
 
     def describe(self) -> str:

@@ -30,6 +30,9 @@ class Role(StrEnum):
     TOOL_RESULT = "tool_result"
 
 
+TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
+
+
 class Status(StrEnum):
     """The state of a message: only a reply is ever anything but complete."""
 

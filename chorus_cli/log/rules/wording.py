@@ -1,22 +1,25 @@
-"""Shared wording of times, counts, windows and operations."""
+"""Shared wording of times, counts, windows and operations; the log and a conversation as text, Markdown and JSON."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.phrases import fenced, has_controls, quotation, shortened, with_references
 from chorus_cli.core.time import timestamps
+from chorus_cli.log.rules.attachments import as_json, with_lines
 from chorus_cli.log.rules.calls import calls_in_words
-from chorus_cli.log.rules.journal import marker
-from chorus_cli.log.rules.messages import Role, words_of
-from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.journal import NO_MARKS, LogMarks, marker
+from chorus_cli.log.rules.messages import Message, Role, Thoughts, is_written, words_of
+from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers, Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from chorus_cli.log.rules.journal import LogMarks
-    from chorus_cli.log.rules.messages import Message, Thought
-    from chorus_cli.log.rules.operations import Numbers
+    from chorus_cli.log.rules.messages import Thought
 
 
 def local(moment: datetime) -> str:
@@ -100,3 +103,174 @@ def turn(question: Message, *, is_answered: bool) -> str:
 def in_threads(number: int) -> str:
     """Say over how many threads messages are spread: `` in 3 threads``; empty if they are in one."""
     return f" in {number} threads" if number > 1 else ""
+
+
+_NO_THOUGHTS = Thoughts()
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Messages of one persona with the boundaries between them, and the time of the export.
+
+    ``is_whole`` marks an export of everything that was ever said in the thread, not only of the context; ``marks``
+    knows which messages were taken back, ``numbers`` the user's names of threads and operations. ``thoughts`` are those
+    before messages, by the ids of these.
+    """
+
+    persona: str
+    name: str
+    thread_id: int
+    exported_at: datetime
+    is_whole: bool
+    entries: tuple[Message | Operation, ...]
+    marks: LogMarks = NO_MARKS
+    numbers: Numbers = NO_NUMBERS
+    thoughts: Mapping[int, Thoughts] = field(default_factory=dict)
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages alone."""
+        return [entry for entry in self.entries if isinstance(entry, Message)]
+
+
+def without_empty_replies(entries: Iterable[Message | Operation]) -> tuple[Message | Operation, ...]:
+    """Return the entries without the rows of replies that failed before the first word or thought."""
+    return tuple(
+        entry for entry in entries if not isinstance(entry, Message) or is_written(entry) or entry.thought is not None
+    )
+
+
+def document(export: Export, *, is_json: bool) -> str:
+    """Write an export as JSON or as Markdown."""
+    return _json(export) if is_json else markdown(export)
+
+
+def markdown(export: Export) -> str:
+    """Write an export as Markdown: a heading for each message, below it its words; control characters are escaped."""
+    what = "everything that was said" if export.is_whole else "what was in context"
+    count = len(export.messages)
+    head = (
+        f"# {' '.join(export.name.split())}\n\n"
+        f"Thread #{export.numbers.thread(export.thread_id)}, {what}: {count:,} message{'s' if count != 1 else ''}, "
+        f"exported on {_stamp(export.exported_at)}."
+    )
+    text = "\n\n".join([head, *(_entry(entry, export) for entry in export.entries)]) + "\n"
+    return with_references(text) if has_controls(text) else text
+
+
+def _entry(entry: Message | Operation, export: Export) -> str:
+    if not isinstance(entry, Message):
+        return f"---\n\n*{marker(entry)} {_stamp(entry.created_at)}*"
+    text, _ = export.thoughts.get(entry.id, _NO_THOUGHTS)
+    thought = _quoted(entry.thought, text) if entry.thought is not None else ""
+    name = " ".join(export.name.split())
+    parts = [f"## {told_by(entry.role, name)}, {_stamp(entry.timestamp)}", thought, _body(entry)]
+    if entry.tool_calls:
+        parts.append(fenced(entry.tool_calls, "json"))
+    if entry.status.broke_off:
+        parts.append(f"*[{entry.status}]*")
+    if words := export.marks.words(entry):
+        parts.append(f"*{words}*")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _quoted(thought: Thought, text: str) -> str:
+    return quotation("\n\n".join(filter(None, (f"*{thought.words}*", text.strip("\n")))))
+
+
+def _body(message: Message) -> str:
+    content = with_lines(message.content.strip("\n"), message.attachments)
+    return fenced(content) if message.role is Role.TOOL_RESULT and content else content
+
+
+def told_by(role: Role, name: str) -> str:
+    """Return who says a message of this role, in words for people and models; the persona is called ``name``."""
+    match role:
+        case Role.USER:
+            return "Human"
+        case Role.ASSISTANT:
+            return name
+        case Role.TOOL_USE:
+            return f"{name} calls a tool"
+        case Role.TOOL_RESULT:
+            return "The tool answers"
+
+
+def _json(export: Export) -> str:
+    value = {
+        "persona": export.persona,
+        "name": export.name,
+        "thread": export.numbers.thread(export.thread_id),
+        "exported_at": timestamps.to_text(export.exported_at),
+        "whole_thread": export.is_whole,
+        "messages": [
+            message_as_json(message, export.numbers, export.marks, export.thoughts.get(message.id))
+            for message in export.messages
+        ],
+    }
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def entry_as_json(
+    entry: Message | Operation,
+    marks: LogMarks,
+    numbers: Numbers = NO_NUMBERS,
+    thoughts: Mapping[int, Thoughts] = MappingProxyType({}),
+) -> dict[str, object]:
+    """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``.
+
+    ``thoughts`` are those before messages, by the ids of these.
+    """
+    if isinstance(entry, Message):
+        return message_as_json(entry, numbers, marks, thoughts.get(entry.id))
+    return {
+        "marker": marker(entry),
+        "operation": entry.number,
+        "kind": entry.act.kind,
+        "thread": None if entry.thread_id is None else numbers.thread(entry.thread_id),
+        "timestamp": timestamps.to_text(entry.created_at),
+        "members": list(entry.members),
+    }
+
+
+def message_as_json(
+    message: Message, numbers: Numbers, marks: LogMarks | None = None, thoughts: Thoughts | None = None
+) -> dict[str, object]:
+    """Return a message as in the log, with the numbers of its thread and of the operation that put it in.
+
+    With ``marks`` also whether it was undone, or replaced by another reply. Like calls of tools, a provider's parts of
+    ``thoughts`` are JSON within a text, which keeps them word for word.
+    """
+    fields: dict[str, object] = {
+        "id": message.id,
+        "persona": message.persona,
+        "thread": numbers.thread(message.thread_id),
+        "turn": message.turn_id,
+        "role": message.role,
+        "content": message.content,
+        "timestamp": timestamps.to_text(message.timestamp),
+        "status": message.status,
+        "model": message.model,
+        "tokens": message.token_count,
+        "introduced_by": None if message.introduced_by is None else numbers.operation(message.introduced_by),
+    }
+    if message.tool_calls is not None:
+        fields["tool_calls"] = message.tool_calls
+    if message.tool_call_id is not None:
+        fields["tool_call_id"] = message.tool_call_id
+    if message.attachments:
+        fields["attachments"] = [as_json(each) for each in message.attachments]
+    fields |= _thought_fields(message.thought, thoughts or _NO_THOUGHTS)
+    if marks is not None:
+        fields |= {"undone": marks.is_undone(message), "replaced": marks.is_replaced(message)}
+    return fields
+
+
+def _thought_fields(thought: Thought | None, thoughts: Thoughts) -> dict[str, object]:
+    found = {
+        "thoughts": thoughts.text or None,
+        "thought_parts": thoughts.parts or None,
+        "thought_seconds": thought.seconds if thought else None,
+        "thought_tokens": thought.tokens if thought else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -21,20 +21,21 @@ from chorus_cli.sessions.rows import IDLE, MANUAL, Saving
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import SavedThread, Session, slug, stem
 from chorus_cli.turns.rules import entries_of
+from chorus_cli.turns.service.folding import can_summarize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
+    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.sessions.rows import SessionRow
     from chorus_cli.storage.store import Connection
-    from chorus_cli.turns.folding.summarizer import Spent, Summarizer
+    from chorus_cli.turns.service.folding import Spent, Summarizer
 
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
@@ -252,7 +253,7 @@ class SessionSaving:
         spent: Spent,
     ) -> _Summary:
         """Extend a summary by messages; if that fails, return the old one with the error."""
-        if not self.summarizer.can_summarize(target):
+        if not can_summarize(target):
             return _Summary(session_format.extract(whole))
         # A fork has messages of its origin too.
         each_once = {(each.role, each.timestamp, words_of(each)): each for each in said}

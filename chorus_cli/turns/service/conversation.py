@@ -1,37 +1,49 @@
-"""One turn: the message is stored, its request planned, the model asked; and a reply asked for once more.
+"""One turn: the message is stored, its request planned, the model asked, with the results of the tools that it calls.
 
 Nothing that was typed or answered is ever lost: the message is committed before the model is called, and a reply that
 breaks off, for whichever reason, keeps the text that has arrived together with a status that says so. A thread answers
 one message at a time: while a reply is being written in it, by this process or another, the next turn waits.
+
+Each round's request is planned from the rows, so that it begins with the request before, byte for byte, and so do the
+requests of later turns.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
-from dataclasses import dataclass
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ThreadBusyError
+from chorus_cli.core.errors import StorageError, ThreadBusyError
 from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
 from chorus_cli.log.rules.messages import Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.models.rules.events import WaitBegun, WaitOver
-from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener
+from chorus_cli.memory.rules.capture import capture_notice
+from chorus_cli.models.rules.events import Notice, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
+from chorus_cli.models.rules.request import Span
+from chorus_cli.tools.service import Caller
+from chorus_cli.turns.service.notices import flash_notice, shortfalls
+from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, HistoryRefused, ToolsRefused
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
     from datetime import datetime
 
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
-    from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Message
+    from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.persona import Target
+    from chorus_cli.tools.service import Answer, ToolOffers
+    from chorus_cli.turns.service.folding import FoldSchedule
+    from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener, UnsentFiles
     from chorus_cli.turns.service.reply import ReplyRunner
-    from chorus_cli.turns.service.rounds import ToolLoop
 
     _Files = tuple[Attachment, ...]
     _OpenTurn = Callable[[], Coroutine[None, None, OpenedTurn | ThreadBusyError]]
@@ -39,17 +51,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Answers messages. ``run`` names this process, which began at ``began_at``, in the rows that it is writing.
-
-    ``jobs`` run beside the turns; the news of ended ones go with the next message.
-    """
+    """Answers messages. This process began at ``began_at``."""
 
     tool_loop: ToolLoop
-    run: str
+    opener: TurnOpener
     began_at: datetime
-    jobs: Jobs
 
-    async def answer(self, target: Target, text: str, attachments: _Files = ()) -> AsyncGenerator[TurnEvent, None]:
+    def answer(self, target: Target, text: str, attachments: _Files = ()) -> AsyncGenerator[TurnEvent, None]:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
 
         The bytes of ``attachments`` are stored already.
@@ -63,12 +71,9 @@ class Conversation:
             SettingsError: settings of the persona cannot be read; nothing was stored.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
-        open_turn = partial(self.opener.ask, target, text, attachments)
-        async with aclosing(self._turn(target.thread_id, open_turn)) as events:
-            async for event in events:
-                yield event
+        return self._turn(target.thread_id, partial(self.opener.ask, target, text, attachments))
 
-    async def retry(self, target: Target) -> AsyncGenerator[TurnEvent, None]:
+    def retry(self, target: Target) -> AsyncGenerator[TurnEvent, None]:
         """Ask for the last reply in context once more; the old one leaves the context, not the log.
 
         A retry without a reply is taken back, so that the old reply stays.
@@ -78,19 +83,12 @@ class Conversation:
             SettingsError: settings of the persona cannot be read.
             StorageError, ModelError: the retry could not be stored or measured.
         """
-        async with aclosing(self._turn(target.thread_id, partial(self.opener.ask_again, target))) as events:
-            async for event in events:
-                yield event
+        return self._turn(target.thread_id, partial(self.opener.ask_again, target))
 
     async def close_unused(self, target: Target) -> None:
         """Close a thread that was opened for a message that was refused."""
         now = self.runner.dependencies.clock.now()
         await self.context.store.write(thread_rows.close, [target.thread_id], now)
-
-    @property
-    def opener(self) -> TurnOpener:
-        """The opening of turns."""
-        return TurnOpener(self.tool_loop.context, self.tool_loop.runner, self.tool_loop.memory, self.jobs, self.run)
 
     async def _turn(self, thread_id: int, open_turn: _OpenTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a turn opened once no other reply is being written in the thread, and have it answered."""
@@ -148,7 +146,7 @@ _WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
 async def made_elsewhere(conversation: Conversation, question: Message) -> str:
     """Return a sentence if another process made the turn of ``question`` while this one runs, or is writing it now."""
     replies = [row for row in await _replies(conversation, question) if row.run is not None]
-    if not replies or any(row.run == conversation.run for row in replies):
+    if not replies or any(row.run == conversation.opener.run for row in replies):
         return ""
     is_alive = conversation.runner.dependencies.is_alive
     if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
@@ -159,7 +157,7 @@ async def made_elsewhere(conversation: Conversation, question: Message) -> str:
 async def is_answering(conversation: Conversation, question: Message) -> bool:
     """Return whether this process is writing a reply to ``question``."""
     rows = await _replies(conversation, question)
-    return any(row.status is Status.STREAMING and row.run == conversation.run for row in rows)
+    return any(row.status is Status.STREAMING and row.run == conversation.opener.run for row in rows)
 
 
 async def is_answered(conversation: Conversation, question: Message) -> bool:
@@ -170,3 +168,205 @@ async def is_answered(conversation: Conversation, question: Message) -> bool:
 
 async def _replies(conversation: Conversation, question: Message) -> list[Message]:
     return await conversation.context.store.read(message_rows.replies, question)
+
+
+_PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
+_FOLDING = "The conversation no longer fits its model; the older part is being summarised."
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn that is being answered: the context and the row in progress of its present round.
+
+    ``rounds`` counts the replies that ended with calls; ``called`` is the last of them, until its calls are answered.
+    ``asked`` are the messages of the last request. ``row`` is ``None`` when the turn is over.
+    """
+
+    plan: RequestPlan
+    row: Message | None
+    at: datetime
+    notices: list[str]
+    rounds: int = 0
+    called: Called | None = None
+    asked: tuple[PromptMessage, ...] = ()
+
+    @property
+    def target(self) -> Target:
+        """Persona, thread and model of the turn."""
+        return self.plan.snapshot.target
+
+    @property
+    def next_snapshot(self) -> ContextSnapshot:
+        """The context of the next round: that of this one, with the calls and their results."""
+        snapshot = self.plan.snapshot
+        if self.called is None:
+            return snapshot
+        rows = self.called.round.rows
+        view = replace(snapshot.view, messages=(*snapshot.view.messages, *rows))
+        echoed = dict(snapshot.echoed)
+        if any(self.called.thoughts.thoughts) and snapshot.request_settings.echo.span is not Span.NEVER:
+            echoed[rows[0].id] = self.called.thoughts
+        return replace(snapshot, view=view, echoed=echoed, first_message_id=self.plan.begins_at)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLoop:
+    """Has a stored question answered."""
+
+    context: Context
+    runner: ReplyRunner
+    folds: FoldSchedule
+    offers: ToolOffers
+    memory: Memory
+    unsent_files: UnsentFiles
+
+    async def answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``."""
+        try:
+            plan = await self.context.plan_turn(opened.snapshot)
+            has_files = self.unsent_files.told or any(row.attachments for row in plan.sent)
+            unsent = await self.unsent_files.news(plan) if has_files else ()
+        except BaseException:
+            await self.runner.abandon(opened.reply)
+            raise
+        turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
+        if self.folds.told and not plan.is_crowded:
+            self.folds.forget_crowded(turn.target)
+        said: list[str] = []
+        while turn.row is not None:
+            async with aclosing(self._round(turn, turn.row)) as events:
+                async for event in events:
+                    match event:
+                        case TextDelta(text):
+                            said.append(text)
+                        case ToolStarted():
+                            said.clear()
+                        case TurnDone():
+                            for notice in await self._captured(opened, event.message_id, "".join(said)):
+                                yield notice
+                    yield event
+
+    async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model once, and use the tools that it calls."""
+        try:
+            if turn.plan.is_crowded:
+                async with aclosing(self._make_room(turn)) as notices:
+                    async for notice in notices:
+                        yield notice
+        except BaseException:
+            await self.runner.abandon(row)
+            raise
+        async with aclosing(self._asked(turn, row)) as events:
+            async for event in events:
+                yield event
+        if turn.called is None:
+            turn.row = None
+            return
+        try:
+            await self._learn(turn, turn.called.usage)
+            async with aclosing(turn.called.round.carried_out(_caller(turn, row), _refusal(turn))) as used:
+                async for each in used:
+                    yield each
+            turn.plan = await self.context.plan_turn(turn.next_snapshot)
+        except BaseException:
+            await turn.called.round.stop()
+            raise
+        turn.row, turn.notices, turn.called = turn.called.round.current, [], None
+        turn.at = self.runner.dependencies.clock.now()
+
+    async def _make_room(self, turn: _Turn) -> AsyncGenerator[Notice, None]:
+        """Have the oldest turns of a crowded request folded and COLD memory archived, and plan it again."""
+        if await self.folds.is_worth_trying(turn.target):
+            yield Notice(_FOLDING)
+            turn.notices += filter(None, [await self.folds.at_once(turn.target)])
+        # A memory that cannot be written now is saved when a request is crowded again.
+        with suppress(StorageError):
+            saved = await self.memory.flash_automatically(turn.target.persona.slug)
+            turn.notices += [flash_notice(saved)] if saved else []
+        turn.plan = await self._replanned(turn.plan)
+        turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
+
+    async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model, and learn from the outcome."""
+        snapshot = turn.plan.snapshot
+        if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.messages, turn.asked):
+            # Thoughts that are bound to what came before them are refused after anything else.
+            turn.plan = await self.context.plan(replace(snapshot, echoed={}))
+        turn.asked = turn.plan.messages
+        self.context.prefixes.hold(turn.plan, turn.at)
+        request = turn.plan.request
+        if turn.rounds > MOST_ROUNDS:
+            # After the last round the model must answer without tools.
+            request = replace(request, may_call=False)
+        async with aclosing(self.runner.reply(row, request, turn.notices)) as events:
+            async for event in events:
+                match event:
+                    case ToolsRefused(model):
+                        turn.plan = turn.plan.without_tools()
+                        yield Notice(await self.offers.refused(model))
+                    case HistoryRefused(model):
+                        turn.plan = turn.plan.with_plain_history()
+                        turn.asked = turn.plan.messages
+                        await self.context.remember_refusal(turn.plan.snapshot)
+                        yield Notice(_PLAIN_HISTORY.format(model=model))
+                    case Called():
+                        turn.called = event
+                        turn.rounds += 1
+                    case TurnDone():
+                        if event.usage:
+                            await self._learn(turn, event.usage)
+                        if self.folds.tell is not None:
+                            self.folds.begin_in_background(turn.target)
+                        yield event
+                    case _:
+                        yield event
+
+    async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
+        """Capture memory items from a question and its reply, those of each in an operation of its own."""
+        question, persona = opened.question, opened.snapshot.request_settings.target.persona
+        notices: list[Notice] = []
+        # The turn is stored; a memory that cannot be written now must not spoil it.
+        with suppress(StorageError):
+            for message_id, text in ((question.id, question.content), (reply_id, reply)):
+                added = await self.memory.capture(persona, text, message_id)
+                notices += [Notice(capture_notice(added.items))] if added.operation else []
+        return notices
+
+    async def _learn(self, turn: _Turn, usage: Mapping[str, int]) -> None:
+        reported = usage.get("prompt_tokens")
+        if reported and turn.plan.is_exact:
+            await self.context.learn(turn.target.choice.model, turn.plan.tokens, reported)
+
+    async def _replanned(self, plan: RequestPlan) -> RequestPlan:
+        """Plan with the summary that stands by now; messages that arrived meanwhile are no part of the request."""
+        request_settings, view = plan.snapshot.request_settings, plan.snapshot.view
+        now = await self.context.store.read(self.context.read_since, request_settings, view.cutoff)
+        summary = (await self.context.counted(now)).view.summary
+        snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
+        replanned = await self.context.plan(snapshot)
+        begins_anew = _begins_anew(replanned, plan)
+        return await self.context.plan(replace(snapshot, hot=now.hot)) if begins_anew else replanned
+
+
+def _begins_anew(plan: RequestPlan, before: RequestPlan) -> bool:
+    """Return whether a fold, or turns left out, have changed the beginning of a request, so that the cache is lost."""
+    return (plan.begins_at, plan.snapshot.view.summary_id) != (
+        before.snapshot.first_message_id,
+        before.snapshot.view.summary_id,
+    )
+
+
+def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessage]) -> bool:
+    """Return whether a request begins with the messages of the one before, thoughts aside."""
+    return len(messages) >= len(before) and all(
+        message._replace(thoughts=None) == known._replace(thoughts=None)
+        for message, known in zip(messages, before, strict=False)
+    )
+
+
+def _caller(turn: _Turn, row: Message) -> Caller:
+    return Caller(turn.target.persona, turn.target.thread_id, row.turn_id)
+
+
+def _refusal(turn: _Turn) -> Answer | None:
+    return ENOUGH if turn.rounds > MOST_ROUNDS else None

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.memory.rules.items import FlashReport, Item

@@ -29,7 +29,7 @@ from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.jobs.rules import brief_news_text, news_text
 from chorus_cli.jobs.service import News
-from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.messages import MessageContent, Role, last_question
@@ -55,10 +55,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestPlan, RequestSettings
+    from chorus_cli.context.rules.plan import RequestPlan
+    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.jobs.rules import RunningJob
-    from chorus_cli.jobs.service import Jobs
+    from chorus_cli.jobs.service import Jobs, News
     from chorus_cli.log.rules.attachments import Attachment, Kind
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import TokenCounter
@@ -79,15 +80,8 @@ class JobsBeside(NamedTuple):
     news: News
 
 
-NO_JOBS = JobsBeside((), News(0))
-
-
-class Preamble(NamedTuple):
-    """A preamble with its tokens, and the memory items recalled in it."""
-
-    text: str
-    tokens: int
-    recalled: Sequence[Item] = ()
+_Beside = JobsBeside | None
+_NONE: Sequence[Item] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +93,18 @@ class PreambleWriter:
     counter: TokenCounter
 
     def written(
-        self, connection: Connection, gap: str, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
-    ) -> Preamble:
-        """Return the preamble, which begins with the line about the ``gap``; parts that do not fit are left out.
+        self, connection: Connection, in_progress: Sequence[int], beside: _Beside, *, has_memory: bool
+    ) -> tuple[str, Sequence[Item]]:
+        """Return the preamble but for the gap, and the memory items recalled in it; what does not fit is left out.
 
         ``in_progress`` are the rows that are being written in any thread.
         """
-        active = self._active(connection, in_progress, beside.running) if in_progress or beside.running else ""
-        if beside.news.ended:
+        running = beside.running if beside else ()
+        active = self._active(connection, in_progress, running) if in_progress or running else ""
+        if beside and beside.news.ended:
             active = preamble(active, self._news(active, beside.news))
         recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
-        text = preamble(gap, active, memory_lines(recalled) if recalled else "")
-        return Preamble(text, self.counter.at_most(text), recalled)
+        return preamble(active, memory_lines(recalled) if recalled else ""), recalled
 
     def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
@@ -159,17 +153,10 @@ class TurnOpener:
         """Store a question and its empty reply, or return why it has to wait; nothing is stored then.
 
         News of jobs that cannot go with it wait for the next one.
-
-        Raises:
-            MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
-            SettingsError: settings of the persona cannot be read; nothing was stored.
-            MessageNotStoredError: another program kept the database locked, or no file took the text, which is kept
-                nowhere then.
-            StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         try:
             if not self.jobs.has_any:
-                return await self._stored(target, text, files, NO_JOBS)
+                return await self._stored(target, text, files, None)
             news = self.jobs.news.take(target.thread_id)
             try:
                 beside = JobsBeside(self.jobs.running(target.persona.slug), news)
@@ -184,14 +171,7 @@ class TurnOpener:
         return opened
 
     async def ask_again(self, target: Target) -> OpenedTurn | ThreadBusyError:
-        """Store the retry of the last turn and its empty reply, or return why it has to wait.
-
-        Raises:
-            JournalError: there is none, or its question does not fit the model.
-            AttachmentError: the model does not take a file of the question.
-            SettingsError: settings of the persona cannot be read.
-            StorageError, ModelError: the retry could not be stored or measured.
-        """
+        """Store the retry of the last turn and its empty reply, or return why it has to wait."""
         refuse_unreadable_settings(target.persona)
         request_settings = await self.context.request_settings(target)
         try:
@@ -204,7 +184,7 @@ class TurnOpener:
             await self._given_up(target)
             raise
 
-    async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: JobsBeside) -> OpenedTurn:
+    async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: _Beside) -> OpenedTurn:
         """Check and measure a question and store it; an index of the memory that is found damaged is made again."""
         content, altered = cleaned_input(text)
         _refuse_unreadable(content, is_alone=not files)
@@ -242,12 +222,18 @@ class TurnOpener:
         return False
 
     def _store(
-        self, connection: Connection, request_settings: RequestSettings, question: MessageContent, beside: JobsBeside
+        self,
+        connection: Connection,
+        request_settings: RequestSettings,
+        question: MessageContent,
+        beside: _Beside,
     ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = request_settings.target, question.timestamp, question.token_count or 0
         slug, thread_id = target.persona.slug, target.thread_id
-        in_progress = self._mended(connection, now)
+        dependencies, given_up = self.runner.dependencies, self.runner.given_up
+        mended = interrupted_replies.mark_interrupted(connection, dependencies.is_alive, now, given_up)
+        in_progress = mended.in_progress
         has_memory = item_rows.number(connection, slug) > 0
         if has_memory and item_rows.is_renewal_due(connection, slug, now):
             item_rows.renew(connection, slug, now)
@@ -258,31 +244,25 @@ class TurnOpener:
             self.runner.refuse_busy(connection, target, self.run)
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
-        told = Preamble(gap, self.runner.dependencies.counter.at_most(gap))
-        if in_progress or has_memory or beside is not NO_JOBS:
-            writer = PreambleWriter(snapshot, question, self.runner.dependencies.counter)
-            told = writer.written(connection, gap, in_progress, beside, has_memory=has_memory)
+        told, recalled = "", _NONE
+        if in_progress or has_memory or beside:
+            writer = PreambleWriter(snapshot, question, dependencies.counter)
+            told, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
+        told = preamble(gap, told)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         # A bound is not stored: the message is counted when a count is needed.
-        tokens = count + told.tokens if request_settings.is_exact else None
-        question = question._replace(preamble=told.text, token_count=tokens)
+        tokens = count + dependencies.counter.at_most(told) if request_settings.is_exact else None
+        question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
-        again = reopened_notice(target) if thread_rows.reopen(connection, thread_id) else ""
+        again = reopened_notice(target) if message_rows.reopen_thread(connection, thread_id) else ""
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
-        loaded = recall_notice(told.recalled) if told.recalled else ""
+        loaded = recall_notice(recalled) if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # It is told with the first request of this process.
         unread = "" if self.context.prefixes.last_window(target) else snapshot.unread
         notices = tuple(filter(None, (again, pause, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
-
-    def _mended(self, connection: Connection, now: datetime) -> tuple[int, ...]:
-        """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
-        given_up = frozenset(self.runner.given_up)
-        return interrupted_replies.mark_interrupted(
-            connection, self.runner.dependencies.is_alive, now, given_up
-        ).in_progress
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""
@@ -296,15 +276,15 @@ class TurnOpener:
     def _store_retry(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> OpenedTurn:
         """Find the last turn in context and begin its reply anew, in one transaction."""
         target = request_settings.target
-        self._mended(connection, now)
+        dependencies = self.runner.dependencies
+        interrupted_replies.mark_interrupted(connection, dependencies.is_alive, now, self.runner.given_up)
         self.runner.refuse_busy(connection, target, self.run)
         snapshot = self.context.read(connection, request_settings, now)
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
         refuse_untaken_again(request_settings, question)
         try:
-            counter, model = self.runner.dependencies.counter, target.choice.model
-            refuse_unfitting(snapshot, own_tokens(question, counter.count, model))
+            refuse_unfitting(snapshot, own_tokens(question, dependencies.counter.count, target.choice.model))
         except MessageRefusedError as error:
             raise JournalError(
                 f"Your last message no longer fits {target.choice.model}, so it cannot be answered again. It "
@@ -314,16 +294,12 @@ class TurnOpener:
         retry = operation_rows.introduce(connection, NewOperation(question.persona, act, now, target.thread_id))
         reply = message_rows.open_retry(connection, question, retry, target.choice.model, self.run)
         snapshot = replace(snapshot, view=snapshot.view.through(asked + 1), newest_operation_id=retry.id)
-        is_closed = thread_rows.reopen(connection, target.thread_id)
+        is_closed = message_rows.reopen_thread(connection, target.thread_id)
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
 
 
 def _refuse_unreadable(content: str, *, is_alone: bool) -> None:
-    """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words.
-
-    Raises:
-        MessageRefusedError: the message is empty or too large.
-    """
+    """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words."""
     if is_alone and not content.strip():
         raise MessageRefusedError("The message is empty, so there is nothing to send.")
     size = len(content.encode())

@@ -1,13 +1,17 @@
-"""A reply: asked for, streamed, written into its row while it arrives, and closed with a status however it ends."""
+"""A reply: asked for, streamed, written into its row while it arrives, and closed with a status however it ends.
+
+The calls that it may end with are each stored before their tool is at work, and answered in the row after it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.rules.rounds import Echoed
+from chorus_cli.context.rules.view import Echoed
+from chorus_cli.core import limits
 from chorus_cli.core.errors import (
     DatabaseReadOnlyError,
     MessageNotStoredError,
@@ -17,8 +21,9 @@ from chorus_cli.core.errors import (
     ThreadBusyError,
     ToolsRefusedError,
 )
-from chorus_cli.log.rows import interrupted_replies
-from chorus_cli.log.rules.messages import Status
+from chorus_cli.log.rows import interrupted_replies, message_rows
+from chorus_cli.log.rules.calls import calls_as_json, unique_id
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import (
     PAUSES_SECONDS,
@@ -28,33 +33,49 @@ from chorus_cli.models.rules.events import (
     ReasoningDelta,
     ReplyEnd,
     TextDelta,
+    ToolStarted,
+    ToolUsed,
     TurnDone,
     calls_to_answer,
     outcome,
     pause_before_retry,
 )
 from chorus_cli.models.rules.request import with_plain_history
-from chorus_cli.turns.service.calls import CallLog, CallRound, with_unique_ids
+from chorus_cli.tools.service import MOST_CALLS, Answer
 from chorus_cli.turns.service.reply_rows import ReplyWriter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.core.errors import ChorusError
-    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.log.rules.calls import ToolCall
     from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.models.rules.declaration import ReadCall
     from chorus_cli.models.rules.events import ModelClient, ModelEvent, TurnEvent
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection, Store
-    from chorus_cli.tools.service import Toolbox
+    from chorus_cli.tools.service import Caller, Toolbox
     from chorus_cli.turns.service.reply_rows import ReplyRows, WrittenReply
 
 
 _POLL_SECONDS = 0.2
 _NO_CALLS: Sequence[ReadCall] = ()
+MOST_ROUNDS = limits.ROUNDS.most
+"""The most replies of a turn whose calls are carried out."""
+
+STOPPED = "(The human stopped this tool before it was done.)"
+ENOUGH = Answer(
+    f"This was not carried out: tools may be used {MOST_ROUNDS} times for one message. Answer now with what you know.",
+    f"not carried out, {MOST_ROUNDS} rounds are the most",
+)
+TOO_MANY = Answer(
+    f"({{number:,}} more calls of this reply were not carried out: {MOST_CALLS} are the most. Make them again if they "
+    "still matter.)",
+    f"not carried out, {MOST_CALLS} are the most",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +92,19 @@ class TurnDependencies:
     is_alive: Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsRefused:
+class ToolsRefused(NamedTuple):
     """The model takes no tools; it is being asked without them."""
 
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRefused:
+class HistoryRefused(NamedTuple):
     """The model has refused a request that it takes with earlier turns as plain text."""
 
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(NamedTuple):
     """The reply ended with calls; the first of them is stored and in progress. ``thoughts`` are what led to them."""
 
     round: CallRound
@@ -113,11 +131,8 @@ class ReplyRunner:
         """Ask the model, write what it says into ``row``, and yield what happens.
 
         The last event is ``TurnDone``, or ``Called`` if the model wants tools to be used: the turn goes on then.
-
-        Raises:
-            StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
         """
-        writer = ReplyWriter(self.rows, row, self.dependencies.clock.monotonic())
+        writer = self._writer_of(row)
         end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
         try:
             async with aclosing(self._attempts(request, notices)) as events:
@@ -148,8 +163,12 @@ class ReplyRunner:
 
     async def abandon(self, row: Message) -> None:
         """Mark a reply as interrupted that was stopped before it began."""
-        writer = ReplyWriter(self.rows, row, self.dependencies.clock.monotonic())
+        writer = self._writer_of(row)
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
+
+    def _writer_of(self, row: Message) -> ReplyWriter:
+        now = self.dependencies.clock.monotonic()
+        return ReplyWriter(self.rows, row, asked_at=now, written_at=now)
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
         """Check that no reply is being written in the thread of ``target``; ``run`` names this process.
@@ -193,13 +212,12 @@ class ReplyRunner:
         """Read the calls that a reply ends with."""
         calls = calls_to_answer(request, end)
         taken = (message.tool_call_id for message in request.messages if message.tool_call_id)
-        return await self.toolbox.read(with_unique_ids(calls, taken)) if calls else ()
+        return await self.toolbox.read(_with_unique_ids(calls, taken)) if calls else ()
 
     async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd) -> Called:
         """Store the end of the reply and its first call, which is in progress then."""
         reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, end))
-        log = CallLog(self.store, self.dependencies.clock, self.dependencies.counter, self.given_up)
-        called = CallRound(log, self.toolbox, reply.row, calls)
+        called = CallRound(self, reply.row, calls)
         try:
             await called.begin(reply)
             if stopped:
@@ -263,3 +281,120 @@ def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, To
         plain = with_plain_history(request)
         return None if plain.messages == request.messages else (plain, HistoryRefused(request.model))
     return None
+
+
+class CallRound:
+    """The calls of one reply, carried out one after the other: the first sixteen.
+
+    ``rows`` are stored and finished: the reply, and each call with its result. ``current`` is the row in progress: a
+    call, and in the end the next reply.
+    """
+
+    def __init__(self, runner: ReplyRunner, reply: Message, calls: Sequence[ReadCall]) -> None:
+        self.rows: list[Message] = []
+        self.current = reply
+        self._runner = runner
+        self._calls = calls[:MOST_CALLS]
+        self._surplus = [each.call for each in calls[MOST_CALLS:]]
+
+    async def begin(self, reply: WrittenReply) -> None:
+        """Store the end of the reply and the first call, in progress."""
+        (ended, self.current), stopped = await run_to_completion(self._begun(reply))
+        self.rows.append(ended)
+        if stopped:
+            await self.stop()
+            raise asyncio.CancelledError
+
+    async def _begun(self, reply: WrittenReply) -> list[Message]:
+        content = await self._call(reply.row, [self._calls[0].call], reply.row.id)
+        return await self._runner.store.write(message_rows.begin_call, reply.row, reply.thoughts, content)
+
+    async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[ToolStarted | ToolUsed, None]:
+        """Carry out the calls, or answer them all with ``refusal``; the last result tells of those left over.
+
+        Call ``stop`` if you do not iterate to the end.
+        """
+        for position, call in enumerate(self._calls, 1):
+            yield ToolStarted(call.shown, self.rows[0].thought if position == 1 else None)
+            answer = refusal or await self._runner.toolbox.answer(call, caller)
+            following = [each.call for each in self._calls[position : position + 1]]
+            surplus = [] if following else self._surplus
+            result = f"{answer.text}\n\n{TOO_MANY.text.format(number=len(surplus))}" if surplus else answer.text
+            (ended, answered, *_, self.current), stopped = await run_to_completion(
+                self._ended(self.current, result, following, surplus)
+            )
+            self.rows += (ended, answered)
+            if stopped:
+                raise asyncio.CancelledError
+            yield ToolUsed(call.shown, answer.outcome)
+        if self._surplus:
+            yield ToolUsed(f"{len(self._surplus):,} more calls", TOO_MANY.outcome)
+
+    async def _ended(
+        self, row: Message, result: str, following: Sequence[ToolCall], surplus: Sequence[ToolCall]
+    ) -> list[Message]:
+        """Store the result of a call and what comes next, in progress: another call or, without one, a reply.
+
+        The ``surplus`` calls, which are never carried out, are one row without a result, which no request contains.
+        """
+        after = [await self._result(row, result)]
+        if surplus:
+            after.append((await self._call(row, surplus, row.reply_id))._replace(status=Status.COMPLETE))
+        if following:
+            after.append(await self._call(row, following, row.reply_id))
+        else:
+            after.append(message_rows.empty_reply(row.thread_id, row.turn_id, self._now(row), row.model or ""))
+        return await self._runner.store.write(message_rows.end_call, row, after)
+
+    async def stop(self) -> None:
+        """Store that the user stopped the row in progress: a call, or a reply before it began to answer.
+
+        A row that cannot be written is given up: raising would hide the error that may have brought this about.
+        """
+        await run_to_completion(self._stopped(self.current))
+
+    async def _stopped(self, row: Message) -> None:
+        store, at = self._runner.store, self._now(row)
+        try:
+            if row.role is Role.TOOL_USE:
+                nothing = message_rows.empty_reply(row.thread_id, row.turn_id, at, row.model or "")
+                following = [await self._result(row, STOPPED), nothing._replace(status=Status.INTERRUPTED)]
+                await store.write(message_rows.end_call, row, following)
+            else:
+                interrupted = row._replace(status=Status.INTERRUPTED, timestamp=at, token_count=0)
+                await store.write(message_rows.update_reply, interrupted)
+        except StorageError:
+            self._runner.given_up.add(row.id)
+
+    def _now(self, before: Message) -> datetime:
+        """Return the present, but never a time before that of the row before."""
+        return max(before.timestamp, self._runner.dependencies.clock.now())
+
+    async def _call(self, before: Message, calls: Sequence[ToolCall], reply_id: int | None) -> MessageContent:
+        written = calls_as_json(calls)
+        return MessageContent(
+            before.thread_id, Role.TOOL_USE, "", self._now(before), before.turn_id, tool_calls=written,
+            tool_call_id=calls[0].id, status=Status.STREAMING, model=before.model,
+            token_count=await self._count(written), reply_id=reply_id,
+        )  # fmt: skip
+
+    async def _result(self, call: Message, text: str) -> MessageContent:
+        return MessageContent(
+            call.thread_id, Role.TOOL_RESULT, text, self._now(call), call.turn_id, tool_call_id=call.tool_call_id,
+            token_count=await self._count(text),
+        )  # fmt: skip
+
+    async def _count(self, text: str) -> int | None:
+        """Count a text, unless the vocabulary would have to be loaded for it."""
+        counter = self._runner.dependencies.counter
+        return await asyncio.to_thread(counter.count, text) if counter.is_ready else None
+
+
+def _with_unique_ids(calls: Iterable[ToolCall], taken: Iterable[str]) -> list[ToolCall]:
+    """Give each call an id that neither another call nor one of the messages before has."""
+    known = set(taken)
+    unique: list[ToolCall] = []
+    for call in calls:
+        unique.append(call._replace(id=unique_id(call.id, known)))
+        known.add(unique[-1].id)
+    return unique

@@ -37,14 +37,6 @@ class WrittenReply(NamedTuple):
     thoughts: Thoughts
 
 
-class _Progress(NamedTuple):
-    """A reply as far as it has come, and its text since the last checkpoint, whose tokens are not counted yet."""
-
-    row: Message
-    uncounted: str
-    thoughts: Thoughts
-
-
 class ReplyRows:
     """Writes checkpoints of all replies of this process, so that a crash costs half a second of each at most.
 
@@ -72,84 +64,48 @@ class ReplyRows:
                 each.written_at, each.checkpoint = now, self._checkpoint
 
     async def _save(self, writers: Sequence[ReplyWriter]) -> None:
-        replies = await asyncio.to_thread(self._counted, [writer.progress() for writer in writers])
+        grown = [writer.progress() for writer in writers]
+        replies = await asyncio.to_thread(lambda: [self._counted(*each) for each in grown])
         for writer, reply in zip(writers, replies, strict=True):
             writer.tokens = reply.row.token_count
         # The next checkpoint or the final write tries again; only the final one has to succeed.
         with suppress(StorageError):
             await self.store.write(_update, replies)
 
-    def _counted(self, replies: Sequence[_Progress]) -> list[WrittenReply]:
-        """Return the rows with the tokens of the whole text, some more than exactly; the end of a reply is exact."""
-        return [
-            WrittenReply(row._replace(token_count=self._tokens(row, uncounted)), thoughts)
-            for row, uncounted, thoughts in replies
-        ]
+    def _counted(self, reply: WrittenReply, uncounted: str) -> WrittenReply:
+        """Return a reply with the tokens of its whole text, some more than exactly; the end of a reply is exact."""
+        fresh_tokens = self.count(uncounted)
+        tokens = None if fresh_tokens is None else (reply.row.token_count or 0) + fresh_tokens
+        return reply._replace(row=reply.row._replace(token_count=tokens))
 
-    def _tokens(self, row: Message, uncounted: str) -> int | None:
-        # The end of the reply waits for this.
-        if not self.counter.is_ready or len(uncounted) > _LONG_REPLY:
-            return None
-        return (row.token_count or 0) + self.counter.count(uncounted)
-
-
-@dataclass(slots=True)
-class _Thinking:
-    """The thoughts of a reply while they arrive, and the seconds that they take, by monotonic times.
-
-    A model whose thoughts are hidden is silent while it thinks, from ``asked_at`` to its first word.
-    """
-
-    asked_at: float
-    pieces: list[str] = field(default_factory=list)
-    _seconds: float = 0.0
-    _since: float | None = None
-    _first_word_at: float | None = None
-
-    def add(self, text: str, now: float) -> None:
-        self.pieces.append(text)
-        self._since = now if self._since is None else self._since
-
-    def pause(self, now: float) -> None:
-        """Stop the clock, for words have come, or the end."""
-        if self._since is not None:
-            self._seconds, self._since = self._seconds + now - self._since, None
-        if self._first_word_at is None:
-            self._first_word_at = now
-
-    @property
-    def text(self) -> str:
-        return join_surrogates("".join(self.pieces))
-
-    def measured(self, tokens: int | None) -> Thought | None:
-        """Return how long it took, after `pause`; ``None`` without a thought."""
-        if self.pieces:
-            return Thought(round(self._seconds, 1), tokens)
-        silent = (self._first_word_at or self.asked_at) - self.asked_at
-        return Thought(round(silent, 1), tokens) if tokens else None
+    def count(self, text: str) -> int | None:
+        """Count a text, unless that would keep the end of a reply waiting."""
+        return self.counter.count(text) if self.counter.is_ready and len(text) <= _LONG_REPLY else None
 
 
 @dataclass(slots=True)
 class ReplyWriter:
-    """Takes one reply while it arrives, in ``pieces``.
+    """Takes one reply while it arrives, in ``pieces``, and its thoughts in ``thoughts``.
 
-    ``checkpoint`` is the newest one, ``written_at`` its monotonic time, at first that of now. ``tokens`` are those up
-    to there, ``None`` if they could not be counted yet.
+    The model was asked at ``asked_at``; this and the other moments are monotonic times. ``checkpoint`` is the newest
+    one, made at ``written_at``, at first the present. ``tokens`` are those up to there, ``None`` if they could not be
+    counted yet. A model whose thoughts are hidden is silent while it thinks, until its first word.
     """
 
     rows: ReplyRows
     reply: Message
+    asked_at: float
     written_at: float
     checkpoint: asyncio.Task[None] | None = None
     tokens: int | None = 0
     pieces: list[str] = field(default_factory=list)
-    _thinking: _Thinking = field(init=False)
+    thoughts: list[str] = field(default_factory=list)
+    _thought_seconds: float = 0.0
+    _thinks_since: float | None = None
+    _first_word_at: float | None = None
     _counted_pieces: int = 0
     _has_surrogates: bool = False
     _began_at: datetime | None = None
-
-    def __post_init__(self) -> None:
-        self._thinking = _Thinking(self.written_at)
 
     @property
     def text(self) -> str:
@@ -162,31 +118,35 @@ class ReplyWriter:
         """Take the next piece."""
         self.pieces.append(text)
         self._has_surrogates = self._has_surrogates or has_surrogates(text)
-        if self._began_at is None:
-            self._began_at = self.rows.clock.now()
-        self._thinking.pause(self.rows.clock.monotonic())
+        self._has_thought()
         self.rows.grown(self)
 
     def think(self, text: str) -> None:
         """Take the next piece of the thoughts."""
-        self._thinking.add(text, self.rows.clock.monotonic())
+        self.thoughts.append(text)
+        if self._thinks_since is None:
+            self._thinks_since = self.rows.clock.monotonic()
         self.rows.grown(self)
 
-    def progress(self) -> _Progress:
-        """Return the reply as far as it has come."""
+    def _has_thought(self) -> None:
+        """Stop the clock of the thoughts, for words have come, or the end."""
+        now = self.rows.clock.monotonic()
+        if self._began_at is None:
+            self._began_at, self._first_word_at = self.rows.clock.now(), now
+        if self._thinks_since is not None:
+            self._thought_seconds, self._thinks_since = self._thought_seconds + now - self._thinks_since, None
+
+    def progress(self) -> tuple[WrittenReply, str]:
+        """Return the reply as far as it has come, and its text since the last checkpoint, which is not counted yet."""
         if self.tokens is None:
             self._counted_pieces = 0
         uncounted = "".join(self.pieces[self._counted_pieces :])
         self._counted_pieces = len(self.pieces)
         row = self._row(self.text, Status.STREAMING, self.tokens)
-        return _Progress(row, uncounted, Thoughts(self._thinking.text))
+        return WrittenReply(row, Thoughts(join_surrogates("".join(self.thoughts)))), uncounted
 
     async def finish(self, status: Status, end: ReplyEnd) -> WrittenReply:
-        """Write the whole reply with its final status, and return it; an empty one has the time of its end.
-
-        Raises:
-            StorageError: the database would not take it.
-        """
+        """Write the whole reply with its final status, and return it; an empty one has the time of its end."""
         reply = await self.finished(status, end)
         await self.rows.store.write(message_rows.update_reply, *reply)
         return reply
@@ -196,17 +156,14 @@ class ReplyWriter:
         self.rows.growing.pop(self.reply.id, None)
         if self.checkpoint is not None:
             await asyncio.wait({self.checkpoint})
-        if self._began_at is None:
-            self._began_at = self.rows.clock.now()
-        self._thinking.pause(self.rows.clock.monotonic())
-        text, thoughts = self.text, Thoughts(self._thinking.text, end.thought_parts)
-        tokens, thought_tokens = await asyncio.to_thread(lambda: (self._count(text), self._count(thoughts.text)))
-        thought = self._thinking.measured(end.usage.get(THOUGHT) or thought_tokens)
+        self._has_thought()
+        text = self.text
+        thoughts = Thoughts(join_surrogates("".join(self.thoughts)) if self.thoughts else "", end.thought_parts)
+        tokens, thought_tokens = await asyncio.to_thread(lambda: tuple(map(self.rows.count, (text, thoughts.text))))
+        thought_tokens = end.usage.get(THOUGHT) or thought_tokens
+        seconds = self._thought_seconds if self.thoughts else (self._first_word_at or self.asked_at) - self.asked_at
+        thought = Thought(round(seconds, 1), thought_tokens) if self.thoughts or thought_tokens else None
         return WrittenReply(self._row(text, status, tokens)._replace(usage=end.usage, thought=thought), thoughts)
-
-    def _count(self, text: str) -> int | None:
-        is_counted = self.rows.counter.is_ready and len(text) <= _LONG_REPLY
-        return self.rows.counter.count(text) if is_counted else None
 
     def _row(self, text: str, status: Status, tokens: int | None) -> Message:
         # Never before the question, even if the clock was set back.

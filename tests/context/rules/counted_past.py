@@ -8,7 +8,7 @@ from hypothesis.stateful import invariant
 
 from chorus_cli.context.rows.thread_views import window_fill
 from chorus_cli.core.time.timestamps import cutoff
-from chorus_cli.log.rows import message_rows, message_times, operation_rows
+from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import is_written
 from tests.context.rules.imported_past import ImportedPast
@@ -34,13 +34,13 @@ class CountedPast(ImportedPast):
             rows = message_rows.rows(self.connection, [row.id for row in said_in(self.past, place.thread)])
             marks = log_marks(operation_rows.all_of(self.connection, place.persona, place.thread), place.thread)
             counting = [row for row in rows if row.revises is None and not marks.words(row) and row.timestamp > since]
-            found = message_times.moments(self.connection, place.persona, place.thread, since)
+            found = operation_rows.moments(self.connection, place.persona, place.thread, since)
             assert sorted(found) == sorted(row.timestamp for row in counting)
 
     @invariant()
     def the_last_time_is_that_of_the_newest_message_that_was_said_or_imported(self) -> None:
         for place in PLACES:
-            found = message_times.last_spoken_at(self.connection, place.thread)
+            found = operation_rows.last_spoken_at(self.connection, place.thread)
             expected = naive_last_spoken(self.past, place)
             assert (found is None) == (expected is None)
             # Of times in one second the text decides, which may have fewer digits.

@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rules.plan import (
-    LEAD,
-    ContextSnapshot,
-    RequestPlan,
-    RequestSettings,
-    SystemPrompt,
-    plan_request,
-)
-from chorus_cli.context.rules.view import Reason, Summary, View
+from chorus_cli.context.rules.plan import LEAD, RequestPlan, plan_request
+from chorus_cli.context.rules.view import ContextSnapshot, Reason, RequestSettings, Summary, SystemPrompt, View
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.models.rules.budget import FULLEST_SHARE, TOKENS_PER_MESSAGE, Budget, Limit, Room, own_tokens, tokens_of
 from chorus_cli.models.rules.choice import ModelChoice

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rules.plan import ContextSnapshot, plan_request, system_tokens
-from chorus_cli.context.rules.view import Reason, Summary, View, standing
+from chorus_cli.context.rules.plan import plan_request, system_tokens
+from chorus_cli.context.rules.view import ContextSnapshot, Reason, Summary, View, standing
 from chorus_cli.log.rules.messages import runs
 from chorus_cli.models.rules.budget import Room, tokens_of
 from tests.amount import examples

@@ -9,9 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rules.plan import ContextSnapshot, plan_request, usable
-from chorus_cli.context.rules.rounds import BROKEN_OFF, Echoed, messages_of, weighed
-from chorus_cli.context.rules.view import View
+from chorus_cli.context.rules.plan import BROKEN_OFF, messages_of, plan_request, weighed
+from chorus_cli.context.rules.view import ContextSnapshot, Echoed, View, usable
 from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.log.rules.messages import Message, Role, Status, Thoughts

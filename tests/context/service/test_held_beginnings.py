@@ -12,7 +12,7 @@ from chorus_cli.models.rules.request import ModelRequest
 from tests.fakes import START
 
 if TYPE_CHECKING:
-    from chorus_cli.context.rules.plan import ContextSnapshot
+    from chorus_cli.context.rules.view import ContextSnapshot
     from tests.world import World
 
 OLD, NEW = (Message(id_, "chorus", 1, id_, Role.USER, "hello", START) for id_ in (1, 3))

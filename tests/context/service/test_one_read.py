@@ -50,7 +50,7 @@ async def test_only_the_command_that_explains_the_context_counts_the_messages_ou
     statements: list[str] = []
     await talked.store.read(lambda connection: connection.set_trace_callback(statements.append))
     await talked.told(line)
-    assert sum("AS reason" in statement for statement in statements) == counts
+    assert sum("AS is_written" in statement for statement in statements) == counts
 
 
 @pytest.mark.parametrize("line", ["/context", "/context why"])

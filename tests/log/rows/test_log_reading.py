@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.log.rows import message_rows, message_times
+from chorus_cli.context.rows import snapshot_rows
+from chorus_cli.context.rows.snapshot_rows import TokenCounts
+from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.messages import Message
 from tests.fakes import START
 from tests.log.rows.logged_turns import answer, ask, contents, put_in
@@ -79,7 +81,7 @@ def test_history_can_be_that_of_a_thread_or_since_a_moment(connection: sqlite3.C
 def test_the_newest_message_and_turn_of_an_empty_log_are_none(connection: sqlite3.Connection) -> None:
     assert message_rows.newest_id(connection) == 0
     assert message_rows.newest_turn_id(connection, 1) == 0
-    assert message_times.last_spoken_at(connection, 1) is None
+    assert operation_rows.last_spoken_at(connection, 1) is None
 
 
 def test_the_newest_turn_is_the_one_opened_last_in_its_thread(connection: sqlite3.Connection) -> None:
@@ -118,7 +120,7 @@ def test_a_late_row_of_an_older_turn_does_not_make_it_the_newest(connection: sql
 def test_when_something_was_last_said_is_a_matter_of_its_thread(connection: sqlite3.Connection) -> None:
     ask(connection, thread=1, at=START - timedelta(hours=2))
     ask(connection, thread=2, at=START)
-    assert message_times.last_spoken_at(connection, 1) == START - timedelta(hours=2)
+    assert operation_rows.last_spoken_at(connection, 1) == START - timedelta(hours=2)
 
 
 # Counts
@@ -127,5 +129,5 @@ def test_when_something_was_last_said_is_a_matter_of_its_thread(connection: sqli
 def test_counts_that_were_missing_are_remembered(connection: sqlite3.Connection) -> None:
     ids = [put_in(connection, content, "2026-02-12T14:30:00Z") for content in ("one", "one two", "one two three")]
     assert [row.token_count for row in message_rows.rows(connection, ids)] == [None, None, None]
-    message_rows.store_token_counts(connection, {ids[0]: 1, ids[2]: 3})
+    snapshot_rows.store_token_counts(connection, TokenCounts({ids[0]: 1, ids[2]: 3}, {}, {}))
     assert [row.token_count for row in message_rows.rows(connection, ids)] == [1, None, 3]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import interrupted_replies, message_rows, message_times
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.messages import Message, Role, Status
 from tests.fakes import START
 from tests.log.rows.logged_turns import answer, ask, contents, everything, put_in
@@ -170,7 +170,7 @@ def test_without_replies_in_progress_nobody_is_asked_whether_they_live(connectio
         lambda connection: message_rows.rows(connection, [1]),
         lambda connection: message_rows.rows_since(connection, 1, 0, EPOCH),
         lambda connection: message_rows.history(connection, "frodo", None, None, 0),
-        lambda connection: message_times.last_spoken_at(connection, 1),
+        lambda connection: operation_rows.last_spoken_at(connection, 1),
     ],
     ids=["rows", "rows_since", "history", "last_spoken_at"],
 )

@@ -6,8 +6,7 @@ import sqlite3
 from datetime import datetime
 
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings, RequestStart, SystemPrompt
-from chorus_cli.context.rules.view import View
+from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings, RequestStart, SystemPrompt, View
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.personas.rules.persona import Persona, Target

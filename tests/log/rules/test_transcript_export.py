@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chorus_cli.log.rules.acts import Clear
-from chorus_cli.log.rules.export import Export, markdown
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.wording import Export, markdown
 from tests.fakes import START
 
 STAMP = f"{START.astimezone():%Y-%m-%d %H:%M:%S}"

@@ -154,7 +154,7 @@ async def test_an_index_that_cannot_be_made_anew_gets_a_sentence(world: World) -
     await found(world.search, "ring")
     await world.store.write(
         lambda connection: connection.execute(
-            "CREATE TRIGGER vandal AFTER INSERT ON message_words_docsize BEGIN SELECT RAISE(ABORT, 'no'); END"
+            "CREATE TEMP TRIGGER vandal AFTER INSERT ON main.message_words_docsize BEGIN SELECT RAISE(ABORT, 'no'); END"
         )
     )
     await world.store.write(put, ["ring"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.log.rows import found_thoughts, message_rows
+from chorus_cli.log.rows import message_rows, search_index
 from chorus_cli.log.rows.search_index import COUNTED, Scope
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.wording import local
@@ -95,7 +95,7 @@ async def test_many_thoughts_are_read_page_by_page_and_counted_no_further_than_n
             message_rows.insert_row(connection, "chorus", content)
 
     await thoughtful.store.write(put)
-    first = await thoughtful.store.read(found_thoughts.page, EVERYWHERE, 24)
+    first = await thoughtful.store.read(search_index.page_of_thoughts, EVERYWHERE, 24)
     assert len(first.texts) == 8
     assert first.before == min(first.texts)
     findings = await thoughtful.search.find("wizard", EVERYWHERE, lambda _told: None)

@@ -14,7 +14,7 @@ from chorus_cli.log.rows.message_rows import PAGE_ROWS
 from chorus_cli.log.rules.acts import Edit
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
-from tests.world import World, words_come
+from tests.world import World, of_run, words_come
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -33,7 +33,7 @@ async def test_a_message_undone_by_another_chat_meanwhile_is_not_undone_twice(ta
 
 async def said_in_another_chat(world: World, text: str) -> AsyncGenerator[TurnEvent, None]:
     """Send a message from another process that has the same thread open, up to its first words."""
-    turn = replace(world.conversation, run="another").answer(world.current.target(), text)
+    turn = of_run(world.conversation, "another").answer(world.current.target(), text)
     await words_come(turn)
     return turn
 
@@ -58,7 +58,7 @@ async def test_undo_asks_before_it_takes_back_a_reply_that_another_chat_is_writi
 
 
 async def test_undo_takes_back_a_message_of_an_earlier_run_without_a_question(talked: World) -> None:
-    services = replace(talked.services, conversation=replace(talked.conversation, run="a new run"))
+    services = replace(talked.services, conversation=of_run(talked.conversation, "a new run"))
     services = replace(services, conversation=replace(services.conversation, began_at=talked.clock.now()))
     assert await replace(talked, services=services).told("/undo") == 'Undone: your message "How are you?" and its reply'
 

@@ -14,7 +14,7 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rules.format import FAILED, STOPPED
 from chorus_cli.sessions.service.saving import SessionSaving
-from chorus_cli.turns.folding.summarizer import Summarizer
+from chorus_cli.turns.service.folding import Summarizer
 from tests.sessions.service.saved_sessions import SHIPPED, count, file_of, folder, save, sql
 from tests.terminal.screen.terminal_file import seen
 from tests.world import World

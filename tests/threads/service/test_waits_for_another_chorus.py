@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from chorus_cli.framework.replies import Refill
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, WaitBegun
 from tests.threads.service.slow_replies import refuse, unsent
-from tests.world import words_come
+from tests.world import of_run, words_come
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -25,7 +24,7 @@ async def busy(world: World) -> AsyncGenerator[World, None]:
     """A world whose thread another process is writing in."""
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Half"), hold, ReplyEnd("stop"))
-    events = replace(world.conversation, run="another").answer(world.current.target(), "First")
+    events = of_run(world.conversation, "another").answer(world.current.target(), "First")
     await words_come(events)
     yield world
     hold.set()

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from chorus_cli.context.rules.plan import LEAD
-from chorus_cli.context.rules.rounds import BROKEN_OFF
+from chorus_cli.context.rules.plan import BROKEN_OFF, LEAD
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.framework.command_line import resolve

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.context.rules.folding import task
 from chorus_cli.context.service.report import context_report
 from chorus_cli.log.rows import message_rows
+from chorus_cli.turns.rules import task
 from tests.remembering import PREFIX
 from tests.turns.folding.long_talk import Talk, facts, long_talk
 

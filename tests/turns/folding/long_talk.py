@@ -10,7 +10,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Fold
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from chorus_cli.turns.folding.folding import FoldSchedule
+from chorus_cli.turns.service.folding import FoldSchedule
 from tests.fakes import FakeClock, ScriptedModel
 from tests.remembering import summary_of, wants_summary
 from tests.world import World, built, unexpected

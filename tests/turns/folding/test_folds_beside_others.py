@@ -8,8 +8,7 @@ import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.events import Notice
-from chorus_cli.turns.folding.folding import Folding
-from chorus_cli.turns.folding.summarizer import Summarizer
+from chorus_cli.turns.service.folding import Folding, Summarizer
 from tests.remembering import PREFIX
 from tests.turns.folding.long_talk import Talk, facts
 

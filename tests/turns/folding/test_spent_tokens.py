@@ -14,8 +14,7 @@ from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.storage.store import Connection
-from chorus_cli.turns.folding.folding import Folding
-from chorus_cli.turns.folding.summarizer import Spent
+from chorus_cli.turns.service.folding import Folding, Spent
 from tests.sessions.service.saved_sessions import count, folder, save_idle, sql
 from tests.storage.database import QuickStore
 from tests.world import MODEL, World

@@ -12,7 +12,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.turns.folding.summarizer import Spent, Summarizer
+from chorus_cli.turns.service.folding import Spent, Summarizer, can_summarize
 from tests.world import MODEL, World
 
 TASK = "Sum it up."
@@ -130,8 +130,7 @@ async def test_a_limit_without_room_is_a_failure_and_not_an_endless_loop(
 
 async def test_eliza_does_not_summarise_but_a_summary_model_may(world: World) -> None:
     eliza = target_of(world)._replace(choice=ModelChoice(ELIZA, "a test"))
-    summarizer = summarizer_of(world)
-    assert not summarizer.can_summarize(eliza)
-    assert summarizer.can_summarize(target_of(world))
-    assert summarizer.can_summarize(target_of(world, summary_model=MODEL)._replace(choice=eliza.choice))
-    assert not summarizer.can_summarize(target_of(world, summary_model=ELIZA))
+    assert not can_summarize(eliza)
+    assert can_summarize(target_of(world))
+    assert can_summarize(target_of(world, summary_model=MODEL)._replace(choice=eliza.choice))
+    assert not can_summarize(target_of(world, summary_model=ELIZA))

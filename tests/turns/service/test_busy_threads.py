@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.context.rules.rounds import BROKEN_OFF
+from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone, WaitBegun, WaitOver
-from tests.world import words_come
+from tests.world import of_run, words_come
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -33,7 +32,7 @@ class Writing:
     def __init__(self, world: World, run: str) -> None:
         self.hold = asyncio.Event()
         world.model.enqueue(TextDelta("Half"), self.hold, TextDelta(" and half"), ReplyEnd("stop"))
-        conversation = replace(world.conversation, run=run)
+        conversation = of_run(world.conversation, run)
         self.events = conversation.answer(world.current.target(), "First")
 
     async def begin(self) -> None:
@@ -122,7 +121,7 @@ async def test_the_wait_ends_when_the_process_that_writes_has_died(world: World,
 
 
 async def test_messages_that_wait_together_are_answered_one_after_the_other(world: World, writing: Writing) -> None:
-    runs = [replace(world.conversation, run=f"run-{number}") for number in range(4)]
+    runs = [of_run(world.conversation, f"run-{number}") for number in range(4)]
     asking = [run.answer(world.current.target(), f"Q{number}") for number, run in enumerate(runs)]
     assert {await waiting(events) for events in asking} == {ELSEWHERE}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.turns.folding.summarizer import Spent, Summarizer
+from chorus_cli.turns.service.folding import Spent, Summarizer
 from tests.world import World
 
 

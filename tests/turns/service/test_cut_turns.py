@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.context.rules.rounds import BROKEN_OFF
+from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageNotStoredError, StorageError
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta

@@ -13,7 +13,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import ARRIVED, TextDelta, TurnDone
-from tests.world import words_come
+from tests.world import of_run, words_come
 
 if TYPE_CHECKING:
     from chorus_cli.models.rules.events import ModelEvent
@@ -98,12 +98,12 @@ async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
 
 async def killed_while_answering(world: World, text: str) -> World:
     """Send a message from a process that is killed in the middle of the reply, and return the next start."""
-    turn = replace(world.conversation, run="dead").answer(world.current.target(), text)
+    turn = of_run(world.conversation, "dead").answer(world.current.target(), text)
     await words_come(turn)
     await world.store.write(interrupted_replies.mark_interrupted, lambda run: run != "dead", world.clock.now())
     await turn.aclose()
     world.clock.advance(timedelta(minutes=1))
-    next_run = replace(world.conversation, run="next", began_at=world.clock.now())
+    next_run = replace(of_run(world.conversation, "next"), began_at=world.clock.now())
     return replace(world, services=replace(world.services, conversation=next_run))
 
 

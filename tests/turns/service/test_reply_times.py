@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.context.rules.plan import LEAD
 from chorus_cli.core.errors import ModelError
-from chorus_cli.log.rows import message_rows, message_times
+from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from tests.fakes import START
@@ -39,7 +39,7 @@ async def test_a_reply_has_the_time_when_its_first_words_came(world: World) -> N
     await answered_slowly(world)
     question, reply = await world.log()
     assert (question.timestamp, reply.timestamp) == (START, START + SLOW)
-    assert await world.store.read(message_times.last_spoken_at, 1) == START + SLOW
+    assert await world.store.read(operation_rows.last_spoken_at, 1) == START + SLOW
 
 
 async def test_a_reply_that_never_came_has_the_time_of_its_end(world: World) -> None:

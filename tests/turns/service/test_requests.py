@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.context.rules.rounds import BROKEN_OFF
+from chorus_cli.context.rules.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.log.rows import message_rows
 from chorus_cli.models.rules.events import TextDelta

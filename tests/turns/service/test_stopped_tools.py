@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thoughts
 from chorus_cli.models.rules.events import ToolStarted, WaitBegun
-from chorus_cli.turns.service.calls import STOPPED
+from chorus_cli.turns.service.reply import STOPPED
 from tests.turns.service.tool_talk import (
     assert_each_request_begins_with_the_one_before,
     assert_pairs_are_whole,

@@ -46,7 +46,7 @@ def with_jobs(world: World, states: Callable[[str], Sequence[RunningJob]]) -> Co
     known = world.services.jobs
     jobs = JobsAtWork(known.shell, known.clock, known.memory, known.in_focus, known.done, known.report_bug)
     jobs.states, jobs.has_any = states, True
-    return replace(world.conversation, jobs=jobs)
+    return replace(world.conversation, opener=replace(world.conversation.opener, jobs=jobs))
 
 
 @asynccontextmanager

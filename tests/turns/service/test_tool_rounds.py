@@ -12,7 +12,7 @@ from chorus_cli.log.rules.messages import Role, Status, Thought
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, ReplyEnd, TextDelta, ToolStarted
 from chorus_cli.tools.service import LONGEST_RESULT, MOST_CALLS
-from chorus_cli.turns.service.calls import MOST_ROUNDS
+from chorus_cli.turns.service.reply import MOST_ROUNDS
 from tests.turns.service.tool_talk import (
     TOOLS,
     assert_each_request_begins_with_the_one_before,

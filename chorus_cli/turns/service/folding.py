@@ -1,41 +1,204 @@
-"""Folds: when and how the oldest turns of a conversation become part of its summary.
+"""Folds: when and how the oldest turns of a conversation become part of its summary, and the model that writes it.
 
 A fold extends the summary by the turns that are new to it and is an operation of the journal, so that it can be taken
-back. It is stored only if the context has not changed meanwhile.
+back. It is stored only if the context has not changed meanwhile, and with it the usage of the requests for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.context.rows import snapshot_rows
-from chorus_cli.context.rules import folding
-from chorus_cli.context.rules.plan import usable
-from chorus_cli.context.rules.view import Summary
-from chorus_cli.core.errors import ChorusError, MessageRefusedError, ModelError, StorageError
+from chorus_cli.context.rules.view import Summary, usable
+from chorus_cli.core.errors import (
+    ChorusError,
+    DatabaseUnconfirmedError,
+    MessageRefusedError,
+    ModelError,
+    StorageError,
+)
+from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import cut_in_the_middle
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Fold
 from chorus_cli.log.rules.messages import expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.turns.folding.summarizer import model_of
-from chorus_cli.turns.rules import entries_of
+from chorus_cli.models import rows as usage_rows
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
+from chorus_cli.models.rules.choice import ELIZA, ModelChoice
+from chorus_cli.models.rules.costs import OtherRequest
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta, outcome
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.turns.rules import due, entries_of, foldable, next_slice, task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.plan import ContextSnapshot
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
+    from chorus_cli.models.rules.budget import Budget
+    from chorus_cli.models.rules.events import ModelClient
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection, Store
-    from chorus_cli.turns.folding.summarizer import Summarizer
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 30.0
+
+_BEGINNING = "The conversation:"
+_SO_FAR = "Summary of the conversation so far:"
+_NEXT_PART = "The next part of the conversation, which the summary has to take in:"
+_SMALLEST_ROOM_TOKENS = 100
+_PURPOSE = "summary"
+
+
+class Spent:
+    """The usage of the requests for one summary, as long as it is not stored."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._requests: list[OtherRequest] = []
+
+    def add(self, target: Target, at: datetime, usage: Mapping[str, int]) -> None:
+        """Take the usage of an answer; one without a report is not counted."""
+        if usage:
+            slug, model = target.persona.slug, model_of(target)
+            self._requests.append(OtherRequest(slug, target.thread_id, _PURPOSE, model, at, usage))
+
+    async def stored_with(self, work: Callable[[Connection], T]) -> T:
+        """Store the usage in the transaction in which ``work`` stores the summary."""
+
+        def both(connection: Connection) -> T:
+            usage_rows.store(connection, self._requests)
+            return work(connection)
+
+        try:
+            result = await self._store.write(both)
+        except DatabaseUnconfirmedError:
+            # It may be stored, and must not be counted twice.
+            self._requests = []
+            raise
+        self._requests = []
+        return result
+
+    async def stored_alone(self) -> None:
+        """Store the usage of requests that have come to nothing; without a working database it is lost."""
+        if self._requests:
+            with suppress(StorageError):
+                await self._store.write(usage_rows.store, self._requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Summarizer:
+    """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each of its answers."""
+
+    model: ModelClient
+    context: Context
+    clock: Clock
+    patience_seconds: float = PATIENCE_SECONDS
+
+    @asynccontextmanager
+    async def spending(self) -> AsyncIterator[Spent]:
+        """Provide the usage of a summary to be stored with it; in the end the rest of it is stored alone."""
+        spent = Spent(self.context.store)
+        try:
+            yield spent
+        finally:
+            _, stopped = await run_to_completion(spent.stored_alone())
+            if stopped:
+                raise asyncio.CancelledError
+
+    async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str], spent: Spent) -> str:
+        """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
+
+        ``task`` tells the model what to write, and ``spent`` takes the usage of each answer. Entries that do not fit
+        its limit at once go in slices, each with the summary of those before.
+        """
+        allowed = await self._budget(target)
+        rest = list(entries)
+        while rest:
+            fixed = (task, so_far, _SO_FAR, _NEXT_PART)
+            used = await asyncio.to_thread(lambda texts: sum(map(self.context.counter.count, texts)), fixed)
+            used += 2 * TOKENS_PER_MESSAGE
+            room = allowed.room.budget - used
+            if room < _SMALLEST_ROOM_TOKENS:
+                raise _no_room(model_of(target), so_far, used + _SMALLEST_ROOM_TOKENS, allowed.room.budget)
+            part, tokens, rest = await asyncio.to_thread(self._next, rest, room)
+            heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
+            messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part}"))
+            request = ModelRequest(
+                model_of(target),
+                messages,
+                context_tokens=allowed.limit.tokens,
+                prompt_tokens=allowed.corrected(used + tokens),
+            )
+            try:
+                async with asyncio.timeout(self.patience_seconds):
+                    so_far = await self._reply(request, lambda usage: spent.add(target, self.clock.now(), usage))
+            except TimeoutError as error:
+                waited = f"{self.patience_seconds:g} s"
+                raise ModelError(f"{model_of(target)} did not write a summary within {waited}.") from error
+        return so_far
+
+    async def _budget(self, target: Target) -> Budget:
+        """Return the budget of a request to the summary model; the persona's own limit is that of another model."""
+        if model_of(target) == target.choice.model:
+            return await self.context.budget(target)
+        settings = target.persona.settings._replace(context_token_limit=None, max_output_tokens=None)
+        persona = target.persona._replace(settings=settings)
+        choice = ModelChoice(model_of(target), "from summary_model")
+        return await self.context.budget(target._replace(persona=persona, choice=choice))
+
+    def _next(self, entries: Sequence[str], room: int) -> tuple[str, int, list[str]]:
+        """Return as many entries as have room, their tokens, and the entries that are left."""
+        count = self.context.counter.count
+        text, left = next_slice(entries, room, count)
+        return text, count(text), left
+
+    async def _reply(self, request: ModelRequest, take_usage: Callable[[Mapping[str, int]], None]) -> str:
+        pieces: list[str] = []
+        end = ReplyEnd(None)
+        async with aclosing(self.model.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    pieces.append(event.text)
+                elif isinstance(event, ReplyEnd):
+                    end = event
+                    take_usage(event.usage)
+        text = join_surrogates("".join(pieces)).strip()
+        ended = outcome(request.model, text, end, None)
+        if ended.error is not None:
+            # Of a summary that is not whole nothing is kept, as the advice would say.
+            raise ModelError(ended.error.problem)
+        return text
+
+
+def _no_room(model: str, so_far: str, needed: int, budget_tokens: int) -> ModelError:
+    """Return the error of a summary that leaves no room for more, or of a model that takes next to nothing."""
+    if so_far:
+        problem = f"The summary so far is too long to be extended: that takes a request of at least {needed:,} "
+        problem = f"{problem}tokens, and {model} takes {budget_tokens:,}."
+    else:
+        problem = f"{model} takes requests of {budget_tokens:,} tokens, too few to write a summary with."
+    return ModelError(problem, advice="/settings set summary_model NAME chooses another model for summaries.")
+
+
+def model_of(target: Target) -> str:
+    """Return the model that writes summaries."""
+    return target.persona.settings.summary_model or target.choice.model
+
+
+def can_summarize(target: Target) -> bool:
+    """Return whether the model that writes summaries can do it at all: ELIZA cannot."""
+    return model_of(target) != ELIZA
+
 
 _SMALLEST_SHARE = 4
 """A summary in the user's own words takes at most one in so many tokens of a request."""
@@ -44,22 +207,14 @@ _LONGEST_SUMMARY = 2
 """How many times as long as asked for a summary may be before its middle is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFold:
+class PlannedFold(NamedTuple):
     """A fold of ``messages``, the oldest of a snapshot that its summary does not stand for yet."""
 
     snapshot: ContextSnapshot
     messages: tuple[Message, ...]
 
-    @property
-    def message_ids(self) -> list[int]:
-        """The messages that the new summary stands for."""
-        view = self.snapshot.view
-        return [row.id for row in view.messages[: view.folded_number + len(self.messages)]]
 
-
-@dataclass(frozen=True, slots=True)
-class NewSummary:
+class NewSummary(NamedTuple):
     """A summary about to be stored; ``model`` is ``None`` for the user's own words."""
 
     content: str
@@ -68,8 +223,7 @@ class NewSummary:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(NamedTuple):
     """The outcome of a fold on request: ``messages`` are new to the summary, which ``extends`` another or is the first.
 
     The summary is ``None`` if there was nothing to fold, or the context was changed meanwhile.
@@ -89,13 +243,9 @@ class Folding:
         self._clock = clock
         self._locks: dict[int, asyncio.Lock] = {}
 
-    def is_possible(self, target: Target) -> bool:
-        """Return whether there is a model that writes summaries."""
-        return self._summarizer.can_summarize(target)
-
     async def is_due(self, target: Target) -> bool:
         """Return whether it is time to fold, and there is something to be folded and a model for it."""
-        return self.is_possible(target) and bool(folding.due(await self._snapshot(target)))
+        return can_summarize(target) and bool(due(await self._snapshot(target)))
 
     async def fold(self, target: Target) -> Summary | None:
         """Fold as many of the oldest turns as bring the next request to about half of the limit, if it is time.
@@ -105,14 +255,14 @@ class Folding:
         async with self._lock(target):
             # The fold that held the lock before may have made room.
             snapshot = await self._snapshot(target)
-            messages = folding.due(snapshot)
+            messages = due(snapshot)
             return await self._carried_out(PlannedFold(snapshot, messages), "", automatic=True) if messages else None
 
     async def fold_all(self, target: Target, focus: str) -> Compacted:
         """Fold everything but the last two turns, on request."""
         async with self._lock(target):
             snapshot = await self._snapshot(target)
-            messages = tuple(row for group in folding.foldable(snapshot.view.unfolded) for row in group)
+            messages = tuple(row for group in foldable(snapshot.view.unfolded) for row in group)
             if not usable(messages):
                 return Compacted(None, 0, extends=False)
             summary = await self._carried_out(PlannedFold(snapshot, messages), focus, automatic=False)
@@ -142,11 +292,10 @@ class Folding:
     async def _carried_out(self, fold: PlannedFold, focus: str, *, automatic: bool) -> Summary | None:
         """Have the summary written, and store it even if the caller is cancelled meanwhile."""
         target, view, budget = fold.snapshot.target, fold.snapshot.view, fold.snapshot.budget
-        task = folding.task(budget.summary_room, focus)
         entries = entries_of(usable(fold.messages), target.persona.name)
         so_far = view.summary.content if view.summary else ""
         async with self._summarizer.spending() as spent:
-            written = await self._summarizer.extended(target, task, so_far, entries, spent)
+            written = await self._summarizer.extended(target, task(budget.summary_room, focus), so_far, entries, spent)
             new = await asyncio.to_thread(self._measured, target, written, budget.summary_room * _LONGEST_SUMMARY)
             storing = spent.stored_with(lambda c: self._stored(c, fold, new, automatic=automatic))
             stored, stopped = await run_to_completion(storing)
@@ -162,9 +311,10 @@ class Folding:
 
     def _stored(self, connection: Connection, fold: PlannedFold, new: NewSummary, *, automatic: bool) -> Summary | None:
         """Store a fold if the boundary, the summary and the messages are still those that it was made of."""
-        known, target, ids = fold.snapshot.view, fold.snapshot.target, fold.message_ids
+        known, target = fold.snapshot.view, fold.snapshot.target
+        ids = [row.id for row in known.messages[: known.folded_number + len(fold.messages)]]
         present = self._context.read_since(connection, fold.snapshot.request_settings, known.cutoff).view
-        is_same = present.boundary == known.boundary and _fold_id(present.summary) == _fold_id(known.summary)
+        is_same = (present.boundary, present.summary_id) == (known.boundary, known.summary_id)
         if not is_same or [row.id for row in present.messages[: len(ids)]] != ids:
             return None
         slug, thread_id = target.persona.slug, target.thread_id
@@ -186,13 +336,10 @@ class Folding:
         return summary
 
 
-def _fold_id(summary: Summary | None) -> int:
-    return summary.operation_id if summary else 0
-
-
 _FAILED = "a failed fold"
 
 
+@dataclass(slots=True)
 class FoldSchedule:
     """Decides when to fold; a failure is told once, and tried again a few turns later by any process.
 
@@ -200,20 +347,12 @@ class FoldSchedule:
     notices given already, by the thread.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        folding: Folding,
-        report_bug: Callable[[Exception], object],
-        tell: Callable[[str], None] | None = None,
-    ) -> None:
-        self._store = store
-        self._folding = folding
-        self._report_bug = report_bug
-        self._tell = tell
-        self.has_background = tell is not None
-        self.told: dict[int, set[str]] = {}
-        self._background: dict[int, asyncio.Task[None]] = {}
+    store: Store
+    folding: Folding
+    report_bug: Callable[[Exception], object]
+    tell: Callable[[str], None] | None = None
+    told: dict[int, set[str]] = field(default_factory=dict, init=False)
+    _background: dict[int, asyncio.Task[None]] = field(default_factory=dict, init=False)
 
     def forget_crowded(self, target: Target) -> None:
         """Forget the notices of crowded requests, because the request of this turn is none."""
@@ -221,7 +360,7 @@ class FoldSchedule:
 
     async def is_worth_trying(self, target: Target) -> bool:
         """Return whether a fold may help: there is something to fold, a model, and the last try is a while ago."""
-        return not await self._is_resting(target) and await self._folding.is_due(target)
+        return not await self._is_resting(target) and await self.folding.is_due(target)
 
     async def at_once(self, target: Target) -> str:
         """Fold now, unless a background fold has just made room or failed; return a notice for the user."""
@@ -233,9 +372,9 @@ class FoldSchedule:
     def begin_in_background(self, target: Target) -> None:
         """Fold in the background if it is time, unless a fold is running already."""
         running = self._background.get(target.thread_id)
-        if self._tell is None or (running is not None and not running.done()):
+        if self.tell is None or (running is not None and not running.done()):
             return
-        self._background[target.thread_id] = asyncio.create_task(self._fold_in_background(target, self._tell))
+        self._background[target.thread_id] = asyncio.create_task(self._fold_in_background(target, self.tell))
 
     def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
         """Return the warnings, by their subjects, that the previous request did not have."""
@@ -246,11 +385,11 @@ class FoldSchedule:
 
     async def close(self) -> None:
         """Cancel running folds; the summaries before them stay."""
-        tasks = {task for task in self._background.values() if not task.done()}
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await run_to_completion(asyncio.wait(tasks))
+        running = {each for each in self._background.values() if not each.done()}
+        for each in running:
+            each.cancel()
+        if running:
+            await run_to_completion(asyncio.wait(running))
 
     async def _fold_in_background(self, target: Target, tell: Callable[[str], None]) -> None:
         try:
@@ -261,14 +400,14 @@ class FoldSchedule:
             # The next turn meets the same error and tells it.
             return
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and the chat goes on without it
-            self._report_bug(error)
+            self.report_bug(error)
             return
         if notice:
             tell(notice)
 
     async def _folded(self, target: Target) -> str:
         try:
-            summary = await self._folding.fold(target)
+            summary = await self.folding.fold(target)
         except (ModelError, StorageError) as error:
             return await self._failed(target, error)
         if summary is None:
@@ -279,14 +418,14 @@ class FoldSchedule:
     async def _failed(self, target: Target, error: ChorusError) -> str:
         # A failure that cannot be stored now is met again by the next turn.
         with suppress(StorageError):
-            await self._store.write(snapshot_rows.store_failure, target.thread_id)
+            await self.store.write(snapshot_rows.store_failure, target.thread_id)
         if _FAILED in self._told_of(target):
             return ""
         self._told_of(target).add(_FAILED)
         return f"The older part of the conversation could not be summarised: {error} It is tried again by itself."
 
     async def _is_resting(self, target: Target) -> bool:
-        return await self._store.read(snapshot_rows.is_resting, target.thread_id)
+        return await self.store.read(snapshot_rows.is_resting, target.thread_id)
 
     def _told_of(self, target: Target) -> set[str]:
         """Return the subjects of the notices given already in a thread."""

@@ -1,1 +1,0 @@
-"""Turns: the folding."""
