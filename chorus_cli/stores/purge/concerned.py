@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.log.rows import operation_rows, search_index
+from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
-from chorus_cli.log.rules.search_query import set_apart
+from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge.selection import in_calls, matching, words_in_parts
-from chorus_cli.stores.rules.fingerprints import Fingerprints, is_part, plain, words_in_line
+from chorus_cli.stores.rules.purging import Fingerprints, is_part, plain, words_in_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    import sqlite3
+    from collections.abc import Iterator, Sequence
 
     from chorus_cli.stores.rules.purging import WantedPurge
 
@@ -67,38 +66,29 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
     ids = _with_copies(connection, wanted.messages | also.messages)
     _refuse_unfinished(connection, ids)
     texts = Fingerprints(_texts(connection, ids))
-    found = Concerned(PurgedIds(ids), wanted, texts)
-    quoting = _quoting(connection, found)
+    quoting = _quoting(connection, Concerned(PurgedIds(ids), wanted, texts))
     texts.add(_texts(connection, quoting))
-    ids |= quoting
-    found = Concerned(PurgedIds(ids), wanted, texts)
-    items = also.items | _items(connection, found)
-    texts.add(_contents(connection, items))
-    rows = PurgedIds(
-        messages=ids,
-        items=items,
-        summaries=also.summaries | _summaries(connection, found),
-        inputs=also.inputs | _taken(connection, found, _INPUTS),
-        unsaid=also.unsaid | _taken(connection, found, _UNSAID),
-        titles=also.titles | _titles(connection, found),
-        preambles=also.preambles | _preambles(connection, found),
-    )
-    return Concerned(rows, wanted, texts)
+    found = Concerned(also.united(PurgedIds(ids | quoting)), wanted, texts)
+    for store in listing.ROWS[1:]:
+        taken = _taken(found, store.texts(connection))
+        if made_of := _MADE_OF.get(store):
+            taken |= made_of(connection, found, taken)
+        found = Concerned(found.ids.united(PurgedIds(**{store.name: taken})), wanted, texts)
+        if store is listing.ITEMS:
+            texts.add(content for id_, _, content, _ in store.texts(connection) if id_ in found.ids.items)
+    # A message that goes loses its preamble with its text.
+    others = found.ids.preambles - found.ids.messages
+    return Concerned(found.ids._replace(preambles=others), wanted, texts)
 
 
-_INPUTS = "id, persona, content, created_at FROM input_history"
-_UNSAID = "id, persona, content, created_at FROM outbox"
-
-
-def _taken(connection: sqlite3.Connection, found: Concerned, rows: str) -> frozenset[int]:
+def _taken(found: Concerned, rows: Sequence[tuple[int, str, str, str | None]]) -> frozenset[int]:
     """Return the rows, of an id, persona, text and time each, that go: for their text, their persona or their time."""
-    read = connection.execute(f"SELECT {rows}").fetchall()
     matches = matching(
-        {id_: text for id_, persona, text, _ in read if _is_of(found.wanted, persona)}, found.wanted.words
+        {id_: text for id_, persona, text, _ in rows if _is_of(found.wanted, persona)}, found.wanted.words
     )
     return frozenset(
         id_
-        for id_, persona, text, moment in read
+        for id_, persona, text, moment in rows
         if id_ in matches
         or persona in found.wanted.personas
         or (moment and _is_in_span(found.wanted, persona, moment))
@@ -174,27 +164,18 @@ def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]
     return frozenset(matching(said, found.wanted.words) | made | repeating)
 
 
-def _items(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return the memory items that come from purged texts, or repeat them."""
+def _items(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return the memory items that come from purged texts."""
     made = connection.execute(
         f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}",
         {"ids": json.dumps([*found.ids.messages])},
-    ).fetchall()
-    there = "id, persona, content, created_at FROM context_items WHERE purged_by IS NULL"
-    return frozenset(id_ for (id_,) in made) | _taken(connection, found, there)
+    )
+    return frozenset(id_ for (id_,) in made)
 
 
-def _contents(connection: sqlite3.Connection, items: frozenset[int]) -> Iterator[str]:
-    for (content,) in connection.execute(
-        f"SELECT content FROM context_items WHERE id {AMONG}", {"ids": json.dumps([*items])}
-    ):
-        yield content
-
-
-def _summaries(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return the summaries of purged texts, those that later ones were made of, and their copies in forks."""
+def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
+    """Return the summaries of purged texts, those that were made of them or of ``taken`` ones, and copies in forks."""
     rows = _summary_rows(connection)
-    taken = _taken(connection, found, "id, persona, content, NULL FROM summaries WHERE content <> ''")
     gone = {row for row in rows if row.id in taken or not found.ids.messages.isdisjoint(row.covered)}
     before = -1
     while before != len(gone):
@@ -223,8 +204,8 @@ def _summary_rows(connection: sqlite3.Connection) -> list[_SummaryRow]:
     return rows
 
 
-def _titles(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return the threads whose titles repeat purged texts, or are words of them, and those that have nothing left."""
+def _titles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return the threads whose titles are words of purged texts, and those that have nothing left."""
     among = {"ids": json.dumps([*found.ids.messages])}
     titles = dict(connection.execute("SELECT id, title FROM threads WHERE title <> ''").fetchall())
     said = connection.execute(f"SELECT DISTINCT thread_id, content FROM messages WHERE id {AMONG}", among).fetchall()
@@ -233,58 +214,44 @@ def _titles(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
         f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND {_SAYS} AND id NOT {AMONG}", among
     ).fetchall()
     emptied = {id_ for id_, _ in said} - {id_ for (id_,) in left}
-    taken = _taken(connection, found, "id, persona, title, NULL FROM threads WHERE title <> ''")
-    return frozenset(taken | made_of | ((found.wanted.threads | emptied) & titles.keys()))
+    return frozenset(made_of | ((found.wanted.threads | emptied) & titles.keys()))
 
 
-def _preambles(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return other messages whose preambles repeat purged texts; one may name a thread by its first words."""
-    among = {"ids": json.dumps([*found.ids.messages])}
-    rows = f"id, persona, preamble, NULL FROM messages WHERE preamble <> '' AND {THERE}"
+def _preambles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return messages whose preambles name a thread by the first words of a purged one."""
     firsts = connection.execute(
-        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'", among
+        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
+        {"ids": json.dumps([*found.ids.messages])},
     )
     names = {(persona, _name(shortened(content, _TITLE_CHARACTERS))) for persona, content in firsts}
-    naming = {
+    return frozenset(
         id_
-        for id_, persona, preamble, _ in connection.execute(f"SELECT {rows}")
+        for id_, persona, preamble, _ in listing.PREAMBLES.texts(connection)
         if not names.isdisjoint((persona, _name(title)) for title in titles_in(preamble))
-    }
-    return _taken(connection, found, rows).union(naming) - found.ids.messages
+    )
 
 
 def _name(title: str) -> str:
     return plain(title.rstrip("…"))
 
 
-def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:
-    """Return other messages that repeat purged texts, in what was said or thought; they stay.
+_MADE_OF = {
+    listing.ITEMS: _items,
+    listing.SUMMARIES: _summaries,
+    listing.TITLES: _titles,
+    listing.PREAMBLES: _preambles,
+}
+"""How the rows of a store are found that were made of purged ones."""
 
-    The index of the search is asked for a few texts; for more, or without it, all other messages are read.
-    """
-    condition, ids = f"{THERE} AND id NOT {AMONG}", {*found.ids.messages}
-    if search_index.progress(connection).is_whole and found.texts.beginnings:
-        with suppress(sqlite3.DatabaseError):
-            condition, ids = f"{THERE} AND id {AMONG}", _hits(connection, found.texts.beginnings) - ids
+
+def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:
+    """Return other messages that repeat purged texts, in what was said or thought; they stay."""
     cursor = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, '') FROM messages "
-        f"WHERE {condition} ORDER BY id",
-        {"ids": json.dumps([*ids])},
+        f"WHERE {THERE} AND id NOT {AMONG} ORDER BY id",
+        {"ids": json.dumps([*found.ids.messages])},
     )
     return [id_ for id_, *said, parts in cursor if any(map(found.texts.are_in, (*said, *words_in_parts(parts))))]
-
-
-def _hits(connection: sqlite3.Connection, beginnings: Iterable[str]) -> set[int]:
-    """Return the messages in which one of the beginnings may be, and those with thoughts, which no index has."""
-    thinking = connection.execute("SELECT id FROM messages WHERE reasoning <> '' OR thought_parts <> ''")
-    found = {id_ for (id_,) in thinking}
-    for each in beginnings:
-        phrase = f'"{set_apart(each)}"'
-        found |= {
-            id_
-            for (id_,) in connection.execute("SELECT rowid FROM message_words WHERE message_words MATCH ?", (phrase,))
-        }
-    return found
 
 
 def _is_of(wanted: WantedPurge, persona: str) -> bool:

@@ -19,7 +19,7 @@ from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import candidates
 from chorus_cli.stores.purge.files import FileChange
 from chorus_cli.stores.purge.selection import in_calls, text_of
-from chorus_cli.stores.rules.fingerprints import is_part, words_in_line
+from chorus_cli.stores.rules.purging import is_part, words_in_line
 
 if TYPE_CHECKING:
     import sqlite3
