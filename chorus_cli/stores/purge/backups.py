@@ -103,7 +103,7 @@ def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
         _unpack(path, folder)
         with _migrated(folder) as connection:
             wanted = _changes(connection, places, folder, Sought(criteria=criteria))
-            return any((*wanted.found.ids, wanted.sessions, wanted.lost_sessions, _dropped(folder, wanted)))
+            return any((*wanted.found.ids, wanted.files, wanted.lost_sessions, _dropped(folder, wanted)))
 
 
 def purged_since(log: Path, backup: Path) -> int:
@@ -171,10 +171,10 @@ def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozen
     with _migrated(folder) as connection:
         connection.execute("BEGIN IMMEDIATE")
         wanted = _changes(connection, places, folder, sought)
-        carrying_out.change_rows(connection, wanted, now)
+        carrying_out.change_rows(connection, _home(places, folder), wanted, now)
         connection.execute("COMMIT")
         connection.execute("VACUUM")
-    for each in wanted.files(_home(places, folder)):
+    for each in wanted.files:
         files.change(each)
     return _dropped(folder, wanted)
 

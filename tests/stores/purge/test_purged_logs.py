@@ -18,8 +18,8 @@ from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Subject, Undo
 from chorus_cli.log.rules.log_acts import Pin
 from chorus_cli.log.rules.messages import MessageContent, Role, runs
 from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.stores.purge.carrying_out import overwrite
 from chorus_cli.stores.purge.concerned import concerned
-from chorus_cli.stores.purge.overwriting import overwrite
 from chorus_cli.stores.rules.purging import WantedPurge
 from chorus_cli.stores.salvage import checksums, examination, soundness
 from tests.amount import examples
