@@ -24,7 +24,6 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import files
 from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
-from chorus_cli.stores.backup.working_folders import folder_for_copy
 from chorus_cli.stores.salvage import copying, soundness
 from chorus_cli.stores.salvage.copying import BackupStoppedError
 
@@ -51,8 +50,8 @@ _HIGHEST_RATIO = 100
 """How many times its packed size a large backup may have; logs are packed to a third, attachments hardly."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
-TEMPORARY = rf"{files.TEMPORARY}(-journal)?"
-"""The names of backups that are being written, and of copies of the log for them, as a regular expression."""
+TEMPORARY = rf"\.chorus-{files.RANDOM}(\.tmp(-journal)?)?"
+"""The names of backups that are being written, of copies of the log for them, and of working folders, as a pattern."""
 
 
 class Manifest(NamedTuple):
@@ -92,7 +91,7 @@ def write(places: Paths, request: Request) -> Manifest:
     try:
         if target.exists():
             raise BackupError(f"{target} exists already. Choose another name; nothing was written.")
-        with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
+        with _temporary(_folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
             copying.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             _name(draft, target)
@@ -196,6 +195,19 @@ def attachment_files(folder: Path) -> list[Path]:
 
 
 @contextmanager
+def working_folder(parent: Path | None) -> Iterator[Path]:
+    """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it in the end."""
+    folder = Path(tempfile.mkdtemp(prefix=files.PREFIX, dir=parent))
+    try:
+        yield folder
+    finally:
+        # An error may pass, such as too many open files, and the folder has texts that are to go.
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+
+
+@contextmanager
 def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
@@ -273,6 +285,14 @@ def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[
             if is_stopped():
                 raise BackupStoppedError("The backup was stopped; nothing was kept of it.")
             entry.write(chunk)
+
+
+def _folder_for_copy(backups: Path, target: Path) -> Path:
+    """Return the folder of the backups for a copy of the log, or a new backup's own if that one cannot be written."""
+    if not os.access(backups if backups.exists() else backups.parent, os.W_OK):
+        return target.parent
+    files.make_folder(backups)
+    return backups
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.errors import storage_error
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily
-from chorus_cli.stores.backup.working_folders import delete_abandoned, working_folder
 from chorus_cli.stores.listing import AMONG, ROWS
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.files import Home
@@ -78,8 +77,7 @@ def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
 
 
 def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
-    """Look into all backups in the folder of backups, oldest first, without those that killed purges have unpacked."""
-    delete_abandoned(places.backups)
+    """Look into all backups in the folder of backups, oldest first."""
     found, unreadable = [], []
     for each in daily.listed(places):
         if each.path.suffix not in {".zip", ".db"}:
@@ -128,7 +126,7 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     status = path.stat()
     is_replaced, told = False, ""
     try:
-        with working_folder(places.backups) as outer:
+        with archive.working_folder(places.backups) as outer:
             folder, draft = outer / "content", outer / "draft"
             folder.mkdir()
             _unpack(path, folder)
@@ -256,7 +254,7 @@ def _delete(attachment: Path, rewritten: Path) -> None:
 def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:
     """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
     is_writable = os.access(places.backups, os.W_OK)
-    return working_folder(places.backups if is_writable else None)
+    return archive.working_folder(places.backups if is_writable else None)
 
 
 @contextmanager

@@ -322,19 +322,21 @@ def documents(home: Home, found: Concerned) -> Iterator[Document]:
 
 
 def delete_remains(places: Paths) -> None:
-    """Delete the copies of the log that killed backups, upgrades and restores have left.
+    """Delete the copies of the log that killed backups, upgrades, restores and purges have left.
 
     Raises:
         PurgeError: one cannot be deleted.
     """
-    for path in places.backups.glob(".*"):
-        if _COPY.fullmatch(path.name):
-            _delete(path)
-    for folder in places.database.parent.glob(f"{restoring.STAGED}-*"):
+    copies = [path for path in places.backups.glob(".*") if _COPY.fullmatch(path.name)]
+    for path in (*copies, *places.database.parent.glob(f"{restoring.STAGED}-*")):
         try:
-            shutil.rmtree(folder)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+            sync_folder(path.parent)
         except OSError as error:
-            raise PurgeError(f"{folder} cannot be deleted: {error.strerror or error}.") from error
+            raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
 
 
 def _unnamed(connection: sqlite3.Connection, home: Home) -> list[Path]:
@@ -347,14 +349,6 @@ def _is_pdf(path: Path) -> bool:
     with suppress(OSError), path.open("rb") as file:
         return file.read(len(_PDF_MARK)) == _PDF_MARK
     return False
-
-
-def _delete(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
 
 
 def _is_purged(line: str, found: Concerned) -> bool:

@@ -16,12 +16,12 @@ from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.storage import file_lock, migrations
 from chorus_cli.storage.files import TEMPORARY, is_stale
-from chorus_cli.stores.backup import archive, daily, restoring, working_folders
+from chorus_cli.stores.backup import archive, daily, restoring
 from chorus_cli.stores.backup.restoring import STAGED, is_pending
 from chorus_cli.stores.rules.findings import Finding, Repair, fine, note, wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from chorus_cli.machine.paths import Paths
@@ -48,7 +48,7 @@ def _searched(home: Paths) -> Iterator[_Place]:
     yield _Place(home.personas, persona_files.TEMPORARY)
     yield _Place(home.personas, _any_of(TEMPORARY, session_files.TEMPORARY), is_deep=True)
     yield _Place(home.attachments, TEMPORARY, is_deep=True)
-    yield _Place(home.backups, _any_of(archive.TEMPORARY, working_folders.TEMPORARY, migrations.TEMPORARY_COPY))
+    yield _Place(home.backups, _any_of(archive.TEMPORARY, migrations.TEMPORARY_COPY))
     yield _Place(home.kept_attachments, daily.TEMPORARY, is_deep=True)
 
 
@@ -78,24 +78,13 @@ def temporary_files(home: Paths, now: datetime) -> list[Path]:
     """Return the temporary files and folders that no process uses.
 
     Neither they nor other temporary files beside them were changed within an hour. A folder that a backup was unpacked
-    in may wait for an answer for longer: it is left once no other Chorus runs, or if it has a lock, once the lock is
-    free.
+    in to be restored may wait for an answer for longer: it is left once no other Chorus runs.
     """
     found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _searched(home))))
     outer = [path for path in found if not {*path.parents} & {*found}]
-    locked = {
-        path: working_folders.is_locked(path) for path in outer if re.fullmatch(working_folders.LOCKED, path.name)
-    }
-    # Looked at after the list is made: the maker of a folder in it had its lock before.
     is_alone = not running(home.run)
-    in_use = {path.parent for path in outer if locked.get(path, not _is_stale(path, now))}
-    return [path for path in outer if _is_left(path, locked, in_use, is_alone=is_alone)]
-
-
-def _is_left(path: Path, locked: Mapping[Path, bool], in_use: Collection[Path], *, is_alone: bool) -> bool:
-    if path in locked:
-        return not locked[path]
-    return is_alone if path.name.startswith(STAGED) else path.parent not in in_use
+    in_use = {path.parent for path in outer if not _is_stale(path, now)}
+    return [path for path in outer if (is_alone if path.name.startswith(STAGED) else path.parent not in in_use)]
 
 
 def running(run_folder: Path) -> tuple[str, ...]:

@@ -175,6 +175,7 @@ class Purging:
     async def _rewrite_all(self, wanted: WantedPurge, tell: Callable[[str], None]) -> _Rewritten:
         """Rewrite the backups, even if the caller is cancelled; with that a purge that was to do so is complete."""
         sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
+        await asyncio.to_thread(files.delete_remains, self.home.paths)
         told, _ = await run_to_completion(self._rewritten(sought))
         for sentence in told.failures:
             tell(sentence)
