@@ -22,7 +22,7 @@ from chorus_cli.storage.files import RANDOM, sync_folder, write_atomically
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
-from chorus_cli.stores.salvage import checksums, copying, soundness
+from chorus_cli.stores.salvage import copying, soundness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,7 +229,7 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
     found = soundness.faults(connection)
     if found and soundness.concerns_log(connection):
         raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
-    return checksums.checked(connection).changed
+    return soundness.checked(connection).changed
 
 
 def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from chorus_cli.storage.permissions import access_advice, is_refused
 from chorus_cli.stores.backup import restoring, salvaging
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
-from chorus_cli.stores.salvage import checksums, copying, examination, soundness
-from chorus_cli.stores.service import leftovers, stored_files
+from chorus_cli.stores.salvage import copying, examination, soundness
+from chorus_cli.stores.service import home_checks, stored_files
 from chorus_cli.stores.service.home_checks import unless_refused
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
 
 
 def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
-    checked = checksums.checked(connection)
+    checked = soundness.checked(connection)
     if checked.changed:
         ids = _some([f"#{id_}" for id_ in checked.changed])
         differ = "differs" if len(checked.changed) == 1 else "differ"
@@ -215,10 +215,10 @@ def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Itera
     paths, doubt = stored_files.unnamed_attachments(connection, places)
     if not paths:
         return
-    size = size_in_words(leftovers.size_bytes(paths))
+    size = size_in_words(home_checks.size_bytes(paths))
     are, them = ("is", "it") if len(paths) == 1 else ("are", "them")
     told = f"{counted(len(paths), 'attachment')} ({size}) {are} named by"
-    if leftovers.running(run_folder):
+    if home_checks.running(run_folder):
         yield note("unnamed", f"{told} no message. A Chorus that runs may still send {them}, so nothing is offered.")
     elif doubt:
         reason = f"something else may need {them}, so nothing is offered: {doubt}"
