@@ -108,11 +108,7 @@ def write(places: Paths, request: Request) -> Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the contents of a backup.
-
-    Raises:
-        BackupError: it cannot be read, is no backup, or was made by a newer Chorus.
-    """
+    """Return the contents of a backup."""
     with _readable(path) as archive:
         if archive.getinfo(MANIFEST).file_size > _LARGEST_MANIFEST_BYTES:
             raise ValueError("its list of contents is too long")
@@ -124,11 +120,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack a backup into an empty folder; damage is found by the checksums of the archive.
-
-    Raises:
-        BackupError: it is damaged, or cannot be unpacked.
-    """
+    """Unpack a backup into an empty folder; damage is found by the checksums of the archive."""
     with _readable(path) as archive:
         for entry in archive.infolist():
             place = folder / entry.filename
@@ -167,11 +159,7 @@ def pack_again(folder: Path, target: Path) -> None:
 
 
 def set_aside(places: Paths, stamp: str) -> Path:
-    """Copy the log and its journal byte by byte into the folder of the backups and return the copy.
-
-    Raises:
-        BackupError: it cannot be read, or there is no room.
-    """
+    """Copy the log and its journal byte by byte into the folder of the backups and return the copy."""
     target = places.backups / f"{DAMAGED}{stamp}.db"
     try:
         files.make_folder(places.backups)

@@ -49,11 +49,7 @@ def path_of(places: Paths, day: date) -> Path:
 
 
 def make(places: Paths, request: Request) -> Manifest | None:
-    """Make a daily backup and delete old ones; ``None`` if it is there, or another Chorus is making it.
-
-    Raises:
-        BackupError: it cannot be written, or the work was stopped; the other backups are as they were.
-    """
+    """Make a daily backup and delete old ones; ``None`` if it is there, or another Chorus is making it."""
     try:
         make_folder(places.backups)
         lock = None if request.target.exists() else try_lock(places.backups / LOCK)

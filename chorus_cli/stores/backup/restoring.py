@@ -62,11 +62,7 @@ def require_readable(typed: str | Path) -> None:
 
 @contextmanager
 def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
-    """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
-
-    Raises:
-        BackupError: it cannot be read, or is damaged.
-    """
+    """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end."""
     path, folder = Path(typed).absolute(), draft_folder(places)
     try:
         try:
@@ -119,11 +115,7 @@ def is_pending(places: Paths) -> bool:
 
 
 def require_none_pending(places: Paths) -> None:
-    """Refuse to go on beside a restore that is not complete.
-
-    Raises:
-        BackupError: there is one.
-    """
+    """Refuse to go on beside a restore that is not complete."""
     if is_pending(places):
         raise BackupError(
             f"A restore in {places.database.parent} is not complete. Start chorus once, which carries it on, "

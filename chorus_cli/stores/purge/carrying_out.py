@@ -267,11 +267,7 @@ def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
 
 
 def change_files(connection: sqlite3.Connection, home: Home) -> None:
-    """Change the files of the purge that was decided; nothing is done if that is done already.
-
-    Raises:
-        PurgeError: one cannot be written or deleted.
-    """
+    """Change the files of the purge that was decided; nothing is done if that is done already."""
     stored = _stored(connection)
     if stored.get("stage") != _FILES:
         return
@@ -316,11 +312,7 @@ def complete(connection: sqlite3.Connection) -> None:
 
 
 def require_access(home: Home) -> None:
-    """Refuse to purge a home with texts that cannot be read.
-
-    Raises:
-        PurgeError: there is a file or folder of that kind.
-    """
+    """Refuse to purge a home with texts that cannot be read."""
     closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, _searched(home))))]
     if closed:
         names, them = permissions.closed_paths(closed), "it" if len(closed) == 1 else "them"

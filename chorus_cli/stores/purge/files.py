@@ -178,11 +178,7 @@ def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
 
 
 def changes(home: Home, texts: SavedTexts) -> Iterator[FileChange]:
-    """Yield the changes of all files but attachments that hold something of a purge.
-
-    Raises:
-        PurgeError: the machine cannot read a session now.
-    """
+    """Yield the changes of all files but attachments that hold something of a purge."""
     for path in chain(*(sorted(personas.glob(_SESSIONS)) for personas in _folders_of_personas(home))):
         yield from _changed_sessions(path.parents[1], path.parent.name, texts)
     yield from _changed_drafts(home, texts.found)
@@ -322,11 +318,7 @@ def documents(home: Home, found: Concerned) -> Iterator[Document]:
 
 
 def delete_remains(places: Paths) -> None:
-    """Delete the copies of the log that killed backups, upgrades, restores and purges have left.
-
-    Raises:
-        PurgeError: one cannot be deleted.
-    """
+    """Delete the copies of the log that killed backups, upgrades, restores and purges have left."""
     copies = [path for path in places.backups.glob(".*") if _COPY.fullmatch(path.name)]
     for path in (*copies, *places.database.parent.glob(f"{restoring.STAGED}-*")):
         try:

@@ -48,11 +48,7 @@ class AskedPurge:
 
 
 def asked_purge(kind: str, text: str, now: datetime) -> AskedPurge:
-    """Read a purge of one of ``KINDS``; options stand at the end of the text.
-
-    Raises:
-        CommandError: the text does not fit.
-    """
+    """Read a purge of one of ``KINDS``; options stand at the end of the text."""
     rest, asked = text.strip(), AskedPurge(kind)
     while match := _OPTION.fullmatch(rest):
         rest = match["before"]

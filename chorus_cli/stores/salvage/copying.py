@@ -58,11 +58,7 @@ def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = l
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing database, and give up if a statement has no end; its errors become sentences.
-
-    Raises:
-        StorageError: it cannot be opened or read.
-    """
+    """Open an existing database, and give up if a statement has no end; its errors become sentences."""
     if path.is_dir():
         raise folder_in_the_way(path)
     if not path.is_file():
@@ -91,11 +87,7 @@ def opened_untrusted(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def facts(connection: sqlite3.Connection) -> Facts:
-    """Return the extent of the log.
-
-    Raises:
-        DatabaseDamagedError: it is no database of Chorus.
-    """
+    """Return the extent of the log."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         (_, _, path) = connection.execute("PRAGMA database_list").fetchone()

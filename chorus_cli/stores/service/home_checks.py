@@ -80,11 +80,7 @@ def exposed(home: Paths) -> list[Path]:
 
 
 def narrow(paths: Iterable[Path]) -> None:
-    """Take the permissions of other users away.
-
-    Raises:
-        OSError: a file belongs to somebody else.
-    """
+    """Take the permissions of other users away."""
     for path in paths:
         path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
 
@@ -259,11 +255,7 @@ def ended_runs(run_folder: Path) -> tuple[Path, ...]:
 
 
 def delete(paths: Iterable[Path]) -> None:
-    """Delete files, and folders with all that is in them.
-
-    Raises:
-        OSError: one cannot be deleted.
-    """
+    """Delete files, and folders with all that is in them."""
     for path in paths:
         if path.is_dir():
             shutil.rmtree(path)

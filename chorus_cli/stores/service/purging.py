@@ -132,9 +132,6 @@ class Purging:
         """Carry on a purge that was interrupted, and return whether there was one; not if another Chorus is at it.
 
         Backups are rewritten if the purge was to do so; ``tell`` gets sentences about them.
-
-        Raises:
-            PurgeError: it is not complete yet.
         """
         if not await self.store.read(carrying_out.is_pending):
             return False
@@ -165,9 +162,6 @@ class Purging:
         """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``; return a sentence.
 
         ``tell`` gets a sentence for each that cannot be rewritten, or is not confirmed by the disk.
-
-        Raises:
-            PurgeError: another Chorus is at it.
         """
         async with self._alone(self.patience_seconds):
             return (await self._rewrite_all(wanted, tell)).sentence
@@ -233,11 +227,7 @@ class Purging:
 
     @asynccontextmanager
     async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
-        """Keep other purges away, and daily backups, which would have the texts that are being purged.
-
-        Raises:
-            PurgeError: the folder of the backups cannot be written, or another Chorus is at one of them.
-        """
+        """Keep other purges away, and daily backups, which would have the texts that are being purged."""
         with ExitStack() as locks:
             try:
                 self.home.paths.backups.mkdir(mode=0o700, parents=True, exist_ok=True)

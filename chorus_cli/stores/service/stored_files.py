@@ -155,11 +155,7 @@ def _found(backup: Path, wanted: Sequence[LostFile]) -> Iterator[Copy]:
 
 
 def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
-    """Write a lost file anew; return the copy of a damaged session in the folder ``aside``: a user may have edited it.
-
-    Raises:
-        OSError: it cannot be written; the file is as it was.
-    """
+    """Write a lost file anew; return the copy of a damaged session in ``aside``: a user may have edited it."""
     path, kept = found.lost.path, None
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.is_file() and path.parent.name == session_files.SESSIONS_FOLDER:
@@ -251,11 +247,7 @@ def _in_session(_places: Paths, path: Path) -> list[str]:
 
 
 def _needed(places: Paths, path: Path) -> frozenset[str]:
-    """Return the attachments that a backup names and neither holds nor has beside it.
-
-    Raises:
-        BackupError, StorageError: it cannot be read, so that it may need any.
-    """
+    """Return the attachments that a backup names and neither holds nor has beside it."""
     if path.name.startswith(archive.DAMAGED):
         raise BackupError(f"{path} is a damaged log that was kept.")
     if path.suffix == ".db":
