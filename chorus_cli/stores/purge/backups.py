@@ -115,6 +115,19 @@ def purged_since(log: Path, backup: Path) -> int:
     return 0
 
 
+def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list[str]]:
+    """Rewrite all backups that hold something of purges; return their number, and sentences about failures."""
+    held, rewritten = holding(places, *sought), 0
+    told = [f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable]
+    for path in held.backups:
+        try:
+            told += filter(None, [rewrite(places, path, sought, now)])
+            rewritten += 1
+        except (BackupError, StorageError) as error:
+            told.append(f"{path} still has it. {error}")
+    return rewritten, told
+
+
 def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
 
