@@ -30,9 +30,7 @@ _MOST_BYTES = 100_000_000
 _OF_PERSONA = "(:persona = '' OR persona = :persona)"
 
 
-def selected(
-    connection: sqlite3.Connection, asked: AskedPurge, persona: str, attached: Path | None = None
-) -> WantedPurge:
+def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str, attached: Path) -> WantedPurge:
     """Return the purge with the messages that are meant now.
 
     ``persona`` is a slug: whose thread or which persona is meant, or the limit of a span or a search, which may be
@@ -44,9 +42,8 @@ def selected(
         thread_id = thread_rows.had(connection, persona, asked.thread).id
         return WantedPurge(_ids(connection, "thread_id = :thread", thread=thread_id), threads=frozenset({thread_id}))
     if asked.words:
-        found = _found(connection, asked.words, persona)
-        found |= _found_in_files(connection, asked.words, persona, (attached,)) if attached else frozenset()
-        return WantedPurge(found, words=asked.words, persona=persona)
+        wanted = WantedPurge(words=asked.words, persona=persona)
+        return wanted._replace(messages=selected_by_words(connection, wanted, (attached,)))
     if asked.since is not None:
         since, until = timestamps.to_text(asked.since), timestamps.to_text(asked.until) if asked.until else ""
         condition = f"timestamp >= :since AND (:until = '' OR timestamp <= :until) AND {_OF_PERSONA}"
@@ -63,9 +60,7 @@ def text_of(path: Path) -> str:
     return ""
 
 
-def selected_by_words(
-    connection: sqlite3.Connection, wanted: WantedPurge, attached: Sequence[Path] = ()
-) -> frozenset[int]:
+def selected_by_words(connection: sqlite3.Connection, wanted: WantedPurge, attached: Sequence[Path]) -> frozenset[int]:
     """Return the messages of a log that a search for the words of a purge finds; none without words.
 
     ``attached`` are the folders in which an attachment may be.

@@ -156,6 +156,7 @@ class Fingerprints:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._equal: set[int] = set()
+        self._first_words: set[str] = set()
         self._contained: dict[int, set[tuple[int, int]]] = {}
         self.add(texts)
 
@@ -165,6 +166,7 @@ class Fingerprints:
             self._equal.add(hash(text))
             words = _WORD.findall(text)
             if len(words) >= LEAST_WORDS:
+                self._first_words.add(words[0])
                 whole = len(words), _hash(words, 0, len(words))
                 self._contained.setdefault(_hash(words, 0, LEAST_WORDS), set()).add(whole)
 
@@ -176,7 +178,8 @@ class Fingerprints:
         words = _WORD.findall(line)
         return any(
             _hash(words, first, length) == whole
-            for first in range(len(words) - LEAST_WORDS + 1)
+            for first, word in enumerate(words)
+            if word in self._first_words
             for length, whole in self._contained.get(_hash(words, first, LEAST_WORDS), ())
         )
 

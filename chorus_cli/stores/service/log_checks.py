@@ -180,7 +180,7 @@ def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
 
 def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     lost = [*stored_files.lost_attachments(connection, places)]
-    number = len({each.sha256 for each in examination.named_attachments(connection)})
+    number = len(examination.named_attachments(connection))
     if lost:
         told = f"Of the attachments, {_some([each.phrase for each in lost])}."
         yield _lost(connection, places, lost, Finding("attachments", State.WRONG, told, Repair.ATTACHMENTS))

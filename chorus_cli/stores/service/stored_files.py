@@ -103,8 +103,7 @@ def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]
 
 def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]:
     """Yield the attachments that messages name and that are gone or changed."""
-    named = {each.sha256: each.message_id for each in examination.named_attachments(connection)}
-    for digest, message_id in named.items():
+    for digest, message_id in examination.named_attachments(connection).items():
         path = places.attachments / digest[:2] / digest
         if not is_sha256(digest):
             continue
