@@ -222,7 +222,11 @@ def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifes
         # The log shrinks to a third; stronger compression would take several times as long.
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr(MANIFEST, manifest.to_text())
-            for path, name in _contents(places, copy, holds_attachments=request.holds_attachments):
+            contents = [(copy, DATABASE), *_persona_files(places)]
+            contents += [(places.config_file, CONFIG)] if places.config_file.is_file() else []
+            if request.holds_attachments:
+                contents += [(places.attachments / name, f"{ATTACHMENTS}/{name}") for name in manifest.attachments]
+            for path, name in contents:
                 _pack(archive, path, name, request.is_stopped)
         file.flush()
         os.fsync(file.fileno())
@@ -246,16 +250,6 @@ def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
     attachments = tuple(path.relative_to(folder).as_posix() for path in attachment_files(folder))
     made_at = timestamps.to_text(request.now)
     return Manifest(made_at, *found, tuple(personas), sessions, attachments, request.holds_attachments)
-
-
-def _contents(places: Paths, copy: Path, *, holds_attachments: bool) -> Iterator[tuple[Path, str]]:
-    yield copy, DATABASE
-    if places.config_file.is_file():
-        yield places.config_file, CONFIG
-    yield from _persona_files(places)
-    if holds_attachments:
-        for path in attachment_files(places.attachments):
-            yield path, f"{ATTACHMENTS}/{path.relative_to(places.attachments).as_posix()}"
 
 
 def _persona_files(places: Paths) -> Iterator[tuple[Path, str]]:

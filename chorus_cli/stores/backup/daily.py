@@ -56,17 +56,15 @@ def make(places: Paths, request: Request) -> Manifest | None:
         if lock is None:
             return None
         with lock:
-            return None if request.target.exists() else _made(places, request)
+            if request.target.exists():
+                return None
+            sweep_stale(places.backups)
+            _keep_attachments(places)
+            manifest = archive.write(places, request)
+            _prune(places)
+            return manifest
     except OSError as error:
         raise BackupError(f"No backup can be made in {places.backups}: {error.strerror or error}.") from error
-
-
-def _made(places: Paths, request: Request) -> Manifest:
-    sweep_stale(places.backups)
-    _keep_attachments(places)
-    manifest = archive.write(places, request)
-    _prune(places)
-    return manifest
 
 
 def changed_in_sample(places: Paths, day: date) -> tuple[int, ...]:

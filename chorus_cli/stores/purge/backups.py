@@ -19,8 +19,8 @@ from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.listing import AMONG, ROWS
 from chorus_cli.stores.purge import carrying_out, files
+from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
-from chorus_cli.stores.purge.selection import selected_by_words
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.stores.salvage import copying, examination
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,8 +25,6 @@ from chorus_cli.log.rules.log_acts import NO_IDS, MemoryAct, Purge, PurgedIds
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.personas.files import DOCUMENTS_FOLDER
-from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import meta_rows, permissions
 from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG
@@ -37,7 +36,7 @@ from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
     from chorus_cli.stores.purge.files import Home
@@ -95,18 +94,16 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
         for store in listing.ROWS:
             store.erase(connection, getattr(ids, store.name), operations[persona])
         _check(connection, ids.messages)
-        _cut_out(connection, persona, ids.items)
-    _empty_indexes(connection, purged.items)
-
-
-def _empty_indexes(connection: sqlite3.Connection, items: frozenset[int]) -> None:
-    """Begin the full-text indexes anew: one keeps the words of a deleted row until it happens to merge them."""
+        for cut_out in (_cut_out_of_checkpoints, _cut_out_of_journal, _cut_out_of_messages):
+            if ids.items:
+                cut_out(connection, persona, ids.items)
+    # An index keeps the words of a deleted row until it happens to merge them.
     try:
         search_index.begin_anew(connection)
     except IndexDamagedError:
         search_index.begin_in_new_pages(connection)
     try:
-        item_rows.remove_words(connection, items)
+        item_rows.remove_words(connection, purged.items)
     except IndexDamagedError:
         item_rows.renew_words(connection)
 
@@ -136,14 +133,6 @@ def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
             for id_, role, thread_id, persona, timestamp in rows
         ],
     )
-
-
-def _cut_out(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
-    """Cut memory items out of checkpoints, the journal, preambles, and calls and results of tools."""
-    if ids:
-        _cut_out_of_checkpoints(connection, persona, ids)
-        _cut_out_of_journal(connection, persona, ids)
-        _cut_out_of_messages(connection, persona, ids)
 
 
 def _cut_out_of_checkpoints(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
@@ -313,20 +302,11 @@ def complete(connection: sqlite3.Connection) -> None:
 
 def require_access(home: Home) -> None:
     """Refuse to purge a home with texts that cannot be read."""
-    closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, _searched(home))))]
+    paths = home.paths
+    folders = (paths.personas, paths.deleted_personas, *home.attachments, paths.drafts, paths.rescue)
+    searched = chain(folders, *(folder.rglob("*") for folder in folders))
+    closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, searched)))]
     if closed:
         names, them = permissions.closed_paths(closed), "it" if len(closed) == 1 else "them"
         told = f"{names} cannot be read, so a purge cannot look for the words in {them}."
         raise PurgeError(f"{told} {permissions.access_advice(*closed)}")
-
-
-def _searched(home: Home) -> Iterator[Path]:
-    """Yield the folders and files that a purge reads, each folder before its files."""
-    for personas in (home.paths.personas, home.paths.deleted_personas):
-        yield personas
-        yield from personas.glob("*")
-        for name in (SESSIONS_FOLDER, DOCUMENTS_FOLDER):
-            yield from (*personas.glob(f"*/{name}"), *personas.glob(f"*/{name}/*"))
-    for folder in (*home.attachments, home.paths.drafts, home.paths.rescue):
-        yield folder
-        yield from folder.rglob("*")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from contextlib import closing, contextmanager
@@ -48,10 +49,23 @@ def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = l
     It is copied in steps, between which others write. SQLite begins anew when they do; after some times the rest is
     copied in one step.
     """
+    fewest: float = math.inf
+    restarts = 0
+
+    def after_step(_status: int, remaining: int, _total: int) -> None:
+        nonlocal fewest, restarts
+        if is_stopped():
+            raise BackupStoppedError("The backup was stopped; the log is as it was.")
+        restarts += remaining > fewest
+        if restarts > _MOST_RESTARTS:
+            raise _Restarted
+        fewest = remaining
+        time.sleep(_PAUSE_SECONDS)
+
     with opened(source) as connection, _told(target), closing(sqlite3.connect(target)) as copy:
         copy.execute("PRAGMA synchronous = OFF")
         try:
-            connection.backup(copy, pages=_STEP_PAGES, progress=_watched(is_stopped))
+            connection.backup(copy, pages=_STEP_PAGES, progress=after_step)
         except _Restarted:
             connection.backup(copy)
 
@@ -103,22 +117,3 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
         raise storage_error(error, path) from error
-
-
-def _watched(is_stopped: Callable[[], bool]) -> Callable[[int, int, int], None]:
-    """Return the function that SQLite calls after each step: it leaves others time, and ends a copy."""
-    fewest: int | None = None
-    restarts = 0
-
-    def after_step(_status: int, remaining: int, _total: int) -> None:
-        nonlocal fewest, restarts
-        if is_stopped():
-            raise BackupStoppedError("The backup was stopped; the log is as it was.")
-        if fewest is not None and remaining > fewest:
-            restarts += 1
-            if restarts > _MOST_RESTARTS:
-                raise _Restarted
-        fewest = remaining
-        time.sleep(_PAUSE_SECONDS)
-
-    return after_step

@@ -195,17 +195,13 @@ class _Place(NamedTuple):
 
 
 def _searched(home: Paths) -> Iterator[_Place]:
-    yield _Place(home.data, _any_of(migrations.TEMPORARY, persona_files.TEMPORARY_SHIPPED, restoring.TEMPORARY))
+    yield _Place(home.data, f"{migrations.TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|{restoring.TEMPORARY}")
     yield from (_Place(each, TEMPORARY) for each in (home.data, home.config, home.state, home.rescue, home.drafts))
     yield _Place(home.personas, persona_files.TEMPORARY)
-    yield _Place(home.personas, _any_of(TEMPORARY, session_files.TEMPORARY), is_deep=True)
+    yield _Place(home.personas, f"{TEMPORARY}|{session_files.TEMPORARY}", is_deep=True)
     yield _Place(home.attachments, TEMPORARY, is_deep=True)
-    yield _Place(home.backups, _any_of(archive.TEMPORARY, migrations.TEMPORARY_COPY))
+    yield _Place(home.backups, f"{archive.TEMPORARY}|{migrations.TEMPORARY_COPY}")
     yield _Place(home.kept_attachments, daily.TEMPORARY, is_deep=True)
-
-
-def _any_of(*names: str) -> str:
-    return "|".join(names)
 
 
 def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
@@ -235,7 +231,11 @@ def temporary_files(home: Paths, now: datetime) -> list[Path]:
     found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _searched(home))))
     outer = [path for path in found if not {*path.parents} & {*found}]
     is_alone = not running(home.run)
-    in_use = {path.parent for path in outer if not _is_stale(path, now)}
+    in_use = {
+        path.parent
+        for path in outer
+        if not all(is_stale(status.st_mtime, now.timestamp()) for status in _statuses(path))
+    }
     return [path for path in outer if (is_alone if path.name.startswith(STAGED) else path.parent not in in_use)]
 
 
@@ -267,11 +267,6 @@ def size_bytes(paths: Iterable[Path]) -> int:
     """Return the size of files, and of all files in folders."""
     files = (status for path in paths for status in _statuses(path) if stat.S_ISREG(status.st_mode))
     return sum(status.st_size for status in files)
-
-
-def _is_stale(path: Path, now: datetime) -> bool:
-    """Return whether no process can still write a file, or any in a folder."""
-    return all(is_stale(status.st_mtime, now.timestamp()) for status in _statuses(path))
 
 
 def _statuses(path: Path) -> Iterator[os.stat_result]:

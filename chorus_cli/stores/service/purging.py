@@ -15,7 +15,7 @@ from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import daily
 from chorus_cli.stores.purge import backups, carrying_out, files
 from chorus_cli.stores.purge.backups import Sought
-from chorus_cli.stores.purge.selection import selected
+from chorus_cli.stores.purge.concerned import selected
 from chorus_cli.stores.rules.purge_reports import backups_sentence
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS
 

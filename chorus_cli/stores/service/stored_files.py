@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -113,7 +112,7 @@ def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFi
             state = f", {path}, cannot be read" if refusal else f", {path}, has changed" if found else " is gone"
             entry = f"{archive.ATTACHMENTS}/{digest[:2]}/{digest}"
             phrase = f"that of message #{message_id}{state}"
-            yield LostFile(path, phrase, entry, partial(_has_digest, digest))
+            yield LostFile(path, phrase, entry, lambda data, digest=digest: sha256(data).hexdigest() == digest)
 
 
 def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) -> Iterator[Copy]:
@@ -212,10 +211,6 @@ def _is_session(data: bytes) -> bool:
     except (SessionError, UnicodeDecodeError):
         return False
     return True
-
-
-def _has_digest(digest: str, data: bytes) -> bool:
-    return sha256(data).hexdigest() == digest
 
 
 def _is_deleted(places: Paths, persona: str) -> bool:
