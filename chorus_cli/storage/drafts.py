@@ -41,9 +41,6 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
     """Write a new draft whose name ends in ``name``, so that editors choose the right syntax, and return its path.
 
     The name contains ``run``, the process that owns the draft, if it is given.
-
-    Raises:
-        EditorError: it cannot be written; nothing is left of it.
     """
     data = text.encode()
     path: Path | None = None

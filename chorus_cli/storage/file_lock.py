@@ -138,9 +138,6 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
     """Keep other processes from changing ``path``, by a lock on ``<name>.lock`` beside it.
 
     Each change replaces the file itself, so a lock on it would be a lock on the old one.
-
-    Raises:
-        SettingsError: another process did not release the lock in time.
     """
     lock = _wait_for(_beside(path), patience_seconds)
     if lock is None:

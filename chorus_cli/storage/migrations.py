@@ -104,11 +104,7 @@ def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) ->
 
 
 def applied(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of the steps that were applied to this file, in order.
-
-    Raises:
-        DatabaseDamagedError: a step has no name, which would be applied again.
-    """
+    """Return the names of the steps that were applied to this file, in order."""
     if not _has_tables(connection):
         return []
     names = [name for (name,) in connection.execute("SELECT name FROM schema_migrations ORDER BY rowid").fetchall()]

@@ -94,11 +94,7 @@ def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
 
 
 def write(path: Path, text: str | bytes, *, replace: bool) -> None:
-    """Write a document to a file, whole or not at all.
-
-    Raises:
-        OutputError: it cannot be written; an old file is as it was.
-    """
+    """Write a document to a file, whole or not at all."""
     try:
         if path.exists() and not path.is_file():
             raise OutputError(f"{path} is not a regular file, so nothing was written.")

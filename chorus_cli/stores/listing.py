@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
 AMONG = "IN (SELECT value FROM json_each(:ids))"
 """The condition for an id among ``ids``, which are a list of JSON."""
@@ -21,7 +21,8 @@ class RowStore(NamedTuple):
 
     In the ``columns`` of a row that ``is_there`` may be a text. ``identity`` tells a row from one of the same id in
     another log; without it, backups are not asked for the ids. ``erasing`` overwrites the texts of a row; the row of a
-    message, a memory item or a summary stays, so that order, references and journal hold.
+    message, a memory item or a summary stays, so that order, references and journal hold. ``time`` is the column by
+    which a purge of a span finds it.
     """
 
     name: str
@@ -30,6 +31,14 @@ class RowStore(NamedTuple):
     erasing: str
     identity: str = ""
     is_there: str = "TRUE"
+    time: str = "NULL"
+
+    def texts(self, connection: sqlite3.Connection) -> Sequence[tuple[int, str, str, str | None]]:
+        """Return id, persona, text and time of the rows that have a text."""
+        return connection.execute(
+            f"SELECT id, persona, {self.columns[0]}, {self.time} FROM {self.table} "
+            f"WHERE {self.is_there} AND {self.columns[0]} <> ''"
+        ).fetchall()
 
     def erase(self, connection: sqlite3.Connection, ids: Collection[int], operation_id: int) -> None:
         """Overwrite the texts of rows, for the purge that an operation is."""
@@ -57,6 +66,7 @@ ITEMS = RowStore(
     "forgotten_by = COALESCE(forgotten_by, :operation)",
     "id, persona, item_type, created_at",
     "purged_by IS NULL",
+    "created_at",
 )
 SUMMARIES = RowStore(
     "summaries",
@@ -65,10 +75,16 @@ SUMMARIES = RowStore(
     "UPDATE summaries SET content = '', token_count = 0, model = NULL",
     "id, persona, thread_id, created_at",
 )
-INPUTS = RowStore("inputs", "input_history", ("content",), "DELETE FROM input_history")
-UNSAID = RowStore("unsaid", "outbox", ("content",), "DELETE FROM outbox")
+INPUTS = RowStore("inputs", "input_history", ("content",), "DELETE FROM input_history", time="created_at")
+UNSAID = RowStore("unsaid", "outbox", ("content",), "DELETE FROM outbox", time="created_at")
 TITLES = RowStore("titles", "threads", ("title",), "UPDATE threads SET title = ''")
-PREAMBLES = RowStore("preambles", "messages", ("preamble",), "UPDATE messages SET preamble = '', token_count = NULL")
+PREAMBLES = RowStore(
+    "preambles",
+    "messages",
+    ("preamble",),
+    "UPDATE messages SET preamble = '', token_count = NULL",
+    is_there="purged_by IS NULL",
+)
 ROWS = (MESSAGES, ITEMS, SUMMARIES, INPUTS, UNSAID, TITLES, PREAMBLES)
 
 FOLLOWING = {

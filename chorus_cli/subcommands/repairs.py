@@ -24,8 +24,8 @@ from chorus_cli.stores.backup import archive, restoring, salvaging
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
-from chorus_cli.stores.salvage import checksums, copying, examination
-from chorus_cli.stores.service import home_checks, leftovers, stored_files
+from chorus_cli.stores.salvage import copying, examination, soundness
+from chorus_cli.stores.service import home_checks, stored_files
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from chorus_cli.machine.paths import Paths
+    from chorus_cli.stores.backup.salvaging import Counts, Lost
     from chorus_cli.stores.salvage.copying import OpenDatabase
-    from chorus_cli.stores.salvage.salvage import Counts, Lost
     from chorus_cli.stores.service.stored_files import LostFile
 
 _EMPTY = (
@@ -80,13 +80,13 @@ def _alone(home: Paths) -> Iterator[Paths]:
 
 async def _bring_texts(home: Paths) -> bool:
     with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
-        changed = checksums.checked(connection).changed
+        changed = soundness.checked(connection).changed
         if not changed:
             return True
         without = examination.purged(connection)
         backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
         connection.execute("BEGIN IMMEDIATE")
-        remaining = checksums.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
+        remaining = soundness.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
         brought = f"{counted(len(changed) - len(remaining), 'text')} brought from {backup}."
         standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
@@ -96,7 +96,7 @@ async def _bring_texts(home: Paths) -> bool:
         texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
-            checksums.accept(connection, remaining)
+            soundness.accept(connection, remaining)
             connection.execute("COMMIT")
         left = "as before; chorus doctor will tell of the difference again"
         standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")
@@ -246,13 +246,13 @@ async def _delete_unnamed(home: Paths) -> bool:
 
 
 async def _delete_leftovers(home: Paths) -> bool:
-    found = leftovers.temporary_files(home, SystemClock().now())
+    found = home_checks.temporary_files(home, SystemClock().now())
     _deleted(found, "temporary file or folder", "temporary files and folders")
     return True
 
 
 async def _delete_ended_runs(home: Paths) -> bool:
-    ended = leftovers.ended_runs(home.run)
+    ended = home_checks.ended_runs(home.run)
     file_lock.delete_free(ended)
     standard_output().paragraph(f"Deleted {counted(len(ended), 'lock file')}.")
     return True
@@ -260,8 +260,8 @@ async def _delete_ended_runs(home: Paths) -> bool:
 
 def _deleted(paths: Sequence[Path], thing: str, things: str = "", still: str = "") -> None:
     """Delete files and folders, and say so; ``still`` is a clause about those of which another copy stays."""
-    size = size_in_words(leftovers.size_bytes(paths))
-    leftovers.delete(paths)
+    size = size_in_words(home_checks.size_bytes(paths))
+    home_checks.delete(paths)
     standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}{still}).")
 
 
@@ -270,7 +270,7 @@ def _kept_by_backups(paths: Sequence[Path], places: Paths) -> str:
     kept = [path for path in paths if (places.kept_attachments / path.relative_to(places.attachments)).is_file()]
     if not kept:
         return ""
-    part = "which" if len(kept) == len(paths) else f"{size_in_words(leftovers.size_bytes(kept))} of which"
+    part = "which" if len(kept) == len(paths) else f"{size_in_words(home_checks.size_bytes(kept))} of which"
     return f", {part} backups keep"
 
 

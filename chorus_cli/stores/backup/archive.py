@@ -24,7 +24,6 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import files
 from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
-from chorus_cli.stores.backup.working_folders import folder_for_copy
 from chorus_cli.stores.salvage import copying, soundness
 from chorus_cli.stores.salvage.copying import BackupStoppedError
 
@@ -51,8 +50,8 @@ _HIGHEST_RATIO = 100
 """How many times its packed size a large backup may have; logs are packed to a third, attachments hardly."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
-TEMPORARY = rf"{files.TEMPORARY}(-journal)?"
-"""The names of backups that are being written, and of copies of the log for them, as a regular expression."""
+TEMPORARY = rf"\.chorus-{files.RANDOM}(\.tmp(-journal)?)?"
+"""The names of backups that are being written, of copies of the log for them, and of working folders, as a pattern."""
 
 
 class Manifest(NamedTuple):
@@ -92,7 +91,7 @@ def write(places: Paths, request: Request) -> Manifest:
     try:
         if target.exists():
             raise BackupError(f"{target} exists already. Choose another name; nothing was written.")
-        with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
+        with _temporary(_folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
             copying.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             _name(draft, target)
@@ -109,11 +108,7 @@ def write(places: Paths, request: Request) -> Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the contents of a backup.
-
-    Raises:
-        BackupError: it cannot be read, is no backup, or was made by a newer Chorus.
-    """
+    """Return the contents of a backup."""
     with _readable(path) as archive:
         if archive.getinfo(MANIFEST).file_size > _LARGEST_MANIFEST_BYTES:
             raise ValueError("its list of contents is too long")
@@ -125,11 +120,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack a backup into an empty folder; damage is found by the checksums of the archive.
-
-    Raises:
-        BackupError: it is damaged, or cannot be unpacked.
-    """
+    """Unpack a backup into an empty folder; damage is found by the checksums of the archive."""
     with _readable(path) as archive:
         for entry in archive.infolist():
             place = folder / entry.filename
@@ -168,11 +159,7 @@ def pack_again(folder: Path, target: Path) -> None:
 
 
 def set_aside(places: Paths, stamp: str) -> Path:
-    """Copy the log and its journal byte by byte into the folder of the backups and return the copy.
-
-    Raises:
-        BackupError: it cannot be read, or there is no room.
-    """
+    """Copy the log and its journal byte by byte into the folder of the backups and return the copy."""
     target = places.backups / f"{DAMAGED}{stamp}.db"
     try:
         files.make_folder(places.backups)
@@ -193,6 +180,19 @@ def set_aside(places: Paths, stamp: str) -> Path:
 def attachment_files(folder: Path) -> list[Path]:
     """Return the files of attachments in a folder, sorted."""
     return [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
+
+
+@contextmanager
+def working_folder(parent: Path | None) -> Iterator[Path]:
+    """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it in the end."""
+    folder = Path(tempfile.mkdtemp(prefix=files.PREFIX, dir=parent))
+    try:
+        yield folder
+    finally:
+        # An error may pass, such as too many open files, and the folder has texts that are to go.
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
 
 @contextmanager
@@ -222,7 +222,11 @@ def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifes
         # The log shrinks to a third; stronger compression would take several times as long.
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr(MANIFEST, manifest.to_text())
-            for path, name in _contents(places, copy, holds_attachments=request.holds_attachments):
+            contents = [(copy, DATABASE), *_persona_files(places)]
+            contents += [(places.config_file, CONFIG)] if places.config_file.is_file() else []
+            if request.holds_attachments:
+                contents += [(places.attachments / name, f"{ATTACHMENTS}/{name}") for name in manifest.attachments]
+            for path, name in contents:
                 _pack(archive, path, name, request.is_stopped)
         file.flush()
         os.fsync(file.fileno())
@@ -248,16 +252,6 @@ def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
     return Manifest(made_at, *found, tuple(personas), sessions, attachments, request.holds_attachments)
 
 
-def _contents(places: Paths, copy: Path, *, holds_attachments: bool) -> Iterator[tuple[Path, str]]:
-    yield copy, DATABASE
-    if places.config_file.is_file():
-        yield places.config_file, CONFIG
-    yield from _persona_files(places)
-    if holds_attachments:
-        for path in attachment_files(places.attachments):
-            yield path, f"{ATTACHMENTS}/{path.relative_to(places.attachments).as_posix()}"
-
-
 def _persona_files(places: Paths) -> Iterator[tuple[Path, str]]:
     """Yield the files of the personas with their names in the archive; temporary files and locks stay out."""
     for path in sorted(places.personas.rglob("*")):
@@ -273,6 +267,14 @@ def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[
             if is_stopped():
                 raise BackupStoppedError("The backup was stopped; nothing was kept of it.")
             entry.write(chunk)
+
+
+def _folder_for_copy(backups: Path, target: Path) -> Path:
+    """Return the folder of the backups for a copy of the log, or a new backup's own if that one cannot be written."""
+    if not os.access(backups if backups.exists() else backups.parent, os.W_OK):
+        return target.parent
+    files.make_folder(backups)
+    return backups
 
 
 @contextmanager

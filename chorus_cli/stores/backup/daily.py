@@ -16,10 +16,10 @@ from chorus_cli.core.errors import BackupError
 from chorus_cli.storage.file_lock import try_lock
 from chorus_cli.storage.files import make_folder, sweep_stale
 from chorus_cli.stores.backup import archive
-from chorus_cli.stores.rules import retention
-from chorus_cli.stores.salvage import checksums, copying
+from chorus_cli.stores.salvage import copying, soundness
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from chorus_cli.machine.paths import Paths
@@ -49,34 +49,28 @@ def path_of(places: Paths, day: date) -> Path:
 
 
 def make(places: Paths, request: Request) -> Manifest | None:
-    """Make a daily backup and delete old ones; ``None`` if it is there, or another Chorus is making it.
-
-    Raises:
-        BackupError: it cannot be written, or the work was stopped; the other backups are as they were.
-    """
+    """Make a daily backup and delete old ones; ``None`` if it is there, or another Chorus is making it."""
     try:
         make_folder(places.backups)
         lock = None if request.target.exists() else try_lock(places.backups / LOCK)
         if lock is None:
             return None
         with lock:
-            return None if request.target.exists() else _made(places, request)
+            if request.target.exists():
+                return None
+            sweep_stale(places.backups)
+            _keep_attachments(places)
+            manifest = archive.write(places, request)
+            _prune(places)
+            return manifest
     except OSError as error:
         raise BackupError(f"No backup can be made in {places.backups}: {error.strerror or error}.") from error
-
-
-def _made(places: Paths, request: Request) -> Manifest:
-    sweep_stale(places.backups)
-    _keep_attachments(places)
-    manifest = archive.write(places, request)
-    _prune(places)
-    return manifest
 
 
 def changed_in_sample(places: Paths, day: date) -> tuple[int, ...]:
     """Return the ids of messages that are not as they were written, in the sample of a day."""
     with copying.opened(places.database) as connection:
-        return checksums.sample(connection, day.toordinal()).changed
+        return soundness.sample(connection, day.toordinal()).changed
 
 
 def listed(places: Paths) -> tuple[Listed, ...]:
@@ -118,7 +112,7 @@ def _keep_attachments(places: Paths) -> None:
 def _prune(places: Paths) -> None:
     """Delete the daily backups that are not to be kept, and the attachments that none of the others names."""
     by_day = {each.day: each.path for each in listed(places) if each.day is not None}
-    remaining = retention.kept(day for day in by_day if day is not None)
+    remaining = kept(day for day in by_day if day is not None)
     for day, path in by_day.items():
         if day not in remaining:
             path.unlink(missing_ok=True)
@@ -130,3 +124,20 @@ def _prune(places: Paths) -> None:
     for path in archive.attachment_files(places.kept_attachments):
         if path.relative_to(places.kept_attachments).as_posix() not in named:
             path.unlink(missing_ok=True)
+
+
+DAILY = 7
+WEEKLY = 4
+
+
+def kept(days: Iterable[date]) -> frozenset[date]:
+    """Return the days whose backups are kept."""
+    newest_first = sorted({*days}, reverse=True)
+    daily, older = newest_first[:DAILY], newest_first[DAILY:]
+    # Of the days of a week the newest comes first; later ones do not replace it.
+    weekly: dict[tuple[int, int], date] = {}
+    for day in older:
+        weekly.setdefault(day.isocalendar()[:2], day)
+    covered = {day.isocalendar()[:2] for day in daily}
+    weeks = [week for week in weekly if week not in covered][:WEEKLY]
+    return frozenset(daily) | {weekly[week] for week in weeks}

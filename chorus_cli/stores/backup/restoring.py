@@ -22,7 +22,7 @@ from chorus_cli.storage.files import RANDOM, sync_folder, write_atomically
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
-from chorus_cli.stores.salvage import checksums, copying, soundness
+from chorus_cli.stores.salvage import copying, soundness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,11 +62,7 @@ def require_readable(typed: str | Path) -> None:
 
 @contextmanager
 def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
-    """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
-
-    Raises:
-        BackupError: it cannot be read, or is damaged.
-    """
+    """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end."""
     path, folder = Path(typed).absolute(), draft_folder(places)
     try:
         try:
@@ -119,11 +115,7 @@ def is_pending(places: Paths) -> bool:
 
 
 def require_none_pending(places: Paths) -> None:
-    """Refuse to go on beside a restore that is not complete.
-
-    Raises:
-        BackupError: there is one.
-    """
+    """Refuse to go on beside a restore that is not complete."""
     if is_pending(places):
         raise BackupError(
             f"A restore in {places.database.parent} is not complete. Start chorus once, which carries it on, "
@@ -229,7 +221,7 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
     found = soundness.faults(connection)
     if found and soundness.concerns_log(connection):
         raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
-    return checksums.checked(connection).changed
+    return soundness.checked(connection).changed
 
 
 def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A damaged log beside the backups: salvaged into a new one, with the rows of the newest sound backup."""
+"""A new log from a damaged one: every row of the file that can be read, and lost ones from the newest sound backup."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ import sqlite3
 import tempfile
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, StorageError
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rows.message_rows import checksum
+from chorus_cli.log.rows.search_index import STATE
+from chorus_cli.log.rules.log_acts import Purge, Unreadable
+from chorus_cli.storage import meta_rows, migrations
 from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.storage.migrations import is_newer
+from chorus_cli.stores import listing
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.archive import DATABASE
 from chorus_cli.stores.backup.restoring import draft_folder
-from chorus_cli.stores.salvage import copying, examination, salvage, soundness
+from chorus_cli.stores.salvage import copying, examination, soundness
+from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, TIME, file_rows, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
     from chorus_cli.stores.salvage.examination import Purged
-    from chorus_cli.stores.salvage.salvage import Counts
+    from chorus_cli.stores.salvage.file_rows import Row, Values
 
 
 @contextmanager
@@ -42,7 +49,7 @@ def _salvaged(places: Paths, folder: Path) -> Counts:
             damaged, backup = _rolled_back(places.database, Path(name) / "damaged.db"), Path(name) / "backup.db"
             new, unpack = folder / DATABASE, lambda purged: newest_sound_log(places, backup, purged)
             new.touch(mode=0o600)
-            return salvage.salvage(damaged, new, backup, unpack)
+            return salvage(damaged, new, backup, unpack)
     except (OSError, sqlite3.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BackupError(
@@ -104,3 +111,256 @@ def _rolled_back(log: Path, copy: Path) -> Path:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}:
             raise
     return copy
+
+
+_OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", "context_items")
+_DELETED_FROM = frozenset({"input_history", "outbox", "sessions"})
+_CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
+_NAMING = frozenset({"turn_id", "revises", "reply_id"})
+"""Columns with ids of messages, besides those with names that say so."""
+
+_COMPLETING = (
+    """INSERT INTO threads(id, persona, created_at) SELECT thread_id, MIN(persona), MIN(timestamp) FROM messages
+    WHERE thread_id NOT IN (SELECT id FROM threads) GROUP BY thread_id""",
+    "INSERT INTO installation SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM installation)",
+    "DELETE FROM installation WHERE rowid > (SELECT MIN(rowid) FROM installation)",
+    *(
+        f"UPDATE {table} SET origin = (SELECT origin FROM installation), origin_seq = id WHERE origin IS NULL"
+        for table in _OF_ORIGIN
+    ),
+    # The index of the search begins anew, and items without a hash are indexed when they are next read.
+    f"DELETE FROM meta WHERE key = '{STATE}'",
+    "UPDATE context_items SET content_hash = NULL",
+    "DELETE FROM sqlite_sequence",
+)
+_MOST_NAMED = 5
+_LEAST_ROW_BYTES = 16
+
+
+class Lost(NamedTuple):
+    """The number of lost messages, and the ids of the first ones; if it ``is_least``, there may have been more."""
+
+    number: int
+    first_ids: tuple[int, ...]
+    is_least: bool
+
+
+class Counts(NamedTuple):
+    """Messages of a salvaged log: read from the damaged file, brought from the backup, changed, and lost.
+
+    Changed ones differ from the text that was written, and no ``backup`` has that.
+    """
+
+    read: int
+    from_backup: int
+    changed: int
+    lost: Lost
+    backup: Path | None
+
+
+def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purged], Path | None]) -> Counts:
+    """Write the new log ``target`` with all that can be read of ``damaged``, and with lost rows from a backup.
+
+    ``unpack`` writes a sound log to ``unpacked`` that does not hold what the damaged one has purged, and returns where
+    it is from.
+    """
+    with closing(sqlite3.connect(target, isolation_level=None)) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        migrations.migrate(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        log = _NewLog(connection)
+        log.fill(damaged)
+        purged = examination.purged(connection)
+        log.keep_purged(purged)
+        backup = unpack(purged)
+        brought = log.fill(unpacked, is_backup=True) if backup else 0
+        messages, lost = log.complete()
+        connection.execute("COMMIT")
+        return Counts(messages - brought, brought, len(soundness.checked(connection).changed), lost, backup)
+
+
+class _NewLog:
+    """Fills the database of ``connection``, in its transaction.
+
+    Triggers rest until `complete`, because the rows have their numbers and origins already. The newest message is known
+    as far as two places name it: one of them may be damaged.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._most_rows = 0
+        self._tables = tables()
+        self._newest, self._named_once, self._entries = 0, set[int](), set[tuple[int, str]]()
+        self._sequences = dict[str, int]()
+        self._triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in self._triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("DELETE FROM installation")
+
+    def fill(self, path: Path, *, is_backup: bool = False) -> int:
+        """Store the rows of a file that are not there, and messages in place of worse ones; return their number.
+
+        What a backup has is lost or was deleted; rows of tables whose rows Chorus deletes stay out.
+        """
+        stored, self._most_rows = 0, self._most_rows + path.stat().st_size // _LEAST_ROW_BYTES
+        for row in file_rows(path):
+            for table in self._tables:
+                if (values := table.values(row)) is not None:
+                    if not is_backup or _stays(table.name, values):
+                        stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
+                    break
+            else:
+                self._count(row, is_backup=is_backup)
+        self._number_again()
+        operation_rows.set_aside(self._connection)
+        return stored
+
+    def keep_purged(self, found: Purged) -> None:
+        """Empty the rows that the journal has as purged, should the file have held an older copy of one."""
+        newest = f"SELECT MAX(id) FROM operations WHERE kind IN ('{Purge.kind}', '{Unreadable.kind}')"
+        (operation_id,) = self._connection.execute(newest).fetchone()
+        for store in listing.ROWS:
+            store.erase(self._connection, getattr(found.ids, store.name), operation_id)
+
+    def complete(self) -> tuple[int, Lost]:
+        """Add the rows that others need, drop those that refer to lost ones; return the messages and the lost ones."""
+        self._drop_dangling()
+        for statement in _COMPLETING:
+            self._connection.execute(statement)
+        self._count_numbers()
+        newest = {**self._sequences, MESSAGES: max(self._newest, self._sequences.get(MESSAGES, 0))}
+        for name in (table.name for table in self._tables if table.number):
+            query = f"INSERT INTO sqlite_sequence SELECT ?, MAX(?, COALESCE(MAX(id), 0)) FROM {name}"
+            self._connection.execute(query, (name, newest.get(name, 0)))
+        for _, statement in self._triggers:
+            self._connection.execute(statement)
+        (messages,) = self._connection.execute("SELECT COUNT(*) FROM messages").fetchone()
+        return messages, self._lost()
+
+    def _name(self, id_: int, times: int = 1) -> None:
+        """Take note of a place that names a message, unless the files have no room for so many rows."""
+        if times and self._newest < id_ <= self._most_rows:
+            if times > 1 or id_ in self._named_once:
+                self._newest = id_
+            self._named_once.add(id_)
+
+    def _count(self, row: Row, *, is_backup: bool) -> None:
+        """Take note of the newest number of a table, or of a message that an entry of an index names.
+
+        The entries of an index by persona may be those of another table, unless there is one by thread with that time.
+        """
+        match row.values:
+            case str(table), int(number) if row.number is not None and number <= self._most_rows and not is_backup:
+                self._sequences[table] = max(number, self._sequences.get(table, 0))
+                if table == MESSAGES:
+                    self._name(number)
+            case (int() | str()) as first, str(time), int(id_) if row.number is None and TIME.fullmatch(time):
+                self._name(id_, ((id_, time) in self._entries) + isinstance(first, int))
+                if id_ > self._newest:
+                    self._entries.add((id_, time))
+
+    def _store(self, table: str, values: Values, *, is_backup: bool) -> bool:
+        """Store a row, unless there is one, or a message that is not worse; return whether that was done."""
+        for name, id_ in values.items():
+            if id_ is not None and (name.endswith("message_id") or name in _NAMING):
+                self._name(id_)
+        if table == OPERATIONS and is_backup:
+            aside = f"DELETE FROM operations WHERE id = ? AND kind = '{Unreadable.kind}'"
+            self._connection.execute(aside, (values["id"],))
+        if table != MESSAGES:
+            return self._inserted(table, values)
+        there = self._message(values["id"])
+        if there is None:
+            return self._put(values)
+        if is_backup:
+            return _proof(there) == 0 < _proof(values) and self._put(values)
+        worse, better = (there, values) if _rank(there) < _rank(values) else (values, there)
+        is_put = better is values and self._put(values)
+        if _proof(worse) and worse["checksum"] != better["checksum"] and worse.get("origin_seq"):
+            # Its number is damaged, and this is its own.
+            self._inserted(MESSAGES, {**worse, "id": worse["origin_seq"]})
+        return is_put
+
+    def _put(self, message: Values) -> bool:
+        """Store a message in place of another; of one whose values beside the text are damaged, the text."""
+        text = {name: message[name] for name in ("id", *_CHECKED, "checksum")}
+        return self._inserted(MESSAGES, message, "REPLACE") or self._inserted(MESSAGES, text, "REPLACE")
+
+    def _inserted(self, table: str, values: Values, otherwise: str = "IGNORE") -> bool:
+        statement = f"INSERT OR {otherwise} INTO {table}({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
+        try:
+            return self._connection.execute(statement, tuple(values.values())).rowcount > 0
+        except sqlite3.IntegrityError:
+            return False
+
+    def _message(self, id_: int) -> Values | None:
+        cursor = self._connection.execute("SELECT * FROM messages WHERE id = ?", (id_,))
+        row = cursor.fetchone()
+        return None if row is None else dict(zip((name for name, *_ in cursor.description), row, strict=True))
+
+    def _number_again(self) -> None:
+        """Give rows whose number is damaged their own: each that was made here has it twice."""
+        self._connection.execute(
+            "INSERT INTO installation SELECT origin FROM messages WHERE origin IS NOT NULL "
+            "AND NOT EXISTS (SELECT 1 FROM installation) GROUP BY origin ORDER BY COUNT(*) DESC LIMIT 1"
+        )
+        self._name_rows()
+        self._connection.execute(
+            "UPDATE OR IGNORE messages SET id = origin_seq WHERE id <> origin_seq AND (id NOT BETWEEN 1 AND ? "
+            "OR (origin = (SELECT origin FROM installation) AND origin_seq BETWEEN 1 AND ?))",
+            (self._most_rows, self._newest),
+        )
+        self._name_rows()
+
+    def _name_rows(self) -> None:
+        query = "SELECT COALESCE(MAX(id), 0) FROM messages WHERE id = origin_seq AND id <= ?"
+        (id_,) = self._connection.execute(query, (self._most_rows,)).fetchone()
+        self._name(id_, times=2)
+
+    def _drop_dangling(self) -> None:
+        # Twice, because a row that is dropped may be one that others refer to.
+        for table in self._tables * 2:
+            for _, _, parent, column, referred, *_ in self._connection.execute(
+                f"PRAGMA foreign_key_list({table.name})"
+            ).fetchall():
+                self._connection.execute(
+                    f"DELETE FROM {table.name} WHERE {column} IS NOT NULL "
+                    f"AND {column} NOT IN (SELECT {referred} FROM {parent})"
+                )
+
+    def _count_numbers(self) -> None:
+        """Number the rows that have none, after the others, and keep the newest number of each persona."""
+        for table in NUMBERED:
+            self._connection.execute(
+                f"UPDATE {table} SET number = given FROM (SELECT id AS own, ROW_NUMBER() OVER (PARTITION BY persona "
+                f"ORDER BY id) + (SELECT COALESCE(MAX(number), 0) FROM {table} WHERE persona = rows.persona) AS given "
+                f"FROM {table} AS rows WHERE number IS NULL) WHERE id = own"
+            )
+            self._connection.execute(
+                f"INSERT INTO numbers SELECT persona, '{table}', MAX(number) FROM {table} WHERE true GROUP BY persona "
+                "ON CONFLICT(persona, counted) DO UPDATE SET newest = MAX(newest, excluded.newest)"
+            )
+
+    def _lost(self) -> Lost:
+        there = {id_ for (id_,) in self._connection.execute("SELECT id FROM messages")}
+        ids = [id_ for id_ in range(1, self._newest + 1) if id_ not in there]
+        return Lost(len(ids), tuple(ids[:_MOST_NAMED]), self._sequences.get(MESSAGES) != self._newest)
+
+
+def _stays(table: str, values: Values) -> bool:
+    """Return whether Chorus never deletes such a row: of the single values, only the ends of earlier personas."""
+    is_end = str(values.get("key")).startswith(meta_rows.threads_before_key(""))
+    return is_end if table == "meta" else table not in _DELETED_FROM
+
+
+def _rank(message: Values) -> tuple[int, bool, bool, bool]:
+    """Return what decides which of two messages with one id is the true one, or the newer one."""
+    is_purged, has_its_id_twice = message.get("purged_by") is not None, message.get("origin_seq") == message["id"]
+    return _proof(message), is_purged, has_its_id_twice, message.get("status") != "streaming"
+
+
+def _proof(message: Values) -> int:
+    """Return 2 if a message is as written, 0 if it is not; 1 if it was put in with plain SQL and has no checksum."""
+    if message["checksum"] is None:
+        return 1
+    return 2 if checksum(*(message[name] for name in _CHECKED)) == message["checksum"] else 0

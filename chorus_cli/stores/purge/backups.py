@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, StorageError
-from chorus_cli.log.rules.log_acts import Purge, PurgedIds
+from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations, untrusted
 from chorus_cli.storage.errors import storage_error
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily
-from chorus_cli.stores.backup.working_folders import delete_abandoned, working_folder
 from chorus_cli.stores.listing import AMONG, ROWS
 from chorus_cli.stores.purge import carrying_out, files
+from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
-from chorus_cli.stores.purge.selection import selected_by_words
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.stores.salvage import copying, examination
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from chorus_cli.stores.listing import RowStore
     from chorus_cli.stores.purge.carrying_out import Changes
 
 
@@ -62,24 +60,27 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
     Raises:
         DatabaseDamagedError: one of the purges cannot be read.
     """
-    found = examination.purged(connection).ids
-    for number, detail in connection.execute("SELECT number, detail FROM operations WHERE kind = ?", (Purge.kind,)):
-        try:
-            PurgedIds.from_json(json.loads(detail))
-        except (AttributeError, TypeError, ValueError) as error:
-            told = f"Operation {number} of the journal, a purge, cannot be read: chorus doctor mends it."
-            raise DatabaseDamagedError(told) from error
-    return rows_of(connection, found)
+    found = examination.purged(connection)
+    if found.damaged:
+        told = f"Operation {found.damaged[0]} of the journal, a purge, cannot be read: chorus doctor mends it."
+        raise DatabaseDamagedError(told)
+    return rows_of(connection, found.ids)
 
 
 def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     """Return the rows of a purge that backups may have."""
-    return PurgedRows(*(_rows(connection, store, getattr(ids, store.name)) for store in _SOUGHT))
+    found = (
+        connection.execute(
+            f"SELECT {store.identity} FROM {store.table} WHERE id {AMONG}",
+            {"ids": json.dumps([*getattr(ids, store.name)])},
+        )
+        for store in _SOUGHT
+    )
+    return PurgedRows(*(frozenset(rows) for rows in found))
 
 
 def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
-    """Look into all backups in the folder of backups, oldest first, without those that killed purges have unpacked."""
-    delete_abandoned(places.backups)
+    """Look into all backups in the folder of backups, oldest first."""
     found, unreadable = [], []
     for each in daily.listed(places):
         if each.path.suffix not in {".zip", ".db"}:
@@ -93,8 +94,12 @@ def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA
 
 
 def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
-    with _log_of(places, path) as log, copying.opened_untrusted(log) as connection:
-        return any(_held(connection, rows))
+    with _folder_for_copies(places) as folder:
+        log = path if path.suffix == ".db" else folder / archive.DATABASE
+        if log != path:
+            archive.unpack_log(path, log)
+        with copying.opened_untrusted(log) as connection:
+            return any(_held(connection, rows))
 
 
 def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
@@ -103,7 +108,7 @@ def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
         _unpack(path, folder)
         with _migrated(folder) as connection:
             wanted = _changes(connection, places, folder, Sought(criteria=criteria))
-            return any((*wanted.found.ids, wanted.sessions, wanted.lost_sessions, _dropped(folder, wanted)))
+            return any((*wanted.found.ids, wanted.files, wanted.lost_sessions, _dropped(folder, wanted)))
 
 
 def purged_since(log: Path, backup: Path) -> int:
@@ -117,6 +122,19 @@ def purged_since(log: Path, backup: Path) -> int:
     return 0
 
 
+def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list[str]]:
+    """Rewrite all backups that hold something of purges; return their number, and sentences about failures."""
+    held, rewritten = holding(places, *sought), 0
+    told = [f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable]
+    for path in held.backups:
+        try:
+            told += filter(None, [rewrite(places, path, sought, now)])
+            rewritten += 1
+        except (BackupError, StorageError) as error:
+            told.append(f"{path} still has it. {error}")
+    return rewritten, told
+
+
 def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
 
@@ -128,7 +146,7 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     status = path.stat()
     is_replaced, told = False, ""
     try:
-        with working_folder(places.backups) as outer:
+        with archive.working_folder(places.backups) as outer:
             folder, draft = outer / "content", outer / "draft"
             folder.mkdir()
             _unpack(path, folder)
@@ -143,20 +161,14 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
             os.utime(draft, ns=(status.st_atime_ns, status.st_mtime_ns))
             draft.replace(path)
             is_replaced = True
+            sync_folder(path.parent)
     except OSError as error:
+        reason = error.strerror or error
         if not is_replaced:
-            raise BackupError(f"{path} cannot be written anew: {error.strerror or error}. It is as it was.") from error
-        told = _unconfirmed(path, error)
-    try:
-        sync_folder(path.parent)
-    except OSError as error:
-        told = _unconfirmed(path, error)
+            raise BackupError(f"{path} cannot be written anew: {reason}. It is as it was.") from error
+        told = f"{path} was written anew, but the disk does not confirm all of that: {reason}."
     _drop_kept_attachments(places, path, dropped)
     return told
-
-
-def _unconfirmed(path: Path, error: OSError) -> str:
-    return f"{path} was written anew, but the disk does not confirm all of that: {error.strerror or error}."
 
 
 def _unpack(path: Path, folder: Path) -> None:
@@ -171,10 +183,10 @@ def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozen
     with _migrated(folder) as connection:
         connection.execute("BEGIN IMMEDIATE")
         wanted = _changes(connection, places, folder, sought)
-        carrying_out.change_rows(connection, wanted, now)
+        carrying_out.change_rows(connection, _home(places, folder), wanted, now)
         connection.execute("COMMIT")
         connection.execute("VACUUM")
-    for each in wanted.files(_home(places, folder)):
+    for each in wanted.files:
         files.change(each)
     return _dropped(folder, wanted)
 
@@ -230,43 +242,26 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
 
 def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> None:
     """Delete the attachments beside the daily backups that neither one of them nor the log has any more."""
-    if not dropped:
-        return
-    named: set[str] = set()
-    for each in daily.listed(places):
+    named = {path.name for path in archive.attachment_files(places.attachments)}
+    for each in daily.listed(places) if dropped else ():
         if each.path.suffix == ".zip":
             with suppress(BackupError):
                 named.update(Path(name).name for name in archive.read_manifest(each.path).attachments)
-    there = {path.name for path in archive.attachment_files(places.attachments)}
     for path in archive.attachment_files(places.kept_attachments):
-        if path.name in dropped - named - there:
-            _delete(path, rewritten)
-
-
-def _delete(attachment: Path, rewritten: Path) -> None:
-    try:
-        attachment.unlink()
-    except OSError as error:
-        raise BackupError(
-            f"{rewritten} was written anew, but its attachment {attachment} cannot be deleted and still has the text: "
-            f"{error.strerror or error}."
-        ) from error
+        try:
+            if path.name in dropped - named:
+                path.unlink()
+        except OSError as error:
+            raise BackupError(
+                f"{rewritten} was written anew, but its attachment {path} cannot be deleted and still has the text: "
+                f"{error.strerror or error}."
+            ) from error
 
 
 def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:
     """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
     is_writable = os.access(places.backups, os.W_OK)
-    return working_folder(places.backups if is_writable else None)
-
-
-@contextmanager
-def _log_of(places: Paths, path: Path) -> Iterator[Path]:
-    if path.suffix == ".db":
-        yield path
-        return
-    with _folder_for_copies(places) as folder:
-        archive.unpack_log(path, folder / archive.DATABASE)
-        yield folder / archive.DATABASE
+    return archive.working_folder(places.backups if is_writable else None)
 
 
 def _held(connection: sqlite3.Connection, rows: PurgedRows) -> tuple[frozenset[int], ...]:
@@ -276,13 +271,6 @@ def _held(connection: sqlite3.Connection, rows: PurgedRows) -> tuple[frozenset[i
         there = examination.filled_rows(connection, store, store.identity, [int(str(row[0])) for row in wanted])
         found.append(frozenset(int(str(row[0])) for row in wanted.intersection(there)))
     return tuple(found)
-
-
-def _rows(connection: sqlite3.Connection, store: RowStore, ids: frozenset[int]) -> frozenset[tuple[object, ...]]:
-    found = connection.execute(
-        f"SELECT {store.identity} FROM {store.table} WHERE id {AMONG}", {"ids": json.dumps([*ids])}
-    )
-    return frozenset(found.fetchall())
 
 
 _SOUGHT = tuple(store for store in ROWS if store.identity)

@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.attachments.files import attachments as attachment_files
 from chorus_cli.attachments.rows import named_attachments
+from chorus_cli.context.rules.memory import ids_held, without_forgotten
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.editing.rules.format import HUMAN
-from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
+from chorus_cli.log.rows import message_rows, operation_rows, search_index
+from chorus_cli.log.rows.search_index import IndexDamagedError
+from chorus_cli.log.rules.acts import ACTS
+from chorus_cli.log.rules.log_acts import NO_IDS, MemoryAct, Purge, PurgedIds
 from chorus_cli.log.rules.messages import Role
-from chorus_cli.personas.files import DOCUMENTS_FOLDER
-from chorus_cli.sessions.files import SESSIONS_FOLDER
+from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import meta_rows, permissions
+from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG
-from chorus_cli.stores.purge import files, overwriting, sessions
+from chorus_cli.stores.purge import files
 from chorus_cli.stores.purge.concerned import Concerned, concerned, repeating
 from chorus_cli.stores.purge.files import FileChange
 from chorus_cli.stores.rules.purge_reports import MOST_SHOWN, Extent, ShownMessage
@@ -32,59 +36,166 @@ from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
     from chorus_cli.stores.purge.files import Home
-    from chorus_cli.stores.purge.sessions import SessionChange
 
 _ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
+_TIERS = ("hot_items", "warm_items", "cold_items")
 
 
 class Changes(NamedTuple):
     """All that a purge changes in a home, or in a backup that was unpacked.
 
-    ``sessions`` are those of personas, ``deleted_sessions`` those of deleted ones; ``lost_sessions`` are rows without
-    files. ``lonely`` are the sizes of attachments that only purged messages name, ``unsent`` those of attachments that
-    none names, by their SHA-256.
+    ``lost_sessions`` are rows without files. ``lonely`` are the sizes of attachments that only purged messages name,
+    ``unsent`` those of attachments that none names, by their SHA-256.
     """
 
     found: Concerned
-    sessions: tuple[SessionChange, ...]
-    deleted_sessions: tuple[SessionChange, ...]
+    files: tuple[FileChange, ...]
     lost_sessions: tuple[tuple[str, str], ...]
-    texts: tuple[FileChange, ...]
     lonely: Mapping[str, int]
     unsent: Mapping[str, int]
-
-    def files(self, home: Home) -> list[FileChange]:
-        """Return the changes of files but for attachments."""
-        kept = (sessions.file_change(home.paths.personas, each) for each in self.sessions)
-        deleted = (sessions.file_change(home.paths.deleted_personas, each) for each in self.deleted_sessions)
-        return [*kept, *deleted, *self.texts]
 
 
 def changes(connection: sqlite3.Connection, home: Home, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Changes:
     """Return all that a purge would change; nothing is changed."""
     found = concerned(connection, wanted, also)
-    texts = sessions.saved_texts(connection, found)
+    texts = files.saved_texts(connection, found)
     return Changes(
         found,
-        tuple(sessions.changes(home.paths.personas, texts)),
-        tuple(sessions.changes(home.paths.deleted_personas, texts)),
-        tuple(sessions.lost(connection, home.paths.personas, texts)),
-        tuple(files.texts_in_files(home, found)),
+        tuple(files.changes(home, texts)),
+        tuple(files.lost_sessions(connection, home.paths.personas, texts)),
         files.lonely_attachments(connection, found),
         files.unsent_attachments(connection, home, found),
     )
 
 
-def change_rows(connection: sqlite3.Connection, wanted: Changes, now: datetime) -> None:
+def change_rows(connection: sqlite3.Connection, home: Home, wanted: Changes, now: datetime) -> None:
     """Overwrite the rows of a purge."""
-    sessions.forget(connection, wanted.lost_sessions)
-    for change in wanted.sessions:
-        sessions.store(connection, change)
-    overwriting.overwrite(connection, wanted.found.ids, now)
+    files.forget_sessions(connection, wanted.lost_sessions)
+    for change in wanted.files:
+        if change.session_name and change.path.is_relative_to(home.paths.personas):
+            files.list_session(connection, change)
+    overwrite(connection, wanted.found.ids, now)
+
+
+def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) -> None:
+    """Overwrite rows, and store an operation for each persona that has some of them."""
+    by_persona = _by_persona(connection, purged)
+    operations = {
+        persona: operation_rows.introduce(connection, NewOperation(persona, Purge(ids), now)).id
+        for persona, ids in by_persona.items()
+    }
+    if operations:
+        meta_rows.store(connection, meta_rows.NEWEST_PURGE, str(max(operations.values())))
+    for persona, ids in by_persona.items():
+        for store in listing.ROWS:
+            store.erase(connection, getattr(ids, store.name), operations[persona])
+        _check(connection, ids.messages)
+        for cut_out in (_cut_out_of_checkpoints, _cut_out_of_journal, _cut_out_of_messages):
+            if ids.items:
+                cut_out(connection, persona, ids.items)
+    # An index keeps the words of a deleted row until it happens to merge them.
+    try:
+        search_index.begin_anew(connection)
+    except IndexDamagedError:
+        search_index.begin_in_new_pages(connection)
+    try:
+        item_rows.remove_words(connection, purged.items)
+    except IndexDamagedError:
+        item_rows.renew_words(connection)
+
+
+def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[str, PurgedIds]:
+    found: dict[str, PurgedIds] = {}
+    for store in listing.ROWS:
+        rows = connection.execute(
+            f"SELECT persona, json_group_array(id) FROM {store.table} WHERE id {AMONG} GROUP BY persona",
+            {"ids": json.dumps([*getattr(purged, store.name)])},
+        ).fetchall()
+        for persona, text in rows:
+            own = PurgedIds(**{store.name: frozenset(json.loads(text))})
+            found[persona] = found.get(persona, PurgedIds()).united(own)
+    return found
+
+
+def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
+    """Give rows of messages the checksums of empty ones."""
+    rows = connection.execute(
+        f"SELECT id, role, thread_id, persona, timestamp FROM messages WHERE id {AMONG}", {"ids": json.dumps([*ids])}
+    ).fetchall()
+    connection.executemany(
+        "UPDATE messages SET checksum = ? WHERE id = ?",
+        [
+            (message_rows.checksum(role, thread_id, persona, timestamp, ""), id_)
+            for id_, role, thread_id, persona, timestamp in rows
+        ],
+    )
+
+
+def _cut_out_of_checkpoints(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
+    found = connection.execute(
+        "SELECT id, checkpoint_data FROM context_checkpoints WHERE persona = ?", (persona,)
+    ).fetchall()
+    for id_, text in found:
+        try:
+            document = json.loads(text)
+            state = document["context_state"]
+            kept = {tier: [each for each in state[tier] if each["id"] not in ids] for tier in _TIERS}
+        except (ValueError, TypeError, KeyError):
+            # One that cannot be read cannot be restored either.
+            document, kept = {}, None
+        if kept is None or any(len(kept[tier]) < len(state[tier]) for tier in _TIERS):
+            written = document | ({"context_state": {**state, **kept}} if kept is not None else {})
+            connection.execute(
+                "UPDATE context_checkpoints SET checkpoint_data = ? WHERE id = ?",
+                (json.dumps(written, ensure_ascii=False), id_),
+            )
+
+
+def _cut_out_of_journal(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
+    """Delete the contents and first words of items from the operations that changed them."""
+    kinds = json.dumps([kind for kind, act in ACTS.items() if issubclass(act, MemoryAct)])
+    found = connection.execute(
+        "SELECT id, detail FROM operations WHERE persona = ? AND kind IN (SELECT value FROM json_each(?))",
+        (persona, kinds),
+    ).fetchall()
+    for id_, text in found:
+        detail: dict[str, Any] = json.loads(text)
+        items = detail.get("items", [])
+        concerned = [each for each in items if each["id"] in ids]
+        if not concerned:
+            continue
+        for each in concerned:
+            each["before"].pop("content", None)
+            each["after"].pop("content", None)
+        if len(items) == 1:
+            detail["title"] = ""
+        connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(detail), id_))
+
+
+def _cut_out_of_messages(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
+    """Cut items out of preambles, and out of the calls and results of the memory's tools."""
+    candidates = connection.execute(
+        "SELECT id FROM messages WHERE persona = ? AND purged_by IS NULL "
+        "AND (preamble <> '' OR role IN ('tool_use', 'tool_result'))",
+        (persona,),
+    ).fetchall()
+    rows = message_rows.rows(connection, (id_ for (id_,) in candidates))
+    if ids.isdisjoint(ids_held(rows)):
+        return
+    cut = without_forgotten(rows, ids)
+    for before, after in zip(rows, cut, strict=True):
+        if before != after:
+            stamp = connection.execute("SELECT timestamp FROM messages WHERE id = ?", (after.id,)).fetchone()[0]
+            checked = message_rows.checksum(after.role, after.thread_id, after.persona, stamp, after.content)
+            connection.execute(
+                "UPDATE messages SET content = ?, preamble = ?, tool_calls = ?, token_count = NULL, checksum = ? "
+                "WHERE id = ?",
+                (after.content, after.preamble, after.tool_calls, checked, after.id),
+            )
 
 
 def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Extent:
@@ -107,10 +218,10 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
         repeated=tuple(repeating(connection, wanted.found)),
         documents=tuple(files.documents(home, wanted.found)),
         items=tuple(items),
-        sessions=tuple(f"{each.persona}/{each.session_id}" for each in chain(wanted.sessions, wanted.deleted_sessions)),
+        sessions=tuple(each.session_name for each in wanted.files if each.session_name),
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
-        drafts=tuple(each.path.name for each in wanted.texts),
+        drafts=tuple(each.path.name for each in wanted.files if not each.session_name),
         unsearched_pdfs=files.unsearched_pdfs(connection, home, wanted.found),
     )
 
@@ -121,13 +232,11 @@ def decide(
     """Overwrite the rows of a purge, and store what follows: changes of files, and whether backups are rewritten."""
     require_access(home)
     decided = changes(connection, home, wanted)
-    change_rows(connection, decided, now)
+    change_rows(connection, home, decided, now)
     # The words of a search are not stored, unless they are to be found in backups.
     criteria = wanted.criteria() if with_backups else NO_CRITERIA
     # A home may be moved before this is carried on.
-    paths = [
-        (*(os.path.relpath(path, home.paths.personas) for path in each[:2]), each.text) for each in decided.files(home)
-    ]
+    paths = [(*(os.path.relpath(path, home.paths.personas) for path in each[:2]), each.text) for each in decided.files]
     attached = [*decided.lonely, *decided.unsent]
     left = {"wanted": criteria.as_json(), "with_backups": with_backups, "files": paths, "attachments": attached}
     _store(connection, _FILES, left)
@@ -147,11 +256,7 @@ def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
 
 
 def change_files(connection: sqlite3.Connection, home: Home) -> None:
-    """Change the files of the purge that was decided; nothing is done if that is done already.
-
-    Raises:
-        PurgeError: one cannot be written or deleted.
-    """
+    """Change the files of the purge that was decided; nothing is done if that is done already."""
     stored = _stored(connection)
     if stored.get("stage") != _FILES:
         return
@@ -196,25 +301,12 @@ def complete(connection: sqlite3.Connection) -> None:
 
 
 def require_access(home: Home) -> None:
-    """Refuse to purge a home with texts that cannot be read.
-
-    Raises:
-        PurgeError: there is a file or folder of that kind.
-    """
-    closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, _searched(home))))]
+    """Refuse to purge a home with texts that cannot be read."""
+    paths = home.paths
+    folders = (paths.personas, paths.deleted_personas, *home.attachments, paths.drafts, paths.rescue)
+    searched = chain(folders, *(folder.rglob("*") for folder in folders))
+    closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, searched)))]
     if closed:
         names, them = permissions.closed_paths(closed), "it" if len(closed) == 1 else "them"
         told = f"{names} cannot be read, so a purge cannot look for the words in {them}."
         raise PurgeError(f"{told} {permissions.access_advice(*closed)}")
-
-
-def _searched(home: Home) -> Iterator[Path]:
-    """Yield the folders and files that a purge reads, each folder before its files."""
-    for personas in (home.paths.personas, home.paths.deleted_personas):
-        yield personas
-        yield from personas.glob("*")
-        for name in (SESSIONS_FOLDER, DOCUMENTS_FOLDER):
-            yield from (*personas.glob(f"*/{name}"), *personas.glob(f"*/{name}/*"))
-    for folder in (*home.attachments, home.paths.drafts, home.paths.rescue):
-        yield folder
-        yield from folder.rglob("*")

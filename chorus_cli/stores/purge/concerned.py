@@ -1,29 +1,195 @@
-"""The rows that a purge finds: messages with their copies, and all rows that repeat them or were made of them."""
+"""The rows that a purge finds: messages that are asked for, and all rows that repeat them or were made of them."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.attachments.files import attachments
+from chorus_cli.attachments.rows import attachments_in
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
-from chorus_cli.core.text.phrases import shortened
-from chorus_cli.log.rows import operation_rows, search_index
+from chorus_cli.core.text.phrases import enumerated, shortened
+from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import operation_rows, search_index, thread_rows
 from chorus_cli.log.rows.message_rows import THERE
+from chorus_cli.log.rows.search_index import IndexDamagedError, damage_told
 from chorus_cli.log.rules.acts import Fold, Fork
+from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
-from chorus_cli.log.rules.search_query import set_apart
+from chorus_cli.log.rules.search_query import search_query, set_apart
+from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG
-from chorus_cli.stores.purge.selection import in_calls, matching, words_in_parts
-from chorus_cli.stores.rules.fingerprints import Fingerprints, is_part, plain, words_in_line
+from chorus_cli.stores.rules.purging import Fingerprints, WantedPurge, is_part, plain, words_in_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from chorus_cli.stores.rules.purging import WantedPurge
+    from chorus_cli.stores.rules.purging import AskedPurge
+
+_BATCH_ROWS = 2_000
+_MOST_BYTES = 100_000_000
+_OF_PERSONA = "(:persona = '' OR persona = :persona)"
+
+
+def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str, attached: Path) -> WantedPurge:
+    """Return the purge with the messages that are meant now.
+
+    ``persona`` is a slug: whose thread or which persona is meant, or the limit of a span or a search, which may be
+    empty. ``attached`` is the folder of attachments: a search finds messages by the texts in theirs.
+    """
+    if asked.messages:
+        return WantedPurge(_there(connection, asked.messages))
+    if asked.thread:
+        thread_id = thread_rows.had(connection, persona, asked.thread).id
+        return WantedPurge(_ids(connection, "thread_id = :thread", thread=thread_id), threads=frozenset({thread_id}))
+    if asked.words:
+        wanted = WantedPurge(words=asked.words, persona=persona)
+        return wanted._replace(messages=selected_by_words(connection, wanted, (attached,)))
+    if asked.since is not None:
+        since, until = timestamps.to_text(asked.since), timestamps.to_text(asked.until) if asked.until else ""
+        condition = f"timestamp >= :since AND (:until = '' OR timestamp <= :until) AND {_OF_PERSONA}"
+        found = _ids(connection, condition, since=since, until=until, persona=persona)
+        return WantedPurge(found, since=since, until=until, persona=persona)
+    return WantedPurge(_ids(connection, "persona = :persona", persona=persona), personas=frozenset({persona}))
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file; empty if it cannot be read or has over 100 MB."""
+    with suppress(OSError):
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _MOST_BYTES:
+            return path.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def selected_by_words(connection: sqlite3.Connection, wanted: WantedPurge, attached: Sequence[Path]) -> frozenset[int]:
+    """Return the messages of a log that a search for the words of a purge finds; none without words.
+
+    ``attached`` are the folders in which an attachment may be.
+    """
+    if not wanted.words:
+        return frozenset()
+    return _found(connection, wanted.words, wanted.persona) | _found_in_files(
+        connection, wanted.words, wanted.persona, attached
+    )
+
+
+def matching(texts: Mapping[int, str], words: str) -> set[int]:
+    """Return the keys of the texts that a search for ``words`` finds; none without words."""
+    if not words or not texts:
+        return set()
+    query = search_query(words)
+    found = {key for key, text in texts.items() if all(literal in text for literal in query.literals)}
+    if not query.expression or not found:
+        return found
+    # Such an index in memory has the same tokenizer as that of the log.
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        memory.execute("CREATE VIRTUAL TABLE shown USING fts5(content, tokenize='unicode61 remove_diacritics 2')")
+        memory.executemany("INSERT INTO shown(rowid, content) VALUES (?, ?)", [(k, set_apart(texts[k])) for k in found])
+        return {key for (key,) in memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (query.expression,))}
+
+
+def in_calls(tool_calls: str) -> list[str]:
+    """Return the words of calls of tools: name and arguments of each, and every text among the arguments."""
+    texts: list[str] = []
+    try:
+        for call in json.loads(tool_calls or "[]"):
+            name, arguments = call["function"]["name"], call["function"]["arguments"]
+            texts.append(f"{name} {arguments}".replace("\\n", " "))
+            with suppress(ValueError, RecursionError):
+                texts += _texts_in(json.loads(arguments))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        texts.append(tool_calls)
+    return texts
+
+
+def in_parts(thought_parts: str) -> list[str]:
+    """Return every text among a provider's parts of thoughts, without the escapes of JSON."""
+    try:
+        return _texts_in(json.loads(thought_parts)) if thought_parts else []
+    except (ValueError, RecursionError):
+        return [thought_parts]
+
+
+def words_in_parts(thought_parts: str) -> list[str]:
+    """Return the texts among a provider's parts of thoughts but for names and signatures, which have no blanks."""
+    return [text for text in in_parts(thought_parts) if " " in text or not text.isascii()]
+
+
+def _texts_in(value: object) -> list[str]:
+    """Return the texts anywhere in a value of JSON."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for each in inner for text in _texts_in(each)]
+
+
+def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozenset[int]:
+    """Return the messages with the words in their text, their thoughts, or the arguments of tools."""
+    query = search_query(words)
+    condition = f"{THERE} AND {_OF_PERSONA}"
+    found: set[int] = set()
+    if query.expression and not query.literals and search_index.progress(connection).is_whole:
+        with suppress(IndexDamagedError), damage_told():
+            hits = connection.execute(
+                "SELECT id FROM message_words CROSS JOIN messages ON id = message_words.rowid "
+                f"WHERE message_words MATCH :expression AND {condition}",
+                {"expression": query.expression, "persona": persona},
+            )
+            found = {id_ for (id_,) in hits}
+            beside = "reasoning IS NOT NULL OR thought_parts IS NOT NULL OR tool_calls IS NOT NULL"
+            condition = f"({beside}) AND {condition}"
+    # Without the index, and for all that is not in it, every row is looked at.
+    cursor = connection.execute(
+        "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, ''), COALESCE(tool_calls, ''), "
+        f"COALESCE(attachments, '') FROM messages WHERE {condition}",
+        {"persona": persona},
+    )
+    while batch := cursor.fetchmany(_BATCH_ROWS):
+        texts = (
+            (id_, (content, reasoning, *in_parts(parts), *in_calls(calls), attached))
+            for id_, content, reasoning, parts, calls, attached in batch
+        )
+        found |= matching({id_: "\n".join(filter(None, each)) for id_, each in texts}, words)
+    return frozenset(found)
+
+
+def _found_in_files(
+    connection: sqlite3.Connection, words: str, persona: str, folders: Sequence[Path]
+) -> frozenset[int]:
+    """Return the messages with the words in one of their attached texts, each of which is read once."""
+    naming: dict[str, set[int]] = {}
+    rows = connection.execute(
+        f"SELECT id, attachments FROM messages WHERE attachments IS NOT NULL AND {THERE} AND {_OF_PERSONA}",
+        {"persona": persona},
+    )
+    for id_, text in rows:
+        for each in attachments_in(text):
+            if each.kind is Kind.TEXT:
+                naming.setdefault(each.sha256, set()).add(id_)
+    found: set[int] = set()
+    for digest, ids in naming.items():
+        text = next(filter(None, (text_of(attachments.path_of(folder, digest)) for folder in folders)), "")
+        found |= ids if matching({1: text}, words) else set()
+    return frozenset(found)
+
+
+def _there(connection: sqlite3.Connection, ids: Collection[int]) -> frozenset[int]:
+    found = _ids(connection, f"id {AMONG}", ids=json.dumps([*ids]))
+    if unknown := sorted(set(ids) - found):
+        named = enumerated([f"#{id_}" for id_ in unknown], "or")
+        raise PurgeError(f"There is no message {named}, or it is purged already. /search shows the numbers.")
+    return found
+
+
+def _ids(connection: sqlite3.Connection, condition: str, **values: object) -> frozenset[int]:
+    found = connection.execute(f"SELECT id FROM messages WHERE {condition} AND {THERE}", values).fetchall()
+    return frozenset(id_ for (id_,) in found)
+
 
 _TITLE_CHARACTERS = 40
 """The beginning of a first message that other programs may have been told as the title of its thread."""
@@ -67,38 +233,29 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
     ids = _with_copies(connection, wanted.messages | also.messages)
     _refuse_unfinished(connection, ids)
     texts = Fingerprints(_texts(connection, ids))
-    found = Concerned(PurgedIds(ids), wanted, texts)
-    quoting = _quoting(connection, found)
+    quoting = _quoting(connection, Concerned(PurgedIds(ids), wanted, texts))
     texts.add(_texts(connection, quoting))
-    ids |= quoting
-    found = Concerned(PurgedIds(ids), wanted, texts)
-    items = also.items | _items(connection, found)
-    texts.add(_contents(connection, items))
-    rows = PurgedIds(
-        messages=ids,
-        items=items,
-        summaries=also.summaries | _summaries(connection, found),
-        inputs=also.inputs | _taken(connection, found, _INPUTS),
-        unsaid=also.unsaid | _taken(connection, found, _UNSAID),
-        titles=also.titles | _titles(connection, found),
-        preambles=also.preambles | _preambles(connection, found),
-    )
-    return Concerned(rows, wanted, texts)
+    found = Concerned(also.united(PurgedIds(ids | quoting)), wanted, texts)
+    for store in listing.ROWS[1:]:
+        taken = _taken(found, store.texts(connection))
+        if made_of := _MADE_OF.get(store):
+            taken |= made_of(connection, found, taken)
+        found = Concerned(found.ids.united(PurgedIds(**{store.name: taken})), wanted, texts)
+        if store is listing.ITEMS:
+            texts.add(content for id_, _, content, _ in store.texts(connection) if id_ in found.ids.items)
+    # A message that goes loses its preamble with its text.
+    others = found.ids.preambles - found.ids.messages
+    return Concerned(found.ids._replace(preambles=others), wanted, texts)
 
 
-_INPUTS = "id, persona, content, created_at FROM input_history"
-_UNSAID = "id, persona, content, created_at FROM outbox"
-
-
-def _taken(connection: sqlite3.Connection, found: Concerned, rows: str) -> frozenset[int]:
+def _taken(found: Concerned, rows: Sequence[tuple[int, str, str, str | None]]) -> frozenset[int]:
     """Return the rows, of an id, persona, text and time each, that go: for their text, their persona or their time."""
-    read = connection.execute(f"SELECT {rows}").fetchall()
     matches = matching(
-        {id_: text for id_, persona, text, _ in read if _is_of(found.wanted, persona)}, found.wanted.words
+        {id_: text for id_, persona, text, _ in rows if _is_of(found.wanted, persona)}, found.wanted.words
     )
     return frozenset(
         id_
-        for id_, persona, text, moment in read
+        for id_, persona, text, moment in rows
         if id_ in matches
         or persona in found.wanted.personas
         or (moment and _is_in_span(found.wanted, persona, moment))
@@ -174,27 +331,18 @@ def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]
     return frozenset(matching(said, found.wanted.words) | made | repeating)
 
 
-def _items(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return the memory items that come from purged texts, or repeat them."""
+def _items(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return the memory items that come from purged texts."""
     made = connection.execute(
         f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}",
         {"ids": json.dumps([*found.ids.messages])},
-    ).fetchall()
-    there = "id, persona, content, created_at FROM context_items WHERE purged_by IS NULL"
-    return frozenset(id_ for (id_,) in made) | _taken(connection, found, there)
+    )
+    return frozenset(id_ for (id_,) in made)
 
 
-def _contents(connection: sqlite3.Connection, items: frozenset[int]) -> Iterator[str]:
-    for (content,) in connection.execute(
-        f"SELECT content FROM context_items WHERE id {AMONG}", {"ids": json.dumps([*items])}
-    ):
-        yield content
-
-
-def _summaries(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return the summaries of purged texts, those that later ones were made of, and their copies in forks."""
+def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
+    """Return the summaries of purged texts, those that were made of them or of ``taken`` ones, and copies in forks."""
     rows = _summary_rows(connection)
-    taken = _taken(connection, found, "id, persona, content, NULL FROM summaries WHERE content <> ''")
     gone = {row for row in rows if row.id in taken or not found.ids.messages.isdisjoint(row.covered)}
     before = -1
     while before != len(gone):
@@ -223,8 +371,8 @@ def _summary_rows(connection: sqlite3.Connection) -> list[_SummaryRow]:
     return rows
 
 
-def _titles(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return the threads whose titles repeat purged texts, or are words of them, and those that have nothing left."""
+def _titles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return the threads whose titles are words of purged texts, and those that have nothing left."""
     among = {"ids": json.dumps([*found.ids.messages])}
     titles = dict(connection.execute("SELECT id, title FROM threads WHERE title <> ''").fetchall())
     said = connection.execute(f"SELECT DISTINCT thread_id, content FROM messages WHERE id {AMONG}", among).fetchall()
@@ -233,58 +381,44 @@ def _titles(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
         f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND {_SAYS} AND id NOT {AMONG}", among
     ).fetchall()
     emptied = {id_ for id_, _ in said} - {id_ for (id_,) in left}
-    taken = _taken(connection, found, "id, persona, title, NULL FROM threads WHERE title <> ''")
-    return frozenset(taken | made_of | ((found.wanted.threads | emptied) & titles.keys()))
+    return frozenset(made_of | ((found.wanted.threads | emptied) & titles.keys()))
 
 
-def _preambles(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
-    """Return other messages whose preambles repeat purged texts; one may name a thread by its first words."""
-    among = {"ids": json.dumps([*found.ids.messages])}
-    rows = f"id, persona, preamble, NULL FROM messages WHERE preamble <> '' AND {THERE}"
+def _preambles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return messages whose preambles name a thread by the first words of a purged one."""
     firsts = connection.execute(
-        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'", among
+        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
+        {"ids": json.dumps([*found.ids.messages])},
     )
     names = {(persona, _name(shortened(content, _TITLE_CHARACTERS))) for persona, content in firsts}
-    naming = {
+    return frozenset(
         id_
-        for id_, persona, preamble, _ in connection.execute(f"SELECT {rows}")
+        for id_, persona, preamble, _ in listing.PREAMBLES.texts(connection)
         if not names.isdisjoint((persona, _name(title)) for title in titles_in(preamble))
-    }
-    return _taken(connection, found, rows).union(naming) - found.ids.messages
+    )
 
 
 def _name(title: str) -> str:
     return plain(title.rstrip("…"))
 
 
-def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:
-    """Return other messages that repeat purged texts, in what was said or thought; they stay.
+_MADE_OF = {
+    listing.ITEMS: _items,
+    listing.SUMMARIES: _summaries,
+    listing.TITLES: _titles,
+    listing.PREAMBLES: _preambles,
+}
+"""How the rows of a store are found that were made of purged ones."""
 
-    The index of the search is asked for a few texts; for more, or without it, all other messages are read.
-    """
-    condition, ids = f"{THERE} AND id NOT {AMONG}", {*found.ids.messages}
-    if search_index.progress(connection).is_whole and found.texts.beginnings:
-        with suppress(sqlite3.DatabaseError):
-            condition, ids = f"{THERE} AND id {AMONG}", _hits(connection, found.texts.beginnings) - ids
+
+def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:
+    """Return other messages that repeat purged texts, in what was said or thought; they stay."""
     cursor = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, '') FROM messages "
-        f"WHERE {condition} ORDER BY id",
-        {"ids": json.dumps([*ids])},
+        f"WHERE {THERE} AND id NOT {AMONG} ORDER BY id",
+        {"ids": json.dumps([*found.ids.messages])},
     )
     return [id_ for id_, *said, parts in cursor if any(map(found.texts.are_in, (*said, *words_in_parts(parts))))]
-
-
-def _hits(connection: sqlite3.Connection, beginnings: Iterable[str]) -> set[int]:
-    """Return the messages in which one of the beginnings may be, and those with thoughts, which no index has."""
-    thinking = connection.execute("SELECT id FROM messages WHERE reasoning <> '' OR thought_parts <> ''")
-    found = {id_ for (id_,) in thinking}
-    for each in beginnings:
-        phrase = f'"{set_apart(each)}"'
-        found |= {
-            id_
-            for (id_,) in connection.execute("SELECT rowid FROM message_words WHERE message_words MATCH ?", (phrase,))
-        }
-    return found
 
 
 def _is_of(wanted: WantedPurge, persona: str) -> bool:

@@ -1,38 +1,60 @@
-"""Files beside the log that hold purged texts: attachments, drafts, and texts that could not be stored."""
+"""Files beside the log that hold purged texts: sessions, drafts, texts that could not be stored, and attachments.
+
+A session loses the messages, and with one of them its summary; one that has none left is deleted.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rows import attachments_in, named_attachments
-from chorus_cli.core.errors import PurgeError
+from chorus_cli.core.errors import PurgeError, SessionError
+from chorus_cli.core.time import timestamps
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rules.attachments import Kind
+from chorus_cli.log.rules.messages import Role
+from chorus_cli.memory.rules.recall import without_items
 from chorus_cli.personas import files as persona_files
+from chorus_cli.sessions import files as session_files
+from chorus_cli.sessions.rules import format as session_format
+from chorus_cli.sessions.rules.format import candidates
 from chorus_cli.storage import drafts, migrations
 from chorus_cli.storage.files import sync_folder, write_atomically
 from chorus_cli.stores.backup import archive, restoring
-from chorus_cli.stores.purge.selection import text_of
+from chorus_cli.stores.listing import AMONG
+from chorus_cli.stores.purge.concerned import in_calls, text_of
 from chorus_cli.stores.rules.purge_reports import Document
+from chorus_cli.stores.rules.purging import is_part, words_in_line
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from chorus_cli.log.rules.messages import MessageContent
     from chorus_cli.machine.paths import Paths
+    from chorus_cli.sessions.rules.format import SavedThread, Session
     from chorus_cli.stores.purge.concerned import Concerned
 
 _COPY = re.compile(f"{archive.TEMPORARY}|{migrations.TEMPORARY_COPY}")
 _DOCUMENTS = f"*/{persona_files.DOCUMENTS_FOLDER}"
+_SESSIONS = f"*/{session_files.SESSIONS_FOLDER}"
 _PDF_MARK = b"%PDF-"
 _UNKNOWN = ""
 """The persona of a file that names none: a search limited to one persona does not reach it."""
+
+_PURGED = "purged"
+_FAULTS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""The errors of a machine that cannot read a session now, which is no fault of the session."""
+_TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
 class Home(NamedTuple):
@@ -53,16 +75,26 @@ class Home(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file to be replaced by a text, under the name of ``after``; without a text it is to be deleted."""
+    """A file to be replaced by a text, under the name of ``after``; without a text it is to be deleted.
+
+    ``session`` is the session in the place of one that loses something.
+    """
 
     path: Path
     after: Path
     text: str | None = None
+    session: Session | None = None
+
+    @property
+    def session_name(self) -> str:
+        """Persona and name of a session; empty if it is another file."""
+        folder = self.path.parent
+        return f"{folder.parent.name}/{self.path.stem}" if folder.name == session_files.SESSIONS_FOLDER else ""
 
 
 def change(wanted: FileChange) -> None:
     """Carry out a change, which can be repeated: a file that is gone stays so."""
-    path, after, text = wanted
+    path, after, text, _ = wanted
     if not os.path.lexists(path):
         return
     if text is not None:
@@ -72,15 +104,179 @@ def change(wanted: FileChange) -> None:
         sync_folder(path.parent)
 
 
+@dataclass(frozen=True, slots=True)
+class SavedTexts:
+    """Recognises purged texts in sessions.
+
+    ``messages`` are role, time and text of the purged messages, ``lines`` their words by persona, and ``summaries`` the
+    texts of purged summaries.
+    """
+
+    found: Concerned
+    messages: frozenset[tuple[str, str, str]]
+    lines: Mapping[str, str]
+    summaries: frozenset[str]
+
+    def purged(self, session: Session) -> Session:
+        """Return a session without purged texts; the same one if it has none."""
+        persona = session.persona
+        kept = tuple(self._message(each, persona) for each in session.messages if not self._is_gone(each, persona))
+        touched = {each.thread_id for each in session.messages if self._is_gone(each, persona)}
+        lost = len(kept) < len(session.messages) or self._is_named(session.summary, persona)
+        result = replace(
+            session,
+            messages=kept,
+            summary="" if lost else session.summary,
+            description="" if self._is_named(session.description, persona) else session.description,
+            threads=tuple(self._thread(each, persona, is_touched=each.id in touched) for each in session.threads),
+            token_estimate=session.token_estimate * len(kept) // max(1, len(session.messages)),
+        )
+        if result.description != session.description or self._is_named(_name_in_words(session.session_id), persona):
+            result = replace(result, session_id=f"{session.session_id.partition('_')[0]}_{_PURGED}")
+        return result
+
+    def _is_gone(self, message: MessageContent, persona: str) -> bool:
+        if (message.role, timestamps.to_text(message.timestamp), message.content) in self.messages:
+            return True
+        if message.role in _TOOLS:
+            return self.found.repeats("\n".join([message.content, *in_calls(message.tool_calls or "")]), persona)
+        return self.found.has_words(message.content, persona)
+
+    def _message(self, message: MessageContent, persona: str) -> MessageContent:
+        if not message.preamble:
+            return message
+        rest = without_items(message.preamble, self.found.ids.items)
+        return message._replace(preamble="" if self.found.repeats(rest, persona) else rest)
+
+    def _thread(self, thread: SavedThread, persona: str, *, is_touched: bool) -> SavedThread:
+        title = "" if self._is_named(thread.title, persona) else thread.title
+        if is_touched or thread.summary in self.summaries or self._is_named(thread.summary, persona):
+            return replace(thread, title=title, summary="", summarised=0)
+        return replace(thread, title=title)
+
+    def _is_named(self, text: str, persona: str) -> bool:
+        return self.found.repeats(text, persona) or is_part(text, self.lines.get(persona, ""))
+
+
+def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
+    """Read the texts by which sessions are recognised, before their rows are overwritten."""
+    messages = connection.execute(
+        f"SELECT persona, role, timestamp, content FROM messages WHERE id {AMONG}",
+        {"ids": json.dumps([*found.ids.messages])},
+    ).fetchall()
+    texts = connection.execute(
+        f"SELECT content FROM summaries WHERE id {AMONG}", {"ids": json.dumps([*found.ids.summaries])}
+    )
+    keys = {
+        (role, timestamps.to_text(timestamps.from_text(timestamp)), content) for _, role, timestamp, content in messages
+    }
+    contents: dict[str, list[str]] = {}
+    for persona, _, _, content in messages:
+        contents.setdefault(persona, []).append(content)
+    lines = {persona: words_in_line(said) for persona, said in contents.items()}
+    return SavedTexts(found, frozenset(keys), lines, frozenset(text for (text,) in texts if text))
+
+
+def changes(home: Home, texts: SavedTexts) -> Iterator[FileChange]:
+    """Yield the changes of all files but attachments that hold something of a purge."""
+    for path in chain(*(sorted(personas.glob(_SESSIONS)) for personas in _folders_of_personas(home))):
+        yield from _changed_sessions(path.parents[1], path.parent.name, texts)
+    yield from _changed_drafts(home, texts.found)
+    yield from _changed_rescues(home, texts.found)
+
+
+def _folders_of_personas(home: Home) -> tuple[Path, Path]:
+    return home.paths.personas, home.paths.deleted_personas
+
+
+def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterator[FileChange]:
+    """Yield the changes of the sessions of a persona; a damaged one that repeats purged texts is deleted."""
+    names = {*session_files.ids(personas, persona)}
+    for session_id in sorted(names):
+        path = session_files.path_of(personas, persona, session_id)
+        if persona in texts.found.wanted.personas:
+            yield FileChange(path, path)
+            continue
+        try:
+            before = session_files.read(personas, persona, session_id)
+        except SessionError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _FAULTS:
+                raise PurgeError(f"{error} Nothing was purged.") from error
+            if texts.found.repeats(text_of(path), persona):
+                yield FileChange(path, path)
+            continue
+        after = texts.purged(before)
+        if after.session_id != session_id:
+            free = next(name for name in candidates(after.session_id) if name not in names)
+            names.add(free)
+            after = replace(after, session_id=free)
+        if not after.messages:
+            yield FileChange(path, path)
+        elif after != before:
+            named = session_files.path_of(personas, persona, after.session_id)
+            yield FileChange(path, named, session_format.text_of(after), after)
+
+
+def _changed_drafts(home: Home, found: Concerned) -> Iterator[FileChange]:
+    """Yield the changes of drafts; one that a running Chorus has open is left to it."""
+    for path in sorted(home.paths.drafts.glob("*")):
+        if not drafts.is_owned(path, home.is_alive) and found.takes(text_of(path), drafts.persona_of(path)):
+            yield FileChange(path, path)
+
+
+def _changed_rescues(home: Home, found: Concerned) -> Iterator[FileChange]:
+    """Yield the changes of files of texts that could not be stored, of which each line is one."""
+    for path in sorted(rescued_files.files(home.paths.rescue)):
+        lines = text_of(path).splitlines()
+        kept = [line for line in lines if not _is_purged(line, found)]
+        if len(kept) < len(lines):
+            yield FileChange(path, path, "".join(f"{line}\n" for line in kept) or None)
+
+
+def list_session(connection: sqlite3.Connection, change: FileChange) -> None:
+    """Carry out the change of a session in the list of sessions; the idle timer begins a new one."""
+    persona, _, session_id = change.session_name.partition("/")
+    after = change.session
+    if after is None:
+        forget_sessions(connection, [(persona, session_id)])
+    else:
+        connection.execute(
+            "UPDATE OR REPLACE sessions SET session_id = ?, description = ?, summary = ?, message_count = ?, "
+            "token_estimate = ?, file_path = ? WHERE persona = ? AND session_id = ?",
+            (
+                *(after.session_id, after.description, after.summary, len(after.messages), after.token_estimate),
+                f"{persona}/{session_files.SESSIONS_FOLDER}/{after.session_id}.json",
+                *(persona, session_id),
+            ),
+        )
+    connection.execute("DELETE FROM meta WHERE key = ?", (f"idle_session:{persona}",))
+    connection.execute("UPDATE summaries SET model = NULL WHERE model = ?", (f"session {session_id}",))
+
+
+def lost_sessions(connection: sqlite3.Connection, personas: Path, texts: SavedTexts) -> list[tuple[str, str]]:
+    """Return persona and name of the rows of sessions whose files are gone, if they repeat purged texts."""
+    found = connection.execute("SELECT persona, session_id, description, summary FROM sessions").fetchall()
+    return [
+        (persona, session_id)
+        for persona, session_id, description, summary in found
+        if session_id not in session_files.ids(personas, persona)
+        and texts.found.takes(f"{description}\n{summary}\n{_name_in_words(session_id)}", persona)
+    ]
+
+
+def forget_sessions(connection: sqlite3.Connection, rows: Iterable[tuple[str, str]]) -> None:
+    """Delete rows of sessions, named by persona and name."""
+    connection.executemany("DELETE FROM sessions WHERE persona = ? AND session_id = ?", rows)
+
+
 def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict[str, int]:
     """Return the attachments that only purged messages name: their sizes by their SHA-256."""
-    among = "IN (SELECT value FROM json_each(?))"
     gone, kept = (
         {
             each.sha256: each.size_bytes
             for (text,) in connection.execute(
-                f"SELECT attachments FROM messages WHERE attachments IS NOT NULL AND id {negation} {among}",
-                (json.dumps([*found.ids.messages]),),
+                f"SELECT attachments FROM messages WHERE attachments IS NOT NULL AND id {negation} {AMONG}",
+                {"ids": json.dumps([*found.ids.messages])},
             )
             for each in attachments_in(text)
         }
@@ -113,7 +309,7 @@ def unsearched_pdfs(connection: sqlite3.Connection, home: Home, found: Concerned
 
 def documents(home: Home, found: Concerned) -> Iterator[Document]:
     """Yield the documents of personas that repeat purged texts or have the words of the search."""
-    for folder in sorted((*home.paths.personas.glob(_DOCUMENTS), *home.paths.deleted_personas.glob(_DOCUMENTS))):
+    for folder in sorted(chain(*(personas.glob(_DOCUMENTS) for personas in _folders_of_personas(home)))):
         persona = folder.parent.name
         sent, _ = persona_files.documents(folder.parent.parent, persona)
         for each in sent:
@@ -121,35 +317,18 @@ def documents(home: Home, found: Concerned) -> Iterator[Document]:
                 yield Document(str(folder / each.name), persona, each.content)
 
 
-def texts_in_files(home: Home, found: Concerned) -> Iterator[FileChange]:
-    """Yield the changes of drafts, and of files of texts that could not be stored: texts that are purged go.
-
-    A draft that a running Chorus has open is left to it.
-    """
-    for path in sorted(home.paths.drafts.glob("*")):
-        if not drafts.is_owned(path, home.is_alive) and found.takes(text_of(path), drafts.persona_of(path)):
-            yield FileChange(path, path)
-    for path in sorted(rescued_files.files(home.paths.rescue)):
-        lines = text_of(path).splitlines()
-        kept = [line for line in lines if not _is_purged(line, found)]
-        if len(kept) < len(lines):
-            yield FileChange(path, path, "".join(f"{line}\n" for line in kept) or None)
-
-
 def delete_remains(places: Paths) -> None:
-    """Delete the copies of the log that killed backups, upgrades and restores have left.
-
-    Raises:
-        PurgeError: one cannot be deleted.
-    """
-    for path in places.backups.glob(".*"):
-        if _COPY.fullmatch(path.name):
-            _delete(path)
-    for folder in places.database.parent.glob(f"{restoring.STAGED}-*"):
+    """Delete the copies of the log that killed backups, upgrades, restores and purges have left."""
+    copies = [path for path in places.backups.glob(".*") if _COPY.fullmatch(path.name)]
+    for path in (*copies, *places.database.parent.glob(f"{restoring.STAGED}-*")):
         try:
-            shutil.rmtree(folder)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+            sync_folder(path.parent)
         except OSError as error:
-            raise PurgeError(f"{folder} cannot be deleted: {error.strerror or error}.") from error
+            raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
 
 
 def _unnamed(connection: sqlite3.Connection, home: Home) -> list[Path]:
@@ -164,17 +343,13 @@ def _is_pdf(path: Path) -> bool:
     return False
 
 
-def _delete(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
-
-
 def _is_purged(line: str, found: Concerned) -> bool:
     """Return whether a record of a text that could not be stored is of a purged persona, or repeats purged texts."""
     with suppress(ValueError, TypeError, KeyError):
         record = json.loads(line)
         return found.takes(str(record["content"]), str(record["persona"]))
     return found.repeats(line, _UNKNOWN)
+
+
+def _name_in_words(session_id: str) -> str:
+    return session_id.partition("_")[2].replace("-", " ")

@@ -1,4 +1,4 @@
-"""A purge as the user asks for it: its grammar, and the messages and texts that are meant."""
+"""A purge as the user asks for it, the messages and texts that are meant, and how texts that repeat them are known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chorus_cli.core.time import timespan
 from chorus_cli.log.rules.messages import expanded, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
@@ -24,6 +24,7 @@ _OPTION = re.compile(
     rf"(?P<before>.*?)(?:^|(?<!\s)\s+)(?P<option>{DRY}|{WITH_BACKUPS}|{OF_PERSONA}\s+(?P<persona>\S+))", re.DOTALL
 )
 _NUMBER = re.compile(r"#?([0-9]{1,18})")
+_WORD = re.compile(r"\w+")
 _UNTIL = re.compile(r"(?P<since>.*\S)\s+until\s+(?P<until>\S.*)", re.DOTALL | re.IGNORECASE)
 
 
@@ -47,11 +48,7 @@ class AskedPurge:
 
 
 def asked_purge(kind: str, text: str, now: datetime) -> AskedPurge:
-    """Read a purge of one of ``KINDS``; options stand at the end of the text.
-
-    Raises:
-        CommandError: the text does not fit.
-    """
+    """Read a purge of one of ``KINDS``; options stand at the end of the text."""
     rest, asked = text.strip(), AskedPurge(kind)
     while match := _OPTION.fullmatch(rest):
         rest = match["before"]
@@ -149,3 +146,59 @@ class WantedPurge(NamedTuple):
 
 NO_CRITERIA = WantedPurge()
 """A purge without criteria, which finds nothing by itself."""
+
+LEAST_WORDS = 4
+"""A text of fewer words is common speech: only an equal text repeats it."""
+
+
+class Fingerprints:
+    """The hashes of some texts, which equal texts repeat, and those that contain all words of one in a row."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._equal: set[int] = set()
+        self._first_words: set[str] = set()
+        self._contained: dict[int, set[tuple[int, int]]] = {}
+        self.add(texts)
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Add the fingerprints of more texts."""
+        for text in filter(None, map(plain, texts)):
+            self._equal.add(hash(text))
+            words = _WORD.findall(text)
+            if len(words) >= LEAST_WORDS:
+                self._first_words.add(words[0])
+                whole = len(words), _hash(words, 0, len(words))
+                self._contained.setdefault(_hash(words, 0, LEAST_WORDS), set()).add(whole)
+
+    def are_in(self, text: str) -> bool:
+        """Return whether a text repeats one of the texts."""
+        line = plain(text)
+        if hash(line) in self._equal or not self._contained:
+            return hash(line) in self._equal
+        words = _WORD.findall(line)
+        return any(
+            _hash(words, first, length) == whole
+            for first, word in enumerate(words)
+            if word in self._first_words
+            for length, whole in self._contained.get(_hash(words, first, LEAST_WORDS), ())
+        )
+
+
+def words_in_line(texts: Iterable[str]) -> str:
+    """Return the words of texts, those of each between blanks in a line of its own, for ``is_part``."""
+    return "\n".join(f" {' '.join(_WORD.findall(text.casefold()))} " for text in texts)
+
+
+def is_part(text: str, line: str) -> bool:
+    """Return whether the words of a text, of which there is one at least, stand in a row in ``words_in_line``."""
+    words = words_in_line([text])
+    return bool(words.strip()) and words in line
+
+
+def plain(text: str) -> str:
+    """Return a text without differences of blanks and case."""
+    return " ".join(text.casefold().split())
+
+
+def _hash(words: Sequence[str], first: int, length: int) -> int:
+    return hash(tuple(words[first : first + length]))

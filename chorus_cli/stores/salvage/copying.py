@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from contextlib import closing, contextmanager
@@ -48,21 +49,30 @@ def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = l
     It is copied in steps, between which others write. SQLite begins anew when they do; after some times the rest is
     copied in one step.
     """
+    fewest: float = math.inf
+    restarts = 0
+
+    def after_step(_status: int, remaining: int, _total: int) -> None:
+        nonlocal fewest, restarts
+        if is_stopped():
+            raise BackupStoppedError("The backup was stopped; the log is as it was.")
+        restarts += remaining > fewest
+        if restarts > _MOST_RESTARTS:
+            raise _Restarted
+        fewest = remaining
+        time.sleep(_PAUSE_SECONDS)
+
     with opened(source) as connection, _told(target), closing(sqlite3.connect(target)) as copy:
         copy.execute("PRAGMA synchronous = OFF")
         try:
-            connection.backup(copy, pages=_STEP_PAGES, progress=_watched(is_stopped))
+            connection.backup(copy, pages=_STEP_PAGES, progress=after_step)
         except _Restarted:
             connection.backup(copy)
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing database, and give up if a statement has no end; its errors become sentences.
-
-    Raises:
-        StorageError: it cannot be opened or read.
-    """
+    """Open an existing database, and give up if a statement has no end; its errors become sentences."""
     if path.is_dir():
         raise folder_in_the_way(path)
     if not path.is_file():
@@ -91,11 +101,7 @@ def opened_untrusted(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def facts(connection: sqlite3.Connection) -> Facts:
-    """Return the extent of the log.
-
-    Raises:
-        DatabaseDamagedError: it is no database of Chorus.
-    """
+    """Return the extent of the log."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
@@ -111,22 +117,3 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
         raise storage_error(error, path) from error
-
-
-def _watched(is_stopped: Callable[[], bool]) -> Callable[[int, int, int], None]:
-    """Return the function that SQLite calls after each step: it leaves others time, and ends a copy."""
-    fewest: int | None = None
-    restarts = 0
-
-    def after_step(_status: int, remaining: int, _total: int) -> None:
-        nonlocal fewest, restarts
-        if is_stopped():
-            raise BackupStoppedError("The backup was stopped; the log is as it was.")
-        if fewest is not None and remaining > fewest:
-            restarts += 1
-            if restarts > _MOST_RESTARTS:
-                raise _Restarted
-        fewest = remaining
-        time.sleep(_PAUSE_SECONDS)
-
-    return after_step

@@ -28,13 +28,6 @@ if TYPE_CHECKING:
 _MOST_NAMED, _MOST_SOUGHT = 20, 1000
 
 
-class Named(NamedTuple):
-    """An attachment that a message names, by its SHA-256."""
-
-    message_id: int
-    sha256: str
-
-
 def unreadable(connection: sqlite3.Connection) -> list[str]:
     """Return a sentence for each message whose values cannot be read, at most some."""
     found: list[str] = []
@@ -113,15 +106,13 @@ def session_messages(connection: sqlite3.Connection, persona: str, session_id: s
     return next((number for (number,) in connection.execute(query, (persona, session_id))), None) or 0
 
 
-def named_attachments(connection: sqlite3.Connection) -> Iterator[Named]:
-    """Yield the attachments that messages name, as far as they can be read."""
-    if not any(name == "attachments" for _, name, *_ in connection.execute("PRAGMA table_info(messages)")):
-        return
-    for id_, text in connection.execute("SELECT id, attachments FROM messages WHERE attachments IS NOT NULL"):
-        try:
-            yield from (Named(id_, each.sha256) for each in attachments.from_text(text))
-        except (ValueError, TypeError):
-            continue
+def named_attachments(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return the messages that name attachments, by SHA-256, as far as they can be read."""
+    found = dict[str, int]()
+    for id_, text in _rows(connection, "SELECT id, attachments FROM messages WHERE attachments IS NOT NULL"):
+        with suppress(ValueError, TypeError):
+            found |= {each.sha256: id_ for each in attachments.from_text(text)}
+    return found
 
 
 def digests(connection: sqlite3.Connection) -> frozenset[str]:
@@ -134,39 +125,40 @@ def digests(connection: sqlite3.Connection) -> frozenset[str]:
     return frozenset(digest for text in texts for digest in attachments.digests_in(text))
 
 
-class InProgress(NamedTuple):
-    """A reply, or a call of a tool, that a process has begun; ``run`` names the process."""
-
-    message_id: int
-    run: str | None
-
-
-def rows_in_progress(connection: sqlite3.Connection) -> list[InProgress]:
-    """Return the rows in progress, oldest first."""
-    found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming' ORDER BY id").fetchall()
-    return [InProgress(*row) for row in found]
+def rows_in_progress(connection: sqlite3.Connection) -> list[tuple[int, str | None]]:
+    """Return the replies and calls of tools in progress, oldest first, and the runs of their processes."""
+    return connection.execute("SELECT id, run FROM messages WHERE status = 'streaming' ORDER BY id").fetchall()
 
 
 class Purged(NamedTuple):
-    """The rows that purges of a log have overwritten, and its newest purge if that cannot be read, else 0."""
+    """The rows that purges of a log have overwritten, as far as it tells.
+
+    ``unread`` is its newest purge if that cannot be read, else 0; ``damaged`` are the numbers of those that are there
+    and cannot be read.
+    """
 
     ids: PurgedIds
     unread: int = 0
+    damaged: tuple[int, ...] = ()
 
 
 def purged(connection: sqlite3.Connection) -> Purged:
     """Return the rows that were purged, as far as operations and rows tell."""
-    ids, read = NO_IDS, set()
-    for id_, detail in _rows(connection, f"SELECT id, detail FROM operations WHERE kind = '{Purge.kind}'"):
-        with suppress(ValueError, TypeError, AttributeError):
+    ids, read, damaged = NO_IDS, set(), []
+    for id_, number, detail in _rows(
+        connection, f"SELECT id, number, detail FROM operations WHERE kind = '{Purge.kind}'"
+    ):
+        try:
             ids = ids.united(PurgedIds.from_json(json.loads(detail)))
             read.add(id_)
+        except (ValueError, TypeError, AttributeError):
+            damaged.append(number)
     marked = (
         frozenset(id_ for (id_,) in _rows(connection, f"SELECT id FROM {table} WHERE purged_by IS NOT NULL"))
         for table in ("messages", "context_items")
     )
     newest = max((id_ for (id_,) in _rows(connection, _NEWEST_PURGE)), default=0)
-    return Purged(ids.united(PurgedIds(*marked)), 0 if newest in read else newest)
+    return Purged(ids.united(PurgedIds(*marked)), 0 if newest in read else newest, tuple(damaged))
 
 
 def holds(connection: sqlite3.Connection, found: Purged) -> bool:

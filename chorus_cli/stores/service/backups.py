@@ -56,12 +56,7 @@ class Backups:
     clock: Clock
 
     async def make(self, typed: str = "") -> Made:
-        """Write a backup with everything to the file or into the folder ``typed``; otherwise beside the daily ones.
-
-        Raises:
-            BackupError: the file exists or cannot be written.
-            StorageError: the log cannot be read, or is damaged.
-        """
+        """Write a backup with everything to the file or into the folder ``typed``; otherwise beside the daily ones."""
         now = self.clock.now()
         target = _target(typed, self.places.backups, f"chorus-{timestamps.local(now):%Y-%m-%d_%H%M%S}.zip")
         manifest = await _stoppable(
@@ -121,9 +116,6 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
     """Back up the state that is about to be replaced and return the file; ``None`` if there is no log.
 
     A log that cannot be backed up is copied as it is, with its journal.
-
-    Raises:
-        BackupError: there is no room for it.
     """
     if not places.database.exists():
         return None
@@ -147,11 +139,7 @@ async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
 
 
 def _target(typed: str, folder: Path, name: str) -> Path:
-    """Return the path that was typed, relative to the current folder.
-
-    Raises:
-        BackupError: there is no such folder, or the path is a device, a pipe or a socket.
-    """
+    """Return the path that was typed, relative to the current folder."""
     if not typed:
         return folder / name
     try:

@@ -1,16 +1,22 @@
-"""Checks of the files and folders around the log: permissions, room, settings, backups, and rescued texts."""
+"""Checks of the files and folders around the log, and of what killed processes have left in them."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.editing.files import rescued_files
+from chorus_cli.personas import files as persona_files
+from chorus_cli.storage import file_lock, migrations
+from chorus_cli.storage.files import TEMPORARY, is_stale
 from chorus_cli.storage.permissions import (
     MOST_NAMED,
     access_advice,
@@ -21,7 +27,8 @@ from chorus_cli.storage.permissions import (
     refused_folders,
 )
 from chorus_cli.storage.read_only import is_writable
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup import archive, daily, restoring
+from chorus_cli.stores.backup.restoring import STAGED, is_pending
 from chorus_cli.stores.rules.findings import Finding, Repair, fine, note, wrong
 
 if TYPE_CHECKING:
@@ -72,11 +79,7 @@ def exposed(home: Paths) -> list[Path]:
 
 
 def narrow(paths: Iterable[Path]) -> None:
-    """Take the permissions of other users away.
-
-    Raises:
-        OSError: a file belongs to somebody else.
-    """
+    """Take the permissions of other users away."""
     for path in paths:
         path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
 
@@ -173,3 +176,102 @@ def _rescued(folder: Path) -> Iterator[Finding]:
         yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
     else:
         yield fine("rescue", "No file has a text that could not be stored.")
+
+
+class _Place(NamedTuple):
+    """A folder, and the names that Chorus gives to temporary files in it, also ``deep`` in its folders."""
+
+    folder: Path
+    names: str
+    is_deep: bool = False
+
+    def found(self) -> Iterator[Path]:
+        """Yield the files and folders with such names; links are no files of Chorus."""
+        for folder, below, names in os.walk(self.folder):
+            matching = {name for name in (*below, *names) if re.fullmatch(self.names, name)}
+            yield from (path for path in map(Path(folder).joinpath, sorted(matching)) if not path.is_symlink())
+            below[:] = [name for name in below if self.is_deep and name not in matching]
+
+
+def _searched(home: Paths) -> Iterator[_Place]:
+    yield _Place(home.data, f"{migrations.TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|{restoring.TEMPORARY}")
+    yield from (_Place(each, TEMPORARY) for each in (home.data, home.config, home.state, home.rescue, home.drafts))
+    yield _Place(home.personas, persona_files.TEMPORARY)
+    yield _Place(home.personas, TEMPORARY, is_deep=True)
+    yield _Place(home.attachments, TEMPORARY, is_deep=True)
+    yield _Place(home.backups, f"{archive.TEMPORARY}|{migrations.TEMPORARY_COPY}")
+    yield _Place(home.kept_attachments, daily.TEMPORARY, is_deep=True)
+
+
+def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
+    """Yield the findings about remains of killed processes."""
+    if is_pending(home):
+        told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
+        yield wrong("restore", told, Repair.RESTORE)
+    left = temporary_files(home, now)
+    if left:
+        told = counted(len(left), "temporary file or folder", "temporary files and folders")
+        size = size_in_words(size_bytes(left))
+        others = ", such as" if len(left) > 1 else ":"
+        yield note("leftovers", f"A killed Chorus has left {told} ({size}){others} {left[0]}.", Repair.LEFTOVERS)
+    else:
+        yield fine("leftovers", "There are no temporary files of a killed Chorus.")
+    if runs := ended_runs(home.run):
+        told = counted(len(runs), "lock file")
+        yield note("runs", f"Processes that have ended left {told} in {home.run}.", Repair.RUNS)
+
+
+def temporary_files(home: Paths, now: datetime) -> list[Path]:
+    """Return the temporary files and folders that no process uses.
+
+    Neither they nor other temporary files beside them were changed within an hour. A folder that a backup was unpacked
+    in to be restored may wait for an answer for longer: it is left once no other Chorus runs.
+    """
+    found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _searched(home))))
+    outer = [path for path in found if not {*path.parents} & {*found}]
+    is_alone = not running(home.run)
+    in_use = {
+        path.parent
+        for path in outer
+        if not all(is_stale(status.st_mtime, now.timestamp()) for status in _statuses(path))
+    }
+    return [path for path in outer if (is_alone if path.name.startswith(STAGED) else path.parent not in in_use)]
+
+
+def running(run_folder: Path) -> tuple[str, ...]:
+    """Return the runs whose processes are alive, by their lock files; one that cannot be opened counts as locked."""
+    try:
+        return file_lock.held_in(run_folder) if run_folder.is_dir() else ()
+    except OSError as error:
+        return (str(error),)
+
+
+def ended_runs(run_folder: Path) -> tuple[Path, ...]:
+    """Return the lock files of processes that have ended."""
+    with suppress(OSError):
+        return file_lock.left_in(run_folder)
+    return ()
+
+
+def delete(paths: Iterable[Path]) -> None:
+    """Delete files, and folders with all that is in them."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def size_bytes(paths: Iterable[Path]) -> int:
+    """Return the size of files, and of all files in folders."""
+    files = (status for path in paths for status in _statuses(path) if stat.S_ISREG(status.st_mode))
+    return sum(status.st_size for status in files)
+
+
+def _statuses(path: Path) -> Iterator[os.stat_result]:
+    """Yield the facts about a file, or a folder and all in it; another process may delete some meanwhile."""
+    for each in (path, *path.rglob("*")):
+        try:
+            yield each.lstat()
+        except OSError:
+            continue

@@ -15,8 +15,8 @@ from chorus_cli.storage.permissions import access_advice, is_refused
 from chorus_cli.stores.backup import restoring, salvaging
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
-from chorus_cli.stores.salvage import checksums, copying, examination, soundness
-from chorus_cli.stores.service import leftovers, stored_files
+from chorus_cli.stores.salvage import copying, examination, soundness
+from chorus_cli.stores.service import home_checks, stored_files
 from chorus_cli.stores.service.home_checks import unless_refused
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
         return
     try:
         with copying.opened_untrusted(places.database) as connection:
-            yield from _foreign_code(connection)
+            if foreign := foreign_code.found(connection):
+                are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
+                told = f"In the log, {enumerated(foreign)} {are} not of Chorus"
+                yield wrong("code", f"{told}: SQLite may run {them} with any change of the log.", Repair.CODE)
             pages = tuple(_pages(connection, places.database))
             yield from pages
             # Of a damaged log the rows cannot be told one by one, and of a newer one they have another form.
@@ -66,15 +69,6 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
         yield wrong("log", str(error))
     except StorageError as error:
         yield wrong("log", str(error), Repair.SALVAGE)
-
-
-def _foreign_code(connection: OpenDatabase) -> Iterator[Finding]:
-    if foreign := foreign_code.found(connection):
-        are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
-        sentence = (
-            f"In the log, {enumerated(foreign)} {are} not of Chorus: SQLite may run {them} with any change of the log."
-        )
-        yield wrong("code", sentence, Repair.CODE)
 
 
 def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
@@ -95,7 +89,7 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
 
 
 def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
-    checked = checksums.checked(connection)
+    checked = soundness.checked(connection)
     if checked.changed:
         ids = _some([f"#{id_}" for id_ in checked.changed])
         differ = "differs" if len(checked.changed) == 1 else "differ"
@@ -115,7 +109,11 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
         yield wrong("purge", told, Repair.PURGE if is_current(connection) else None)
     else:
         yield from unless_refused("unnamed", _unnamed(connection, places, run_folder))
-    yield from _index(connection)
+    if damaged := examination.damaged_indexes(connection):
+        told = f"The index of the {enumerated(damaged)} is damaged; no message is concerned."
+        yield wrong("index", told, Repair.INDEX)
+    else:
+        yield fine("index", "The indexes of search and memory are sound.")
     yield from unless_refused("sessions", _sessions(connection, places))
     yield from unless_refused("attachments", _attachments(connection, places))
 
@@ -158,16 +156,6 @@ def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
         yield note("interrupted", sentence, Repair.INTERRUPTED if is_current(connection) else None)
 
 
-def _index(connection: OpenDatabase) -> Iterator[Finding]:
-    damaged = examination.damaged_indexes(connection)
-    if damaged:
-        yield wrong(
-            "index", f"The index of the {enumerated(damaged)} is damaged; no message is concerned.", Repair.INDEX
-        )
-    else:
-        yield fine("index", "The indexes of search and memory are sound.")
-
-
 def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     lost = [*stored_files.lost_sessions(connection, places)]
     if lost:
@@ -180,7 +168,7 @@ def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
 
 def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     lost = [*stored_files.lost_attachments(connection, places)]
-    number = len({each.sha256 for each in examination.named_attachments(connection)})
+    number = len(examination.named_attachments(connection))
     if lost:
         told = f"Of the attachments, {_some([each.phrase for each in lost])}."
         yield _lost(connection, places, lost, Finding("attachments", State.WRONG, told, Repair.ATTACHMENTS))
@@ -193,32 +181,31 @@ def _lost(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile], fin
     found = [each.backup for each in stored_files.copies(connection, places, lost)]
     it = "it" if len(lost) == 1 else "them"
     obstacles = [each.obstacle for each in lost if each.obstacle]
-    if obstacles:
-        told = f"{finding.sentence} {_some(obstacles, ' ')}"
-        finding = finding._replace(sentence=told)
-    if not found and len(obstacles) == len(lost):
-        return finding._replace(repair=None)
-    if not found and not all(each.can_be_written for each in lost):
-        return finding._replace(sentence=f"{finding.sentence} chorus restore brings a whole backup back.", repair=None)
-    if not found and stored_files.are_withheld(connection, places, lost):
-        told = f"The backups that have {it} hold messages that were purged since; a purge with --backups rewrites them."
-        return finding._replace(sentence=f"{finding.sentence} {told}", repair=None)
-    if not found:
-        return finding._replace(sentence=f"{finding.sentence} No backup has {it}.", repair=None)
-    if len(found) < len(lost):
-        return finding._replace(sentence=f"{finding.sentence} Backups have {len(found):,} of these {len(lost):,}.")
-    have = f"{found[0]} has" if len({*found}) == 1 else "Backups have"
-    return finding._replace(sentence=f"{finding.sentence} {have} {it}.")
+    if found and len(found) < len(lost):
+        source = f"Backups have {len(found):,} of these {len(lost):,}."
+    elif found:
+        source = f"{f'{found[0]} has' if len({*found}) == 1 else 'Backups have'} {it}."
+    elif len(obstacles) == len(lost):
+        source = ""
+    elif not all(each.can_be_written for each in lost):
+        source = "chorus restore brings a whole backup back."
+    elif stored_files.are_withheld(connection, places, lost):
+        held = f"The backups that have {it} hold messages that were purged since"
+        source = f"{held}; a purge with --backups rewrites them."
+    else:
+        source = f"No backup has {it}."
+    told = " ".join(filter(None, (finding.sentence, _some(obstacles, " "), source)))
+    return finding._replace(sentence=told, repair=finding.repair if found else None)
 
 
 def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
     paths, doubt = stored_files.unnamed_attachments(connection, places)
     if not paths:
         return
-    size = size_in_words(leftovers.size_bytes(paths))
+    size = size_in_words(home_checks.size_bytes(paths))
     are, them = ("is", "it") if len(paths) == 1 else ("are", "them")
     told = f"{counted(len(paths), 'attachment')} ({size}) {are} named by"
-    if leftovers.running(run_folder):
+    if home_checks.running(run_folder):
         yield note("unnamed", f"{told} no message. A Chorus that runs may still send {them}, so nothing is offered.")
     elif doubt:
         reason = f"something else may need {them}, so nothing is offered: {doubt}"

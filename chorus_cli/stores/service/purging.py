@@ -8,14 +8,14 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import BackupError, HomeError, PurgeError, StorageError
+from chorus_cli.core.errors import HomeError, PurgeError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import daily
 from chorus_cli.stores.purge import backups, carrying_out, files
 from chorus_cli.stores.purge.backups import Sought
-from chorus_cli.stores.purge.selection import selected
+from chorus_cli.stores.purge.concerned import selected
 from chorus_cli.stores.rules.purge_reports import backups_sentence
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS
 
@@ -91,7 +91,10 @@ class Purging:
         )
         self._require_room()
         extent, rows = await self.store.read(_extent_and_rows, self.home, wanted)
-        held = await self._holding(rows, wanted, is_certain=extent.is_empty) if _is_sought(extent, wanted) else ()
+        held: tuple[str, ...] = ()
+        if wanted.words or not extent.is_empty:
+            # Only the words of a search are found without the log.
+            held = await self._holding(rows, wanted, is_certain=extent.is_empty)
         return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
 
     async def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
@@ -132,9 +135,6 @@ class Purging:
         """Carry on a purge that was interrupted, and return whether there was one; not if another Chorus is at it.
 
         Backups are rewritten if the purge was to do so; ``tell`` gets sentences about them.
-
-        Raises:
-            PurgeError: it is not complete yet.
         """
         if not await self.store.read(carrying_out.is_pending):
             return False
@@ -151,7 +151,7 @@ class Purging:
         """Carry a purge and the rewriting of backups on to their end; return criteria if backups were rewritten."""
         wanted = await self._to_its_end()
         if wanted is not None:
-            tell((await self._rewrite_all(wanted, tell)).sentence)
+            tell(await self._rewrite_all(wanted, tell))
         return wanted
 
     async def in_backups(self, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False) -> tuple[str, ...]:
@@ -165,41 +165,24 @@ class Purging:
         """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``; return a sentence.
 
         ``tell`` gets a sentence for each that cannot be rewritten, or is not confirmed by the disk.
-
-        Raises:
-            PurgeError: another Chorus is at it.
         """
         async with self._alone(self.patience_seconds):
-            return (await self._rewrite_all(wanted, tell)).sentence
+            return await self._rewrite_all(wanted, tell)
 
-    async def _rewrite_all(self, wanted: WantedPurge, tell: Callable[[str], None]) -> _Rewritten:
+    async def _rewrite_all(self, wanted: WantedPurge, tell: Callable[[str], None]) -> str:
         """Rewrite the backups, even if the caller is cancelled; with that a purge that was to do so is complete."""
         sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
-        told, _ = await run_to_completion(self._rewritten(sought))
-        for sentence in told.failures:
+        await asyncio.to_thread(files.delete_remains, self.home.paths)
+        (number, failures), _ = await run_to_completion(self._rewritten(sought))
+        for sentence in failures:
             tell(sentence)
-        return told
+        return f"Rewrote {counted(number, 'backup')}." if number or failures else NONE_HOLDS
 
-    async def _rewritten(self, sought: Sought) -> _Rewritten:
-        told = await asyncio.to_thread(self._rewrite, sought)
+    async def _rewritten(self, sought: Sought) -> tuple[int, Sequence[str]]:
+        told = await asyncio.to_thread(backups.rewrite_all, self.home.paths, sought, self.clock.now())
         if await self.store.read(carrying_out.is_compact):
             await self.store.write(carrying_out.complete)
         return told
-
-    def _rewrite(self, sought: Sought) -> _Rewritten:
-        held = backups.holding(self.home.paths, *sought)
-        failures = [
-            f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable
-        ]
-        rewritten = 0
-        for path in held.backups:
-            try:
-                unconfirmed = backups.rewrite(self.home.paths, path, sought, self.clock.now())
-                rewritten += 1
-                failures += filter(None, [unconfirmed])
-            except (BackupError, StorageError) as error:
-                failures.append(f"{path} still has it. {error}")
-        return _Rewritten(rewritten, tuple(failures))
 
     async def _decided(self, wanted: WantedPurge, *, with_backups: bool) -> None:
         await self.store.write(carrying_out.decide, self.home, wanted, self.clock.now(), with_backups=with_backups)
@@ -232,29 +215,20 @@ class Purging:
 
     @asynccontextmanager
     async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
-        """Keep other purges away, and daily backups, which would have the texts that are being purged.
-
-        Raises:
-            PurgeError: the folder of the backups cannot be written, or another Chorus is at one of them.
-        """
+        """Keep other purges away, and daily backups, which would have the texts that are being purged."""
         with ExitStack() as locks:
             try:
                 self.home.paths.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
                 for name in (LOCK, daily.LOCK):
                     path = self.home.paths.backups / name
                     locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
-            except HomeError as error:
-                if isinstance(error.__cause__, OSError):
-                    raise self._unwritable(error.__cause__) from error
-                raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.") from error
-            except OSError as error:
-                raise self._unwritable(error) from error
+            except (HomeError, OSError) as error:
+                cause = error if isinstance(error, OSError) else error.__cause__
+                if not isinstance(cause, OSError):
+                    raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.") from error
+                told = f"{self.home.paths.backups} cannot be written ({cause.strerror or cause})"
+                raise PurgeError(f"{told}, so nothing can be purged.") from error
             yield
-
-    def _unwritable(self, error: OSError) -> PurgeError:
-        return PurgeError(
-            f"{self.home.paths.backups} cannot be written ({error.strerror or error}), so nothing can be purged."
-        )
 
     def _require_room(self) -> None:
         log = self.home.paths.database
@@ -274,23 +248,8 @@ def _extent_and_rows(connection: Connection, home: Home, wanted: WantedPurge) ->
     return carrying_out.extent(connection, home, found), backups.rows_of(connection, found.found.ids)
 
 
-def _is_sought(extent: Extent, wanted: WantedPurge) -> bool:
-    """Return whether backups may hold it; only the words of a search are found without the log."""
-    return bool(wanted.words) or not extent.is_empty
-
-
 class _BusyError(PurgeError):
     """Another process is purging."""
-
-
-class _Rewritten(NamedTuple):
-    rewritten: int
-    failures: tuple[str, ...]
-
-    @property
-    def sentence(self) -> str:
-        """The result of rewriting backups, without the failures."""
-        return f"Rewrote {counted(self.rewritten, 'backup')}." if self.rewritten or self.failures else NONE_HOLDS
 
 
 def still_there(names: Sequence[str]) -> str:

@@ -69,19 +69,11 @@ class RescuedTexts:
         return told
 
     async def bring_in(self, texts: Sequence[Left]) -> tuple[BroughtIn, ...]:
-        """Store texts in closed threads, in place of their rows.
-
-        Raises:
-            StorageError: they cannot be stored.
-        """
+        """Store texts in closed threads, in place of their rows."""
         return await self.store.write(outbox_rows.bring_in, texts, self.clock.now())
 
     async def discard(self, texts: Sequence[Left]) -> None:
-        """Delete the rows of texts.
-
-        Raises:
-            StorageError: they cannot be deleted.
-        """
+        """Delete the rows of texts."""
         await self.store.write(outbox_rows.drop, [each.id for each in texts])
 
     async def _delete(self, paths: Sequence[Path]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -103,8 +102,7 @@ def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]
 
 def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]:
     """Yield the attachments that messages name and that are gone or changed."""
-    named = {each.sha256: each.message_id for each in examination.named_attachments(connection)}
-    for digest, message_id in named.items():
+    for digest, message_id in examination.named_attachments(connection).items():
         path = places.attachments / digest[:2] / digest
         if not is_sha256(digest):
             continue
@@ -114,7 +112,7 @@ def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFi
             state = f", {path}, cannot be read" if refusal else f", {path}, has changed" if found else " is gone"
             entry = f"{archive.ATTACHMENTS}/{digest[:2]}/{digest}"
             phrase = f"that of message #{message_id}{state}"
-            yield LostFile(path, phrase, entry, partial(_has_digest, digest))
+            yield LostFile(path, phrase, entry, lambda data, digest=digest: sha256(data).hexdigest() == digest)
 
 
 def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) -> Iterator[Copy]:
@@ -155,11 +153,7 @@ def _found(backup: Path, wanted: Sequence[LostFile]) -> Iterator[Copy]:
 
 
 def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
-    """Write a lost file anew; return the copy of a damaged session in the folder ``aside``: a user may have edited it.
-
-    Raises:
-        OSError: it cannot be written; the file is as it was.
-    """
+    """Write a lost file anew; return the copy of a damaged session in ``aside``: a user may have edited it."""
     path, kept = found.lost.path, None
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.is_file() and path.parent.name == session_files.SESSIONS_FOLDER:
@@ -219,10 +213,6 @@ def _is_session(data: bytes) -> bool:
     return True
 
 
-def _has_digest(digest: str, data: bytes) -> bool:
-    return sha256(data).hexdigest() == digest
-
-
 def _is_deleted(places: Paths, persona: str) -> bool:
     """Return whether a persona was deleted, which keeps its folder among the backups."""
     is_there = persona_files.exists(places.personas, persona)
@@ -251,11 +241,7 @@ def _in_session(_places: Paths, path: Path) -> list[str]:
 
 
 def _needed(places: Paths, path: Path) -> frozenset[str]:
-    """Return the attachments that a backup names and neither holds nor has beside it.
-
-    Raises:
-        BackupError, StorageError: it cannot be read, so that it may need any.
-    """
+    """Return the attachments that a backup names and neither holds nor has beside it."""
     if path.name.startswith(archive.DAMAGED):
         raise BackupError(f"{path} is a damaged log that was kept.")
     if path.suffix == ".db":

@@ -17,7 +17,7 @@ from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.storage.store import Store
-from chorus_cli.stores.salvage.salvage import Counts, Lost, salvage
+from chorus_cli.stores.backup.salvaging import Counts, Lost, salvage
 from tests.fakes import START
 from tests.storage.damaged_files import PAGE_BYTES, damaged, overwritten, readable, texts
 

@@ -1,4 +1,4 @@
-"""Folders in which backups are unpacked for a purge: in use as long as their process runs, and not a moment longer."""
+"""Folders in which backups are unpacked for a purge: a killed process leaves one until the next purge."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.backup.working_folders import working_folder
 from chorus_cli.stores.purge.backups import PurgedRows, Sought, holding, rewrite
-from chorus_cli.stores.service.leftovers import check_leftovers, temporary_files
+from chorus_cli.stores.purge.files import delete_remains
+from chorus_cli.stores.service.home_checks import check_leftovers, temporary_files
 from tests.stores.service.test_leftovers import NOW, killed_at, places, with_log
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ KILLED: dict[str, tuple[str, Callable[[Paths], object]]] = {
 
 
 def unpacked(places: Paths) -> list[Path]:
-    return [path for path in places.backups.rglob(".chorus-*/**/*") if path.is_file() and path.name != ".lock"]
+    return [path for path in places.backups.rglob(".chorus-*/**/*") if path.is_file()]
 
 
 @pytest.fixture
@@ -46,8 +46,9 @@ def left(request: pytest.FixtureRequest, places: Paths) -> Paths:
 
 
 @pytest.mark.parametrize("left", KILLED, indirect=True)
-def test_the_doctor_finds_the_folder_of_a_killed_purge_at_once(left: Paths) -> None:
-    now = datetime.now(UTC)
+def test_the_doctor_finds_the_folder_of_a_killed_purge_after_an_hour(left: Paths) -> None:
+    assert temporary_files(left, datetime.now(UTC)) == []
+    now = datetime.now(UTC) + timedelta(hours=2)
     (found,) = temporary_files(left, now)
     assert found.parent == left.backups
     told = [each for each in check_leftovers(left, now) if each.subject == "leftovers"]
@@ -56,15 +57,13 @@ def test_the_doctor_finds_the_folder_of_a_killed_purge_at_once(left: Paths) -> N
 
 
 @pytest.mark.parametrize("left", KILLED, indirect=True)
-def test_a_later_look_into_the_backups_deletes_the_folder_of_a_killed_purge(left: Paths) -> None:
-    assert holding(left, *LOOK).unreadable == ()
+def test_the_next_purge_deletes_the_folder_of_a_killed_one(left: Paths) -> None:
+    delete_remains(left)
     assert [path.name for path in left.backups.glob(".chorus-*")] == []
 
 
-def test_a_folder_of_a_process_that_runs_is_kept_however_old_it_is(places: Paths) -> None:
-    with working_folder(places.backups) as folder:
-        (folder / "chorus.db").touch()
-        assert temporary_files(places, datetime.now(UTC) + timedelta(days=1)) == []
-        holding(places, *LOOK)
-        assert (folder / "chorus.db").exists()
+def test_a_look_into_the_backups_leaves_no_folder(places: Paths) -> None:
+    with_log(places)
+    archive.write(places, Request(places.backups / "all.zip", NOW))
+    assert holding(places, *LOOK).unreadable == ()
     assert [*places.backups.glob(".chorus-*")] == []

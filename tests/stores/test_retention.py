@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.stores.rules.retention import DAILY, WEEKLY, kept
+from chorus_cli.stores.backup.daily import DAILY, WEEKLY, kept
 
 SUNDAY = date(2026, 11, 22)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.stores.rules.fingerprints import MOST_BEGINNINGS, Fingerprints, is_part, words_in_line
+from chorus_cli.stores.rules.purging import Fingerprints, is_part, words_in_line
 
 SHORT = "The gate is red"
 LONG = " ".join(f"word{number}" for number in range(20))
@@ -30,11 +30,6 @@ LONG = " ".join(f"word{number}" for number in range(20))
 def test_a_text_repeats_another(said: str, other: str, *, is_repeated: bool) -> None:
     assert Fingerprints([said]).are_in(other) is is_repeated
     assert Fingerprints(["something else here", said, "another text of some words"]).are_in(other) is is_repeated
-
-
-def test_beginnings_for_an_index_are_those_of_few_texts() -> None:
-    assert Fingerprints([LONG, "ok", "!?"]).beginnings == (" ".join(LONG.split()[:8]), "ok")
-    assert Fingerprints(f"{SHORT} {number}" for number in range(MOST_BEGINNINGS + 1)).beginnings == ()
 
 
 @pytest.mark.parametrize(
