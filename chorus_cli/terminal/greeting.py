@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 
 class Greeting:
-    """Names the model above the first prompt; notices and the last exchange follow once the prompt has appeared.
+    """Names the model above the first prompt; the target's notices and last exchange follow once that has appeared.
 
-    So does the model if Ollama must be asked for it.
-
-    The terminal itself has shown the keys ``typed_early``.
+    So does the model if Ollama must be asked for it. The terminal itself has shown the keys ``typed_early``.
     """
 
     def __init__(
@@ -43,23 +41,24 @@ class Greeting:
         self._late: list[str] = []
 
     async def begin(self, target: Target, notices: Sequence[str], drawn: Callable[[], None]) -> None:
-        """Greet, with ``notices`` after the target's own; call ``drawn`` when the prompt is on the screen."""
+        """Greet with these ``notices`` above the prompt, and call ``drawn`` when that is on the screen."""
         if self._typed_early and not self._typed_early.endswith("\r"):
             # The greeting would continue the unfinished line.
             self._screen.write("\n")
         if is_settled := self._current.is_settled:
             self._toolbar.names_model = True
             self._greet(target)
+        for notice in notices:
+            self._screen.notice(notice)
         self._is_to_come = True
-
         if self._typed_early:
             # Below a line that is sent at once, the last exchange would look like its answer.
-            await self._go_on(notices, is_settled=is_settled)
+            await self._go_on(is_settled=is_settled)
             self._prompt.when_drawn(drawn)
             return
 
         def go_on() -> None:
-            self._pending = asyncio.ensure_future(self._go_on(notices, is_settled=is_settled))
+            self._pending = asyncio.ensure_future(self._go_on(is_settled=is_settled))
             drawn()
 
         self._prompt.when_drawn(go_on)
@@ -89,7 +88,9 @@ class Greeting:
             self._pending.cancel()
             await run_to_completion(asyncio.wait({self._pending}))
 
-    async def _go_on(self, notices: Sequence[str], *, is_settled: bool) -> None:
+    async def _go_on(self, *, is_settled: bool) -> None:
+        found: tuple[str, ...] = ()
+        exchange: Exchange | None = None
         # A missing persona folder is reported with the first message.
         with suppress(PersonaError):
             if not is_settled:
@@ -98,10 +99,9 @@ class Greeting:
                 self._toolbar.names_model = True
                 self._toolbar.show(self._current.target())
             found, exchange = await self._current.notices(), await self._current.last_exchange()
-            told = (*found, *notices, *self._late)
-            exchange = None if self._is_hurried else exchange
-            if told or exchange:
-                self._prompt.above(lambda: self._tell_all(told, exchange))
+        told, exchange = (*found, *self._late), None if self._is_hurried else exchange
+        if told or exchange:
+            self._prompt.above(lambda: self._tell_all(told, exchange))
         self._is_to_come = False
 
     def _tell_all(self, told: Sequence[str], exchange: Exchange | None) -> None:
