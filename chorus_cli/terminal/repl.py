@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.service.current import interrupted_elsewhere, question_in
 from chorus_cli.core.errors import ChorusError, MessageRefusedError
@@ -22,15 +22,21 @@ from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, text_of_keys
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
-from chorus_cli.terminal.recurrence import Recurrence
 from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
+    from chorus_cli.context.service.current import Current
+    from chorus_cli.editing.service.unsent import UnsentInput
+    from chorus_cli.log.rows.interrupted_replies import BrokenOff
+    from chorus_cli.machine.notifier import Notifier
+    from chorus_cli.models.rules.budget import Meter
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.terminal.backend import Backend
+    from chorus_cli.services import Services
     from chorus_cli.terminal.line_handling import LineHandler
+    from chorus_cli.terminal.prompt.history import InputHistories
+    from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.progress import Progress
 
@@ -38,6 +44,68 @@ _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
 _RETURNED = "The text you had typed when the chat ended is at the prompt again."
 _PUT_OFF = "The text you had typed when the chat ended comes back once the prompt is empty."
+
+_PRIVATE = ("private", "nothing is kept")
+_BELL, _OSC = "bell", "osc"
+_MOST_ERRORS_IN_A_ROW = 3
+
+
+class Privacy(NamedTuple):
+    """``begin`` holds a private chat in the same terminal until the user leaves it; a private chat has none.
+
+    A private chat has a ``notice`` that says so, and a mark in the line at the bottom.
+    """
+
+    begin: Callable[[Target], Coroutine[None, None, None]] | None = None
+    notice: str = ""
+
+    @property
+    def mark(self) -> tuple[str, ...]:
+        """The words in the line at the bottom."""
+        return _PRIVATE if self.notice else ()
+
+    def notification(self, wanted: str) -> str:
+        """Return the setting ``notify``, but never messages on the desktop, which may be stored there."""
+        return _BELL if self.notice and wanted == _OSC else wanted
+
+
+class Backend(NamedTuple):
+    """The parts that the prompt needs at once, and ``services``, whose first call takes long.
+
+    ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
+    replies ended with their process and that no chat has named yet.
+    ``connect`` is called when the user begins to type. ``at_rest`` is entered while the program is stopped by Ctrl-Z,
+    so that no transaction is open then.
+    """
+
+    current: Current
+    unsent: UnsentInput
+    histories: InputHistories
+    notifier: Notifier
+    report_bug: Callable[[Exception], str]
+    services: Callable[[], Services]
+    interrupted: Sequence[BrokenOff] = ()
+    connect: Callable[[], None] = lambda: None
+    privacy: Privacy = Privacy()
+    at_rest: AtRest = nullcontext
+
+    async def meter(self, target: Target) -> Meter:
+        """Return the size of the next request."""
+        services = self.services()
+        return (await services.context.planner.planned(target, services.machine.clock.now())).meter
+
+    async def price(self, target: Target) -> float | None:
+        """Return the price of the newest answered turn in USD, if it is known and wanted in the line at the bottom."""
+        if not target.persona.settings.show_price:
+            return None
+        return await self.services().log.costs.of_last_reply(target.thread_id)
+
+    def background(self) -> Background:
+        """Count the work in the background."""
+        services = self.services()
+        running = sum(not turn.is_followed for turn in services.replies.running)
+        attached = tuple(each.name for each in services.attachments.waiting)
+        return Background(running, services.jobs.running_count, services.replies.waiting_count, attached)
 
 
 class Repl:
@@ -61,7 +129,7 @@ class Repl:
         self._notify = "off"
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
-        self._errors = Recurrence()
+        self._errors_in_a_row = 0
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
         self._toolbar.mark = backend.privacy.mark
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
@@ -232,7 +300,7 @@ class Repl:
         return is_over
 
     async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:
-        self._errors.begin_anew()
+        self._errors_in_a_row = 0
         with self._backend.services().idle_timer.busy():
             try:
                 return await self._foreground.carry_out(work)
@@ -251,7 +319,10 @@ class Repl:
                 self._screen.error(told)
 
     def _refuse(self, error: Exception, sentence_of: Callable[[Exception], str]) -> None:
-        self._errors.survive(error)
+        # A loop that survives errors must not meet one for ever.
+        self._errors_in_a_row += 1
+        if self._errors_in_a_row >= _MOST_ERRORS_IN_A_ROW:
+            raise error
         if not isinstance(error, MessageRefusedError):
             self._unsent.give_back()
         self._screen.error(sentence_of(error))

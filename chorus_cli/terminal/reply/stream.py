@@ -81,23 +81,6 @@ def _pieces(event: TurnEvent) -> Iterator[TurnEvent]:
         yield event
 
 
-class Arrival:
-    """Observes the events of a turn: the ``characters`` of the reply so far, and whether it ``has_words``."""
-
-    def __init__(self) -> None:
-        self.characters = 0
-        self.has_words = False
-
-    async def seen_in(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
-        """Pass on the events of a turn."""
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    self.characters += len(event.text)
-                    self.has_words = self.has_words or bool(event.text.strip())
-                yield event
-
-
 class PlainReply:
     """Appends one reply to ``answers``; notices and errors go to ``asides``.
 
