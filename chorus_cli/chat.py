@@ -19,7 +19,7 @@ from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.repl import Backend, Privacy, Repl
 from chorus_cli.terminal.screen.output import standard_output
-from chorus_cli.terminal.screen.progress import Progress
+from chorus_cli.terminal.screen.painted_rows import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

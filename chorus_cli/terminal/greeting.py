@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from chorus_cli import __version__
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.terminal.screen.exchange import show_exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,6 +107,8 @@ class Greeting:
         for notice in told:
             self._screen.notice(notice)
         if exchange is not None:
+            from chorus_cli.terminal.screen.drawing import show_exchange  # noqa: PLC0415 - the prompt is there already
+
             show_exchange(exchange, self._screen)
 
     def _greet(self, target: Target) -> None:

@@ -32,9 +32,8 @@ from chorus_cli.models.rules.events import TextDelta, WaitBegun
 from chorus_cli.terminal.prompt.keys import ctrl_d_dropped
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import show_events
-from chorus_cli.terminal.screen.drawing import JobOutput, draw
-from chorus_cli.terminal.screen.exchange import show_exchange
-from chorus_cli.terminal.screen.progress import Wait
+from chorus_cli.terminal.screen.drawing import JobOutput, draw, show_exchange
+from chorus_cli.terminal.screen.painted_rows import Wait
 from chorus_cli.threads.commands.composing import edited_line
 from chorus_cli.threads.service.wording import left_line, next_line, waiting_line
 
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from chorus_cli.services import Services
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen
-    from chorus_cli.terminal.screen.progress import Progress
+    from chorus_cli.terminal.screen.painted_rows import Progress
     from chorus_cli.threads.service.running_turn import RunningTurn
 
 _Result = TypeVar("_Result")

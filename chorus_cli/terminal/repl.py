@@ -22,7 +22,7 @@ from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, text_of_keys
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
-from chorus_cli.terminal.screen.notification import Notification
+from chorus_cli.terminal.screen.output import Notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.prompt.history import InputHistories
     from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
-    from chorus_cli.terminal.screen.progress import Progress
+    from chorus_cli.terminal.screen.painted_rows import Progress
 
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0

@@ -15,7 +15,7 @@ from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.repl import Backend, Repl
 from chorus_cli.terminal.screen.output import Screen
-from chorus_cli.terminal.screen.progress import Progress
+from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
 from tests.terminal.screen.terminal_file import TerminalFile
 

@@ -96,7 +96,7 @@ class Draft:
             self._shorten(size)
         return bool(self._waiting)
 
-    def request_settings(self, size: os.terminal_size, room: int) -> list[Row]:
+    def frame(self, size: os.terminal_size, room: int) -> list[Row]:
         """Return the rows of the open block; the beginning of a fence or list that has no ``room`` is settled."""
         unsettled = self._drawn_open(size)
         kept_lines = room // 2
@@ -207,7 +207,7 @@ class MarkdownStream:
     def paint(self, below: Sequence[Row] = ()) -> None:
         """Draw the text parsed by ``advance``, with the temporary rows ``below`` under it."""
         size = self.adopt_size()
-        self.show(self.draft.request_settings(size, self.room(below)), below)
+        self.show(self.draft.frame(size, self.room(below)), below)
 
     def room(self, below: Sequence[Row]) -> int:
         """Return how many rows of the open block have room above the rows ``below`` it."""

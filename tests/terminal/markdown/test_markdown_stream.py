@@ -268,11 +268,11 @@ def test_every_frame_leaves_the_terminal_as_it_was() -> None:
         stream.feed(chunk)
         stream.advance()
         stream.paint()
-    for request_settings in written:
-        assert request_settings.startswith("\x1b[?2026h")
-        assert request_settings.endswith("\x1b[?2026l")
-        assert request_settings.rfind("\x1b[?7h") >= request_settings.rfind("\x1b[?7l")
-        assert "\x1b[?25" not in request_settings
+    for frame in written:
+        assert frame.startswith("\x1b[?2026h")
+        assert frame.endswith("\x1b[?2026l")
+        assert frame.rfind("\x1b[?7h") >= frame.rfind("\x1b[?7l")
+        assert "\x1b[?25" not in frame
 
 
 def test_without_colours_the_layout_stays() -> None:
