@@ -13,7 +13,7 @@ from rich.markdown import Markdown
 
 from benchmarks.figures import figure
 from chorus_cli.core.text.safe_text import SafeTextStream
-from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+from chorus_cli.terminal.markdown.lexing import LexingProcess
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from chorus_cli.terminal.screen.guard import TerminalGuard
 

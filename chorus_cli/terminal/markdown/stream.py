@@ -12,7 +12,7 @@ is its own address is shown as that text alone.
 Differences from drawing the whole text at once: a link that was settled before its definition arrived stays text, and
 so does the definition; in a list that was settled in parts, each part has its own width of numbers; code that was
 settled in parts has the colours of each part by itself, and code that is costly to lex has none (see
-``lexing_process``). And a block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of
+``lexing``). And a block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of
 brackets or cells.
 
 A window that changes its size may scroll away open rows. They stay as they were drawn, and the block continues below
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.terminal.markdown.blocks import Piece
-    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+    from chorus_cli.terminal.markdown.lexing import LexingProcess
 
 _STEP_CHARACTERS = 4_096
 _HEAVY_BLOCK = 8_192

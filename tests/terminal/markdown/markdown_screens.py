@@ -14,8 +14,7 @@ import pyte
 from rich.console import Console
 
 from chorus_cli.terminal.markdown.drawing import MARKDOWN
-from chorus_cli.terminal.markdown.lexing import tokens_of
-from chorus_cli.terminal.markdown.lexing_process import LexingProcess, is_too_costly
+from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, tokens_of
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from tests.terminal.markdown.mended_markdown import MendedMarkdown
 from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
