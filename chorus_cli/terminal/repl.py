@@ -1,6 +1,7 @@
-"""The chat's loop: read a line, handle it, and again; the one place that catches all of its errors.
+"""The chat's loop: greet, then read a line, handle it, and again; the one place that catches all of its errors.
 
 The services behind the prompt are imported and built when they are first needed, so that the prompt appears at once.
+Notices that must be read, and the last exchange, follow above it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli import __version__
 from chorus_cli.context.service.current import interrupted_elsewhere, question_in
-from chorus_cli.core.errors import ChorusError, MessageRefusedError
+from chorus_cli.core.errors import ChorusError, MessageRefusedError, PersonaError
 from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.editing.service.unsent import joined
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage.permissions import advised
-from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, text_of_keys
 from chorus_cli.terminal.prompt.line import Prompt
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.current import Current
     from chorus_cli.editing.service.unsent import UnsentInput
     from chorus_cli.log.rows.interrupted_replies import BrokenOff
+    from chorus_cli.log.rules.threads import Exchange
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.models.rules.budget import Meter
     from chorus_cli.personas.rules.persona import Target
@@ -109,7 +111,7 @@ class Backend(NamedTuple):
 
 
 class Repl:
-    """One run of the chat. ``progress`` is a line on ``screen``."""
+    """One run of the chat. ``progress`` is a line on ``screen``, which has shown the keys ``typed_early``."""
 
     def __init__(self, backend: Backend, screen: Screen, progress: Progress, typed_early: str = "") -> None:
         self._backend = backend
@@ -133,27 +135,34 @@ class Repl:
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
         self._toolbar.mark = backend.privacy.mark
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
-        self._greeting = Greeting(self._current, screen, self._prompt, self._toolbar, typed_early)
+        self._typed_early = typed_early
+        self._greeting: asyncio.Future[None] | None = None
+        self._is_greeted = self._is_hurried = False
         self._prompt.feed(typed_early)
 
     async def run(self, drawn: Callable[[], None]) -> None:
         """Chat until the user quits; ``drawn`` is called when the first prompt is on the screen."""
 
         def begin() -> None:
+            if not self._typed_early:
+                self._greeting = asyncio.ensure_future(self._tell_on_arrival())
             drawn()
             # Creating the timer at once would delay the first keys.
             self._settling = asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
 
+        self._prompt.when_drawn(begin)
         try:
             with self._backend.notifier.heard_by(self._tell, self._tell_aside, self._tell_done):
-                await self._talk(begin)
+                await self._talk()
         finally:
             await self._close()
 
     async def _close(self) -> None:
         if self._settling is not None:
             self._settling.cancel()
-        await self._greeting.cancel()
+        if self._greeting is not None:
+            self._greeting.cancel()
+            await run_to_completion(asyncio.wait({self._greeting}))
         await self._toolbar.close()
         await run_to_completion(self._backend.histories.settled())
         await run_to_completion(self._unsent.written())
@@ -195,15 +204,70 @@ class Repl:
         self._tell_aside(line)
         self._notification.ring(self._notify, line)
 
-    async def _talk(self, drawn: Callable[[], None]) -> None:
+    async def _greet(self, target: Target) -> None:
+        """Greet above the first prompt, with the notices that are known by then."""
+        if self._typed_early and not self._typed_early.endswith("\r"):
+            # The greeting would continue the unfinished line.
+            self._screen.write("\n")
+        if self._current.is_settled:
+            self._name_model(target)
+        for notice in (self._backend.privacy.notice, *interrupted_elsewhere(target, self._backend.interrupted)):
+            if notice:
+                self._screen.notice(notice)
+        if self._typed_early:
+            # Below a line that is sent at once, the last exchange would look like its answer.
+            await self._tell_on_arrival()
+
+    async def _tell_on_arrival(self) -> None:
+        """Show the notices and the last exchange, and name the model if Ollama had to be asked for it."""
+        told: tuple[str, ...] = ()
+        exchange: Exchange | None = None
+        # A missing persona folder is reported with the first message.
+        with suppress(PersonaError):
+            if not self._toolbar.names_model:
+                await self._current.settle()
+                self._prompt.above(lambda: self._name_model(self._current.target()))
+                self._toolbar.show(self._current.target())
+            told, exchange = await self._current.notices(), await self._current.last_exchange()
+        told = (*told, *self._asides)
+        self._asides.clear()
+        self._is_greeted = True
+        exchange = None if self._is_hurried else exchange
+        if told or exchange:
+            self._prompt.above(lambda: self._welcome(told, exchange))
+
+    def _name_model(self, target: Target) -> None:
+        self._toolbar.names_model = True
+        self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
+        if way := self._current.way_to_a_model(target.choice):
+            self._screen.notice(way)
+
+    def _welcome(self, told: Sequence[str], exchange: Exchange | None) -> None:
+        for notice in told:
+            self._screen.notice(notice)
+        if exchange is not None:
+            from chorus_cli.terminal.screen.drawing import show_exchange  # noqa: PLC0415 - the prompt is there already
+
+            show_exchange(exchange, self._screen)
+
+    async def _end_greeting(self) -> None:
+        """Wait for what is still to be told, but leave out the exchange: below a line it would look like its answer."""
+        self._is_hurried = True
+        pending, self._greeting = self._greeting, None
+        if pending is not None:
+            _, is_stopped = await run_to_completion(pending)
+            if is_stopped:
+                # Cancelled now, the line would be lost.
+                self._foreground.stop()
+
+    async def _talk(self) -> None:
         target = self._current.target()
-        slug, interrupted = target.persona.slug, self._backend.interrupted
-        await self._unsent.take_up(slug, question_in(target, interrupted))
-        told = (self._backend.privacy.notice, *interrupted_elsewhere(target, interrupted))
-        await self._greeting.begin(target, tuple(filter(None, told)), drawn)
+        slug = target.persona.slug
+        await self._unsent.take_up(slug, question_in(target, self._backend.interrupted))
+        await self._greet(target)
         self._own_terminal()
         if self._unsent.is_put_off(slug) and line_ahead(self._prompt.keyboard):
-            self._greeting.tell(_PUT_OFF)
+            self._screen.notice(_PUT_OFF)
         while True:
             try:
                 if await self._next(target):
@@ -229,7 +293,10 @@ class Repl:
         """Put the text that the last run left into the next prompt, unless a line is typed ahead of it."""
         if self._unsent.is_put_off(slug) and not line_ahead(self._prompt.keyboard):
             self._unsent.bring_back()
-            self._greeting.tell(_RETURNED)
+            if self._is_greeted:
+                self._screen.notice(_RETURNED)
+            else:
+                self._asides.append(_RETURNED)
 
     def _own_terminal(self) -> None:
         """Take the keyboard and its signals, at the start and again after a private chat."""
@@ -256,7 +323,7 @@ class Repl:
         try:
             line = await self._read(target)
         except Compose as wanted:
-            return await self._in_foreground(self._line_handler().compose(wanted.typed))
+            return await self._in_foreground(self._compose(wanted.typed))
         # Of the lines that waited, one was sent.
         typed_ahead = "" if self._is_private else self._prompt.typed_ahead
         sent = line if is_message(line) else ""
@@ -291,10 +358,12 @@ class Repl:
         self._is_private = begins_private(line)
         return line
 
+    async def _compose(self, typed: str) -> bool:
+        await self._end_greeting()
+        return await self._line_handler().compose(typed)
+
     async def _handle(self, line: str) -> bool:
-        if await self._greeting.finish():
-            # Cancelled now, the line would be lost.
-            self._foreground.stop()
+        await self._end_greeting()
         is_over = await self._line_handler().handle(line)
         await self._backend.histories.forget_purged()
         return is_over
