@@ -42,6 +42,23 @@ class LexersHere(LexingProcess):
         return None if is_too_costly(code) else tokens_of(language, code)
 
 
+class StreamHere(MarkdownStream):
+    """A stream that is parsed and drawn where it is called, not in a thread."""
+
+    def advance(self) -> bool:
+        """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
+        return self.draft.advance(self.adopt_size())
+
+    def paint(self) -> None:
+        """Show the text that is parsed."""
+        self.show(self.draft.frame(self.adopt_size(), self.room([])))
+
+    def close(self) -> int:
+        """Settle the parsed text; return how many characters of the queue are not shown."""
+        self.draft.finish(self.adopt_size())
+        return self.show_rest()
+
+
 class _Screen(DimScreen):
     """A screen that keeps its text when it is cleared, and knows blanks that were written dim, as tmux does."""
 
@@ -129,7 +146,7 @@ def at_once(text: str, size: Size) -> Window:
 def streamed(chunks: Iterable[str], size: Size, *, frames_every: int = 1) -> Window:
     """Show the chunks as they come, and paint after every so many."""
     window = Window(size)
-    stream = MarkdownStream(window.write, LexersHere(), size=size)
+    stream = StreamHere(window.write, LexersHere(), size=size)
     for number, chunk in enumerate(chunks):
         stream.feed(chunk)
         while stream.advance():
