@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-import signal
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -25,15 +24,16 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_supported
+from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.attachments.rules.mentions import dropped_path, escaped, mention_of
 from chorus_cli.terminal.prompt.history import Browsing
-from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
+from chorus_cli.terminal.prompt.keyboard import pastes_unmarked, stop, suspended_by
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
@@ -288,37 +288,25 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
 def _bind_suspending(bindings: KeyBindings, line: Line) -> None:
     """Bind Ctrl-Z here, because prompt_toolkit's own binding would leave pastes marked for the shell."""
 
-    @bindings.add("c-z", filter=Condition(suspend_to_background_supported))
+    @bindings.add("c-z")
     def _suspend(_event: KeyPressEvent) -> None:
         # The shell waits for all processes of its job.
         run_in_terminal(lambda: _stop(0, line.at_rest))
 
 
-@contextmanager
-def suspended_by_others(application: Application[str], at_rest: AtRest) -> Iterator[None]:
+def suspended_by_others(application: Application[str], at_rest: AtRest) -> AbstractContextManager[None]:
     """Let another program suspend a prompt as Ctrl-Z does: with the terminal given back, and taken again afterwards."""
-    if not suspend_to_background_supported() or signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
-        yield
-        return
 
     def suspend() -> None:
         with set_app(application):
             run_in_terminal(lambda: _stop(os.getpid(), at_rest))
 
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTSTP, suspend)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGTSTP)
+    return suspended_by(suspend)
 
 
 def _stop(process_id: int, at_rest: AtRest) -> None:
-    """Stop a process, or with 0 the whole group, as the signal's default action does, until it is continued."""
-    with pastes_unmarked(), at_rest():
-        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(process_id, signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, handler)
+    with pastes_unmarked():
+        stop(process_id, at_rest)
 
 
 def presses(keys: str) -> list[KeyPress]:
