@@ -20,7 +20,7 @@ from chorus_cli.editing.service.unsent import joined
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
-from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, text_of_keys
+from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, presses, text_of
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
 from chorus_cli.terminal.screen.output import Notification
@@ -380,7 +380,7 @@ class Repl:
     async def _keep_unsent(self, target: Target) -> None:
         if self._is_private:
             return
-        ahead = self._prompt.typed_ahead + text_of_keys(self._foreground.typed_ahead)
+        ahead = self._prompt.typed_ahead + text_of(presses(self._foreground.typed_ahead))
         typed = self._prompt.typed + ahead if self._prompt.typed else joined(self._given_back, ahead)
         # The terminal may be gone.
         with suppress(OSError, ChorusError):
