@@ -13,7 +13,7 @@ from rich.markdown import Markdown
 
 from benchmarks.figures import figure
 from chorus_cli.core.text.safe_text import SafeTextStream
-from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+from chorus_cli.terminal.markdown.lexing import LexingProcess
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from chorus_cli.terminal.screen.guard import TerminalGuard
 
@@ -95,9 +95,10 @@ def _seconds_of_chorus(tokens: Sequence[str]) -> float:
     for number, token in enumerate(tokens):
         stream.feed(safe.feed(token))
         if number % _TOKENS_PER_FRAME == 0:
-            stream.advance()
-            stream.paint()
-    stream.close()
+            stream.draft.advance(stream.adopt_size())
+            stream.show(stream.draft.frame(stream.adopt_size(), stream.room([])))
+    stream.draft.finish(stream.adopt_size())
+    stream.show_rest()
     lexing.close()
     return _processor_seconds() - begun
 

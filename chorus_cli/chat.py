@@ -15,12 +15,11 @@ from chorus_cli.log.rows import input_rows
 from chorus_cli.machine.bug_report import report_bug, unnoted
 from chorus_cli.machine.event_loop import unseen_reported
 from chorus_cli.storage.permissions import is_refusal, refused
-from chorus_cli.terminal.backend import Backend, Privacy
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
-from chorus_cli.terminal.repl import Repl
+from chorus_cli.terminal.repl import Backend, Privacy, Repl
 from chorus_cli.terminal.screen.output import standard_output
-from chorus_cli.terminal.screen.progress import Progress
+from chorus_cli.terminal.screen.painted_rows import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -22,7 +22,7 @@ from chorus_cli.run_storage import forgotten
 from chorus_cli.storage.store import IN_MEMORY, Store
 from chorus_cli.subcommands.exit_codes import BUG
 from chorus_cli.terminal.screen.output import Screen
-from chorus_cli.terminal.screen.progress import Progress
+from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.attached_files import FILES
 from tests.recording_server import recording
 from tests.storage.notes import note, notes

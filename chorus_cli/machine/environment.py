@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.redaction import is_secret_name, is_shaped_like_key
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -27,6 +25,8 @@ def umask_of(environment: Mapping[str, str]) -> int:
 
 def withheld_names(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the variables that no other program is given: keys of providers, and all like secrets."""
+    from chorus_cli.core.text.redaction import is_secret_name, is_shaped_like_key  # noqa: PLC0415 - not for a start
+
     return tuple(
         sorted(name for name, value in environment.items() if is_secret_name(name) or is_shaped_like_key(value))
     )

@@ -25,7 +25,7 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandError("The chat needs a terminal to type in. For one question use: chorus ask TEXT")
     refuse_closed_output()
-    with typing_ahead(for_nobody_else=True):
+    with typing_ahead():
         early = typed_early()
         from chorus_cli.chat import run_chat  # noqa: PLC0415 - keys are kept from here on, and this import is slow
 

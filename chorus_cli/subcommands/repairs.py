@@ -29,7 +29,7 @@ from chorus_cli.stores.service import home_checks, stored_files
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
-from chorus_cli.terminal.screen.progress import Progress, Wait
+from chorus_cli.terminal.screen.painted_rows import Progress, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

@@ -1,40 +1,58 @@
 """Handles a typed line: carries out a command, or has a message answered and shows the reply.
 
+A turn on the screen is followed until it ends, is stopped by Ctrl-C, or is left to the background by Ctrl-B.
 ``repl`` imports this module with the first line, so that the prompt does not wait for the commands.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.catalogue import asks_model
-from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError, StorageError
-from chorus_cli.core.text.command_signs import is_command, is_shell_command, unescaped_line
+from chorus_cli.core.errors import (
+    AttachmentError,
+    ChorusError,
+    CommandError,
+    DatabaseReadOnlyError,
+    MessageNotStoredError,
+    MessageRefusedError,
+    ModelError,
+    PersonaError,
+    SettingsError,
+    StorageError,
+)
+from chorus_cli.core.text.command_signs import is_command, is_shell_command, typed_line, unescaped_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.terminal.following import Following
+from chorus_cli.models.rules.events import TextDelta, WaitBegun
 from chorus_cli.terminal.prompt.keys import ctrl_d_dropped
-from chorus_cli.terminal.screen.drawing import JobOutput, draw
-from chorus_cli.terminal.screen.exchange import show_exchange
-from chorus_cli.terminal.screen.progress import Wait
+from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
+from chorus_cli.terminal.reply.stream import show_events
+from chorus_cli.terminal.screen.drawing import JobOutput, draw, show_exchange
+from chorus_cli.terminal.screen.painted_rows import Wait
 from chorus_cli.threads.commands.composing import edited_line
-from chorus_cli.threads.service.running_turn import waiting_line
+from chorus_cli.threads.service.running_turn import left_line, next_line, waiting_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+
+    from prompt_toolkit.input import Input
 
     from chorus_cli.attachments.service.attachments import Prepared
     from chorus_cli.editing.service.unsent import UnsentInput
     from chorus_cli.framework.registry import Bound
     from chorus_cli.framework.replies import Answer
+    from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.services import Services
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen
-    from chorus_cli.terminal.screen.progress import Progress
+    from chorus_cli.terminal.screen.painted_rows import Progress
+    from chorus_cli.threads.service.running_turn import RunningTurn
 
 _Result = TypeVar("_Result")
 
@@ -45,6 +63,19 @@ _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
 )
+
+_STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
+_BEING_STORED = "Stopped; the part that arrived is being stored."
+_STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
+_NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
+_NOT_STORED = "Nothing was sent, and your message is at the prompt again."
+_READ_ONLY = "It is at the prompt again. Once the log can be written, leave Chorus and start it again."
+_RETRY = "/retry"
+_SLOW_SECONDS = 0.03
+"""Seconds that storing may take before the user, who expects an answer to Ctrl-C at once, is told."""
+
+_LONG_REPLY = 1_000_000
+"""Characters of a reply that surely takes longer to store."""
 
 
 class LineHandler:
@@ -235,3 +266,102 @@ class LineHandler:
         if is_stopped:
             self._stop()
         return outcome
+
+
+class Following:
+    """Shows turns on ``screen``; keys typed at ``keyboard`` meanwhile are for the next prompt."""
+
+    def __init__(self, services: Services, unsent: UnsentInput, screen: Screen, keyboard: Input) -> None:
+        self._services = services
+        self._unsent = unsent
+        self._screen = screen
+        self._keyboard = ReplyKeyboard(keyboard, screen, self._keep_waiting, self._keep_typed, self._leave)
+        self._turn: RunningTurn | None = None
+
+    async def follow(self, turn: RunningTurn) -> None:
+        """Show a turn while it comes, and then those of the messages that waited for it; Ctrl-C stops it."""
+        following: RunningTurn | None = turn
+        while following is not None:
+            await self._show(following)
+            if not following.is_over:
+                self._screen.notice(left_line(following.target))
+                return
+            following = following.next
+            if following is not None:
+                self._screen.notice(next_line(following))
+
+    async def _show(self, turn: RunningTurn) -> None:
+        """Show a turn; if it does not come to be stored, its text comes back to the prompt."""
+        self._turn = turn
+        try:
+            events = self._released(turn.followed())
+            shows_thoughts = turn.target.persona.settings.show_thoughts
+            await show_events(events, self._screen, self._screen, self._keyboard, shows_thoughts=shows_thoughts)
+        except asyncio.CancelledError:
+            await self._stop(turn)
+            raise
+        except (DatabaseReadOnlyError, MessageNotStoredError, SettingsError, MessageRefusedError) as error:
+            self._services.attachments.give_back(turn.attachments)
+            if not isinstance(error, MessageRefusedError):
+                self._unsent.text = _typed(turn.text)
+            if isinstance(error, MessageNotStoredError):
+                raise MessageNotStoredError(f"{error} {_NOT_STORED}") from error
+            if isinstance(error, DatabaseReadOnlyError):
+                raise DatabaseReadOnlyError(f"{error} {_READ_ONLY}") from error
+            raise
+        except (StorageError, ModelError, CommandError):
+            # It is in the log, or in a file that the error names.
+            self._unsent.release()
+            raise
+        except ChorusError:
+            if turn.attachments:
+                self._services.attachments.give_back(turn.attachments)
+            raise
+        finally:
+            self._turn = None
+
+    async def _released(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
+        """Pass on the events of a turn, whose message is stored with the first one that is no wait."""
+        async with aclosing(events):
+            async for event in events:
+                if not isinstance(event, WaitBegun):
+                    self._unsent.release()
+                yield event
+
+    async def _stop(self, turn: RunningTurn) -> None:
+        """Break a turn off; storing megabytes, or in a locked log, takes a while, and that is told at once."""
+        arrived = [event.text for event in turn.events if isinstance(event, TextDelta)]
+        has_words = any(text.strip() for text in arrived)
+        seconds = 0 if sum(map(len, arrived)) > _LONG_REPLY else _SLOW_SECONDS
+        telling = asyncio.get_running_loop().call_later(seconds, self._screen.notice, _BEING_STORED)
+        if turn.is_over or not has_words:
+            telling.cancel()
+        try:
+            await turn.stop()
+        finally:
+            telling.cancel()
+        if turn.is_waiting:
+            self._unsent.text = _typed(await self._services.replies.give_back(turn))
+            self._services.attachments.give_back(turn.attachments)
+            self._screen.notice(_NOT_SENT)
+        elif turn.error is None:
+            self._unsent.release()
+            self._screen.notice(_STOPPED if has_words else _STOPPED_EARLY)
+        if turn.next is not None:
+            self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.target)}")
+
+    def _leave(self) -> None:
+        """Let the turn on the screen go on in the background, if there is one."""
+        if self._turn is not None:
+            self._turn.leave()
+
+    def _keep_waiting(self, typed: str) -> None:
+        self._unsent.hold(self._services.current.slug, typed)
+
+    def _keep_typed(self, typed: str) -> None:
+        self._unsent.hold_soon(self._services.current.slug, typed)
+
+
+def _typed(text: str) -> str:
+    """Return a line that sends ``text`` again; the empty one stands for the message that a retry answers."""
+    return typed_line(text) or _RETRY

@@ -1,47 +1,117 @@
-"""The chat's loop: read a line, handle it, and again; the one place that catches all of its errors.
+"""The chat's loop: greet, then read a line, handle it, and again; the one place that catches all of its errors.
 
 The services behind the prompt are imported and built when they are first needed, so that the prompt appears at once.
+Notices that must be read, and the last exchange, follow above it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli import __version__
 from chorus_cli.context.service.current import interrupted_elsewhere, question_in
-from chorus_cli.core.errors import ChorusError, MessageRefusedError
+from chorus_cli.core.errors import ChorusError, MessageRefusedError, PersonaError
 from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.editing.service.unsent import joined
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage.permissions import advised
-from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
-from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, text_of_keys
+from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, presses, text_of
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
-from chorus_cli.terminal.recurrence import Recurrence
-from chorus_cli.terminal.screen.notification import Notification
+from chorus_cli.terminal.screen.output import Notification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
+    from chorus_cli.context.service.current import Current
+    from chorus_cli.editing.service.unsent import UnsentInput
+    from chorus_cli.log.rows.interrupted_replies import BrokenOff
+    from chorus_cli.log.rules.threads import Exchange
+    from chorus_cli.machine.notifier import Notifier
+    from chorus_cli.models.rules.budget import Meter
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.terminal.backend import Backend
+    from chorus_cli.services import Services
     from chorus_cli.terminal.line_handling import LineHandler
+    from chorus_cli.terminal.prompt.history import InputHistories
+    from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
-    from chorus_cli.terminal.screen.progress import Progress
+    from chorus_cli.terminal.screen.painted_rows import Progress
 
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
 _RETURNED = "The text you had typed when the chat ended is at the prompt again."
 _PUT_OFF = "The text you had typed when the chat ended comes back once the prompt is empty."
 
+_PRIVATE = ("private", "nothing is kept")
+_BELL, _OSC = "bell", "osc"
+_MOST_ERRORS_IN_A_ROW = 3
+
+
+class Privacy(NamedTuple):
+    """``begin`` holds a private chat in the same terminal until the user leaves it; a private chat has none.
+
+    A private chat has a ``notice`` that says so, and a mark in the line at the bottom.
+    """
+
+    begin: Callable[[Target], Coroutine[None, None, None]] | None = None
+    notice: str = ""
+
+    @property
+    def mark(self) -> tuple[str, ...]:
+        """The words in the line at the bottom."""
+        return _PRIVATE if self.notice else ()
+
+    def notification(self, wanted: str) -> str:
+        """Return the setting ``notify``, but never messages on the desktop, which may be stored there."""
+        return _BELL if self.notice and wanted == _OSC else wanted
+
+
+class Backend(NamedTuple):
+    """The parts that the prompt needs at once, and ``services``, whose first call takes long.
+
+    ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
+    replies ended with their process and that no chat has named yet.
+    ``connect`` is called when the user begins to type. ``at_rest`` is entered while the program is stopped by Ctrl-Z,
+    so that no transaction is open then.
+    """
+
+    current: Current
+    unsent: UnsentInput
+    histories: InputHistories
+    notifier: Notifier
+    report_bug: Callable[[Exception], str]
+    services: Callable[[], Services]
+    interrupted: Sequence[BrokenOff] = ()
+    connect: Callable[[], None] = lambda: None
+    privacy: Privacy = Privacy()
+    at_rest: AtRest = nullcontext
+
+    async def meter(self, target: Target) -> Meter:
+        """Return the size of the next request."""
+        services = self.services()
+        return (await services.context.planner.planned(target, services.machine.clock.now())).meter
+
+    async def price(self, target: Target) -> float | None:
+        """Return the price of the newest answered turn in USD, if it is known and wanted in the line at the bottom."""
+        if not target.persona.settings.show_price:
+            return None
+        return await self.services().log.costs.of_last_reply(target.thread_id)
+
+    def background(self) -> Background:
+        """Count the work in the background."""
+        services = self.services()
+        running = sum(not turn.is_followed for turn in services.replies.running)
+        attached = tuple(each.name for each in services.attachments.waiting)
+        return Background(running, services.jobs.running_count, services.replies.waiting_count, attached)
+
 
 class Repl:
-    """One run of the chat. ``progress`` is a line on ``screen``."""
+    """One run of the chat. ``progress`` is a line on ``screen``, which has shown the keys ``typed_early``."""
 
     def __init__(self, backend: Backend, screen: Screen, progress: Progress, typed_early: str = "") -> None:
         self._backend = backend
@@ -61,31 +131,38 @@ class Repl:
         self._notify = "off"
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
-        self._errors = Recurrence()
+        self._errors_in_a_row = 0
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
         self._toolbar.mark = backend.privacy.mark
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
-        self._greeting = Greeting(self._current, screen, self._prompt, self._toolbar, typed_early)
+        self._typed_early = typed_early
+        self._greeting: asyncio.Future[None] | None = None
+        self._is_greeted = self._is_hurried = False
         self._prompt.feed(typed_early)
 
     async def run(self, drawn: Callable[[], None]) -> None:
         """Chat until the user quits; ``drawn`` is called when the first prompt is on the screen."""
 
         def begin() -> None:
+            if not self._typed_early:
+                self._greeting = asyncio.ensure_future(self._tell_on_arrival())
             drawn()
             # Creating the timer at once would delay the first keys.
             self._settling = asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
 
+        self._prompt.when_drawn(begin)
         try:
             with self._backend.notifier.heard_by(self._tell, self._tell_aside, self._tell_done):
-                await self._talk(begin)
+                await self._talk()
         finally:
             await self._close()
 
     async def _close(self) -> None:
         if self._settling is not None:
             self._settling.cancel()
-        await self._greeting.cancel()
+        if self._greeting is not None:
+            self._greeting.cancel()
+            await run_to_completion(asyncio.wait({self._greeting}))
         await self._toolbar.close()
         await run_to_completion(self._backend.histories.settled())
         await run_to_completion(self._unsent.written())
@@ -127,15 +204,70 @@ class Repl:
         self._tell_aside(line)
         self._notification.ring(self._notify, line)
 
-    async def _talk(self, drawn: Callable[[], None]) -> None:
+    async def _greet(self, target: Target) -> None:
+        """Greet above the first prompt, with the notices that are known by then."""
+        if self._typed_early and not self._typed_early.endswith("\r"):
+            # The greeting would continue the unfinished line.
+            self._screen.write("\n")
+        if self._current.is_settled:
+            self._name_model(target)
+        for notice in (self._backend.privacy.notice, *interrupted_elsewhere(target, self._backend.interrupted)):
+            if notice:
+                self._screen.notice(notice)
+        if self._typed_early:
+            # Below a line that is sent at once, the last exchange would look like its answer.
+            await self._tell_on_arrival()
+
+    async def _tell_on_arrival(self) -> None:
+        """Show the notices and the last exchange, and name the model if Ollama had to be asked for it."""
+        told: tuple[str, ...] = ()
+        exchange: Exchange | None = None
+        # A missing persona folder is reported with the first message.
+        with suppress(PersonaError):
+            if not self._toolbar.names_model:
+                await self._current.settle()
+                self._prompt.above(lambda: self._name_model(self._current.target()))
+                self._toolbar.show(self._current.target())
+            told, exchange = await self._current.notices(), await self._current.last_exchange()
+        told = (*told, *self._asides)
+        self._asides.clear()
+        self._is_greeted = True
+        exchange = None if self._is_hurried else exchange
+        if told or exchange:
+            self._prompt.above(lambda: self._welcome(told, exchange))
+
+    def _name_model(self, target: Target) -> None:
+        self._toolbar.names_model = True
+        self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
+        if way := self._current.way_to_a_model(target.choice):
+            self._screen.notice(way)
+
+    def _welcome(self, told: Sequence[str], exchange: Exchange | None) -> None:
+        for notice in told:
+            self._screen.notice(notice)
+        if exchange is not None:
+            from chorus_cli.terminal.screen.drawing import show_exchange  # noqa: PLC0415 - the prompt is there already
+
+            show_exchange(exchange, self._screen)
+
+    async def _end_greeting(self) -> None:
+        """Wait for what is still to be told, but leave out the exchange: below a line it would look like its answer."""
+        self._is_hurried = True
+        pending, self._greeting = self._greeting, None
+        if pending is not None:
+            _, is_stopped = await run_to_completion(pending)
+            if is_stopped:
+                # Cancelled now, the line would be lost.
+                self._foreground.stop()
+
+    async def _talk(self) -> None:
         target = self._current.target()
-        slug, interrupted = target.persona.slug, self._backend.interrupted
-        await self._unsent.take_up(slug, question_in(target, interrupted))
-        told = (self._backend.privacy.notice, *interrupted_elsewhere(target, interrupted))
-        await self._greeting.begin(target, tuple(filter(None, told)), drawn)
+        slug = target.persona.slug
+        await self._unsent.take_up(slug, question_in(target, self._backend.interrupted))
+        await self._greet(target)
         self._own_terminal()
         if self._unsent.is_put_off(slug) and line_ahead(self._prompt.keyboard):
-            self._greeting.tell(_PUT_OFF)
+            self._screen.notice(_PUT_OFF)
         while True:
             try:
                 if await self._next(target):
@@ -161,7 +293,10 @@ class Repl:
         """Put the text that the last run left into the next prompt, unless a line is typed ahead of it."""
         if self._unsent.is_put_off(slug) and not line_ahead(self._prompt.keyboard):
             self._unsent.bring_back()
-            self._greeting.tell(_RETURNED)
+            if self._is_greeted:
+                self._screen.notice(_RETURNED)
+            else:
+                self._asides.append(_RETURNED)
 
     def _own_terminal(self) -> None:
         """Take the keyboard and its signals, at the start and again after a private chat."""
@@ -188,7 +323,7 @@ class Repl:
         try:
             line = await self._read(target)
         except Compose as wanted:
-            return await self._in_foreground(self._line_handler().compose(wanted.typed))
+            return await self._in_foreground(self._compose(wanted.typed))
         # Of the lines that waited, one was sent.
         typed_ahead = "" if self._is_private else self._prompt.typed_ahead
         sent = line if is_message(line) else ""
@@ -223,16 +358,18 @@ class Repl:
         self._is_private = begins_private(line)
         return line
 
+    async def _compose(self, typed: str) -> bool:
+        await self._end_greeting()
+        return await self._line_handler().compose(typed)
+
     async def _handle(self, line: str) -> bool:
-        if await self._greeting.finish():
-            # Cancelled now, the line would be lost.
-            self._foreground.stop()
+        await self._end_greeting()
         is_over = await self._line_handler().handle(line)
         await self._backend.histories.forget_purged()
         return is_over
 
     async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:
-        self._errors.begin_anew()
+        self._errors_in_a_row = 0
         with self._backend.services().idle_timer.busy():
             try:
                 return await self._foreground.carry_out(work)
@@ -243,7 +380,7 @@ class Repl:
     async def _keep_unsent(self, target: Target) -> None:
         if self._is_private:
             return
-        ahead = self._prompt.typed_ahead + text_of_keys(self._foreground.typed_ahead)
+        ahead = self._prompt.typed_ahead + text_of(presses(self._foreground.typed_ahead))
         typed = self._prompt.typed + ahead if self._prompt.typed else joined(self._given_back, ahead)
         # The terminal may be gone.
         with suppress(OSError, ChorusError):
@@ -251,7 +388,10 @@ class Repl:
                 self._screen.error(told)
 
     def _refuse(self, error: Exception, sentence_of: Callable[[Exception], str]) -> None:
-        self._errors.survive(error)
+        # A loop that survives errors must not meet one for ever.
+        self._errors_in_a_row += 1
+        if self._errors_in_a_row >= _MOST_ERRORS_IN_A_ROW:
+            raise error
         if not isinstance(error, MessageRefusedError):
             self._unsent.give_back()
         self._screen.error(sentence_of(error))

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from chorus_cli.core.errors import PersonaError
 from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.machine.notifier import Notifier
-from chorus_cli.terminal.backend import Backend
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
-from chorus_cli.terminal.recurrence import Recurrence
-from chorus_cli.terminal.repl import Repl
+from chorus_cli.terminal.repl import Backend, Repl
 from chorus_cli.terminal.screen.output import Screen
-from chorus_cli.terminal.screen.progress import Progress
+from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
 from tests.terminal.screen.terminal_file import TerminalFile
 
@@ -60,25 +57,6 @@ def test_what_a_terminal_answers_that_is_gone_is_known(error: Exception) -> None
     assert isinstance(error, HANG_UPS)
 
 
-def test_the_third_error_of_a_kind_in_a_row_is_not_survived() -> None:
-    errors = Recurrence()
-    for error in (OSError("a"), PersonaError("b"), OSError("c"), OSError("d")):
-        errors.survive(error)
-    with pytest.raises(OSError, match="e"):
-        errors.survive(OSError("e"))
-
-
-def test_what_the_user_does_between_errors_makes_them_harmless() -> None:
-    errors, error = Recurrence(), PersonaError("again")
-    for _ in range(10):
-        errors.survive(error)
-        errors.begin_anew()
-    errors.survive(error)
-    errors.survive(error)
-    with pytest.raises(PersonaError):
-        errors.survive(error)
-
-
 def test_a_user_may_be_refused_as_often_as_they_like(home: Home) -> None:
     with home.chat() as chat:
         for number in range(1, 5):
@@ -103,7 +81,7 @@ async def test_a_chat_that_meets_the_same_bug_again_and_again_ends(world: World)
 
     screen = Screen(TerminalFile(), {})
     unsent = UnsentInput(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
-    histories = BrokenHistories(nothing_read, nothing_written)
+    histories = BrokenHistories(nothing_read, nothing_written, no_purge)
     backend = Backend(world.current, unsent, histories, Notifier(), report_bug, lambda: world.services)
     with pytest.raises(KeyError):
         await Repl(backend, screen, Progress(screen)).run(lambda: None)
@@ -116,3 +94,7 @@ async def nothing_read(_slug: str) -> tuple[list[str], str]:
 
 async def nothing_written(_slug: str, _line: str) -> None:
     return
+
+
+async def no_purge() -> str:
+    return ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from markdown_it.token import Token
 
-    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+    from chorus_cli.terminal.markdown.lexing import LexingProcess
 
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _CODE = ("fence", "code_block")

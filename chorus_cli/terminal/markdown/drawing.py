@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from rich.markdown import MarkdownContext, MarkdownElement, TableRowElement
     from rich.text import TextType
 
-    from chorus_cli.terminal.markdown import lexing as lexers
     from chorus_cli.terminal.markdown.blocks import Piece
-    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+    from chorus_cli.terminal.markdown.lexing import LexingProcess
 
 MARKDOWN = Theme(
     {
@@ -128,7 +127,7 @@ class _Code(Syntax):
     def lexer(self) -> _Code:
         return self
 
-    def get_tokens(self, code: str) -> Iterable[lexers.Token]:
+    def get_tokens(self, code: str) -> Iterable[tuple[object, str]]:
         """Return the tokens of ``code``; a single one of plain text if lexing it costs too much."""
         tokens = self._lexing.tokens(self._language, code)
         return [(Kind.Text, code)] if tokens is None else tokens

@@ -1,24 +1,34 @@
-"""Pygments lexers, in a process that ends when one of them takes too long.
+"""Pygments lexers in a process of their own, which is killed if it does not answer in time: later code has no colours.
 
-A regular expression can only be interrupted in the main thread, which belongs to the event loop, and in any other it
-holds Python's lock. So the chat starts this module as a process (see ``lexing_process``), by its path: it imports
-nothing of Chorus.
+Many lexers take quadratic or cubic time on input they cannot match, long runs of blanks above all: a few kilobytes can
+take hours. Such code is not lexed at all. A regular expression can only be interrupted in the main thread, which
+belongs to the event loop, and in any other it holds Python's lock: hence the process.
+
+The process runs this module by its path. It starts with the first code of a reply, without the keys in the environment,
+and ends with the reply; if the chat is killed, its standard input ends, and so does it.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import select
 import signal
+import socket
+import subprocess
 import sys
+import time
 from functools import cache
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 # pygments has no types.
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+from pygments.token import string_to_tokentype  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     Token = tuple[object, str]
 
@@ -26,24 +36,139 @@ TAB_SIZE = 4
 _MAX_SECONDS = 0.3
 """Processor time for one block."""
 
+_PATIENCE_SECONDS = 1.0
+"""The process itself stops after 0.3 seconds of processor time; this is for a machine that gives it none."""
 
-class _Lexer(Protocol):
-    def get_tokens(self, text: str) -> Iterable[Token]: ...
+_HURRY_SECONDS = 0.05
+
+_WITHOUT_COLOURS = ("", "text")
+_MAX_CHARACTERS = 32_768
+_TOO_COSTLY = re.compile(r"\s{200}|[^\n]{4096}")
+
+
+class LexingProcess:
+    """The lexers of one reply, used by one thread at a time; a lexer that does not answer is the last that is asked.
+
+    The process takes a moment to start. If ``waits`` is false, code has no colours until then, because it is drawn
+    again soon.
+    """
+
+    def __init__(self, seconds: float = _PATIENCE_SECONDS) -> None:
+        self.waits = True
+        self._seconds = seconds
+        self._served: Served | None = None
+        self._is_ready = False
+        self._is_over = False
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process, ``None`` if there is none."""
+        return None if self._served is None else self._served.process.pid
+
+    def tokens(self, language: str, code: str) -> Iterable[Token] | None:
+        """Return the tokens of ``code``, which contains no tabs; ``None`` if that costs too much or is not ready."""
+        found = None if is_too_costly(code) else self._answer(language, code)
+        return None if found is None else [(_kind(kind), text) for kind, text in found]
+
+    def hurry(self) -> None:
+        """Answer within 0.05 s from now on, also what another thread is waiting for: the user has stopped the reply."""
+        self.waits, self._seconds = False, _HURRY_SECONDS
+
+    def close(self) -> None:
+        """End the process; code has no colours after that."""
+        self._is_over = True
+        if self._served is not None:
+            self._served.end()
+            self._served = None
+
+    def _answer(self, language: str, code: str) -> list[Any] | None:
+        if self._is_over or language in _WITHOUT_COLOURS:
+            return None
+        try:
+            served = self._served = self._served or _started()
+            if not (self._is_ready or self.waits or served.has_answered()):
+                return None
+            if not self._is_ready:
+                self._next_answer(served)
+                self._is_ready = True
+            served.pipe.settimeout(self._seconds)
+            served.pipe.sendall(json.dumps([language, code]).encode() + b"\n")
+            return cast("list[Any] | None", self._next_answer(served))
+        except (OSError, ValueError):
+            self.close()
+            return None
+
+    def _next_answer(self, served: Served) -> object:
+        """Read an answer of the process; `hurry` cuts a wait short that has begun."""
+        began = time.monotonic()
+        while not served.has_answered(_HURRY_SECONDS):
+            if time.monotonic() - began > self._seconds:
+                raise TimeoutError
+        served.pipe.settimeout(self._seconds)
+        return json.loads(served.answers.readline())
+
+
+class Served(NamedTuple):
+    """The process that serves `lexing`, and the pipe to it, from which its ``answers`` are read, each a line."""
+
+    process: subprocess.Popen[bytes]
+    pipe: socket.socket
+    answers: BinaryIO
+
+    def has_answered(self, seconds: float = 0.0) -> bool:
+        """Return whether there is an answer, or none will come, within so many seconds."""
+        return bool(select.select([self.pipe], [], [], seconds)[0])
+
+    def end(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+        self.process.wait()
+        self.answers.close()
+        self.pipe.close()
+
+
+def _started() -> Served:
+    from chorus_cli.machine.environment import without_secrets  # noqa: PLC0415 - the process has no need of it
+
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603 - a module of Chorus, without a shell
+            # A file in the current folder is not imported in place of a module.
+            [sys.executable, "-P", __file__],
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=subprocess.DEVNULL,
+            env=without_secrets(os.environ),
+            # Ctrl-C is for the chat.
+            start_new_session=True,
+        )
+    return Served(process, ours, ours.makefile("rb"))
+
+
+def is_too_costly(code: str) -> bool:
+    """Return whether no lexer may look at ``code``."""
+    return len(code) > _MAX_CHARACTERS or _TOO_COSTLY.search(code) is not None
+
+
+@cache
+def _kind(name: str) -> object:
+    """Return the kind of a token by its name."""
+    return cast("object", string_to_tokentype(name.removeprefix("Token").removeprefix(".")))
 
 
 def tokens_of(language: str, code: str) -> list[Token]:
     """Return the tokens of ``code``, which contains no tabs."""
-    return list(_lexer(language).get_tokens(code))
+    return list(_lexer(language)(code))
 
 
 @cache
-def _lexer(name: str) -> _Lexer:
+def _lexer(name: str) -> Callable[[str], Iterable[Token]]:
     """Return the lexer that rich would use; cached, because an unknown name is searched for in all packages."""
-    options: dict[str, bool | int] = {"stripnl": False, "ensurenl": True, "tabsize": TAB_SIZE}
     try:
-        return cast("_Lexer", get_lexer_by_name(name, **options))
+        lexer = get_lexer_by_name(name, stripnl=False, ensurenl=True, tabsize=TAB_SIZE)
     except ClassNotFound:
-        return cast("_Lexer", get_lexer_by_name("text", **options))
+        return _lexer("text")
+    return cast("Callable[[str], Iterable[Token]]", lexer.get_tokens)
 
 
 def serve() -> None:

@@ -1,7 +1,7 @@
 """Shows Markdown on a terminal while it arrives; the final screen is as if it had arrived at once.
 
 Settled blocks are drawn once and never touched again. Only the last block is painted over as it grows, with each call
-of ``paint``. It never leaves the screen: a taller block shows its end, and a taller fence or list has its beginning
+of ``show``. It never leaves the screen: a taller block shows its end, and a taller fence or list has its beginning
 settled. ``blocks`` decides when a block is settled.
 
 Differences from rich, so that no word is lost or repeated: an image is shown in its place as a link (rich puts it
@@ -12,7 +12,7 @@ is its own address is shown as that text alone.
 Differences from drawing the whole text at once: a link that was settled before its definition arrived stays text, and
 so does the definition; in a list that was settled in parts, each part has its own width of numbers; code that was
 settled in parts has the colours of each part by itself, and code that is costly to lex has none (see
-``lexing_process``). And a block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of
+``lexing``). And a block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of
 brackets or cells.
 
 A window that changes its size may scroll away open rows. They stay as they were drawn, and the block continues below
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.terminal.markdown.blocks import Piece
-    from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+    from chorus_cli.terminal.markdown.lexing import LexingProcess
 
 _STEP_CHARACTERS = 4_096
 _HEAVY_BLOCK = 8_192
@@ -96,7 +96,7 @@ class Draft:
             self._shorten(size)
         return bool(self._waiting)
 
-    def request_settings(self, size: os.terminal_size, room: int) -> list[Row]:
+    def frame(self, size: os.terminal_size, room: int) -> list[Row]:
         """Return the rows of the open block; the beginning of a fence or list that has no ``room`` is settled."""
         unsettled = self._drawn_open(size)
         kept_lines = room // 2
@@ -200,15 +200,6 @@ class MarkdownStream:
         if len(self._beginning) < _STEP_CHARACTERS:
             self._beginning = (self._beginning + text[:_STEP_CHARACTERS]).lstrip()
 
-    def advance(self) -> bool:
-        """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
-        return self.draft.advance(self.adopt_size())
-
-    def paint(self, below: Sequence[Row] = ()) -> None:
-        """Draw the text parsed by ``advance``, with the temporary rows ``below`` under it."""
-        size = self.adopt_size()
-        self.show(self.draft.request_settings(size, self.room(below)), below)
-
     def room(self, below: Sequence[Row]) -> int:
         """Return how many rows of the open block have room above the rows ``below`` it."""
         return max(1, self._drawn_for.lines - 1 - len(below))
@@ -228,18 +219,13 @@ class MarkdownStream:
         self.adopt_size()
         self._show([], [], 1)
 
-    def close(self) -> int:
-        """Settle the parsed text; return how many characters of the queue are not shown."""
-        self.draft.finish(self.adopt_size())
-        return self.show_rest()
-
     def show_rest(self) -> int:
-        """Write the rows that the draft has settled, and nothing below them; return as ``close`` does."""
+        """Write the settled rows, and nothing below them; return how many characters of the queue are not shown."""
         self.show([])
         return sum(map(len, self._arrived))
 
     def give_up(self) -> int:
-        """Show the open block and a step of the queue as text, because drawing takes long; return as ``close`` does."""
+        """Show the open block and a step of the queue as text, because drawing takes long; return as `show_rest`."""
         self.adopt_size()
         rest = "".join(self._arrived)
         lines = (self._source + rest[:_STEP_CHARACTERS]).split("\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.history import History
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 0.1
 
 
-async def _unmarked() -> str:
-    return ""
-
-
 class InputHistory(History):
     """Lines typed to one persona. If they cannot be read, there are only those of this run until the next prompt."""
 
@@ -34,19 +30,17 @@ class InputHistory(History):
         super().__init__()
         self._read = read
         self._write = write
-        self._reading: asyncio.Task[list[str] | None] | None = None
-        self._typed_before_reading = 0
+        self._reading: asyncio.Task[None] | None = None
         self._writing: set[asyncio.Task[None]] = set()
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yield the lines, newest first."""
         if not self._loaded:
-            # A prompt that is over gives up waiting; read anew, the lines would be there twice.
-            stored = await asyncio.shield(self._begun_reading(len(self._loaded_strings)))
-            if stored is not None and not self._loaded:
-                del self._loaded_strings[len(self._loaded_strings) - self._typed_before_reading :]
-                self._loaded_strings += stored
-                self._loaded = True
+            if self._reading is None or self._reading.done():
+                known = len(self._loaded_strings)
+                self._reading = asyncio.create_task(self._take_stored(known, set(self._writing)))
+            # A prompt that is over gives up waiting, and the next one waits for the same reading.
+            await asyncio.shield(self._reading)
         for line in list(self._loaded_strings):
             yield line
 
@@ -55,43 +49,38 @@ class InputHistory(History):
         return ()
 
     def store_string(self, string: str) -> None:
-        """Write a line in the background, after the reading of those before it has begun."""
-        if not self._loaded:
-            self._begun_reading(len(self._loaded_strings) - 1)
-        task = asyncio.ensure_future(self._stored(string))
+        """Write a line in the background, after a reading that has begun, so that it does not find the line."""
+        task = asyncio.create_task(self._stored(string, self._reading))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
 
     async def read_anew(self) -> None:
         """Forget the lines and read the stored ones again, with those that were just typed."""
-        while self._writing:
-            await asyncio.wait(self._writing)
-        self._loaded, self._reading = False, None
+        if self._reading is not None:
+            await asyncio.wait({self._reading})
+        self._loaded = False
         self._loaded_strings.clear()
         async for _ in self.load():
             pass
 
     async def settled(self) -> None:
         """Wait until everything is read and written."""
-        pending: set[asyncio.Future[Any]] = set(self._writing)
-        if self._reading is not None:
-            pending.add(self._reading)
+        pending = {*self._writing, *filter(None, [self._reading])}
         if pending:
             await asyncio.wait(pending)
 
-    def _begun_reading(self, typed: int) -> asyncio.Task[list[str] | None]:
-        """Begin to read, unless that is done; the oldest ``typed`` lines of this run are among the stored ones then."""
-        if self._reading is None or (self._reading.done() and self._reading.result() is None):
-            self._typed_before_reading = typed
-            self._reading = asyncio.create_task(self._stored_lines())
-        return self._reading
-
-    async def _stored_lines(self) -> list[str] | None:
+    async def _take_stored(self, known: int, writing: set[asyncio.Task[None]]) -> None:
+        """Put the stored lines in place of the oldest ``known`` ones, which are among them."""
+        if writing:
+            await asyncio.wait(writing)
         with suppress(StorageError):
-            return await self._read()
-        return None
+            stored = await self._read()
+            self._loaded_strings[len(self._loaded_strings) - known :] = stored
+            self._loaded = True
 
-    async def _stored(self, line: str) -> None:
+    async def _stored(self, line: str, reading: asyncio.Task[None] | None) -> None:
+        if reading is not None:
+            await asyncio.wait({reading})
         await self._write(line)
 
 
@@ -138,7 +127,7 @@ class InputHistories:
         self,
         read: Callable[[str], Awaitable[Stored]],
         write: Callable[[str, str], Awaitable[None]],
-        mark: Callable[[], Awaitable[str]] = _unmarked,
+        mark: Callable[[], Awaitable[str]],
     ) -> None:
         self._read = read
         self._write = write

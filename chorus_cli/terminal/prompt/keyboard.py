@@ -82,12 +82,12 @@ class Foreground:
 
 
 @contextmanager
-def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
+def typing_ahead() -> Iterator[None]:
     """Own the terminal: nothing is echoed, pastes are marked, and the kernel keeps keys until a prompt reads them.
 
-    When a signal or an error ends it, keys typed ``for_nobody_else`` are dropped: a shell might run them.
+    When a signal or an error ends it, the keys are dropped: a shell might run them.
     """
-    with _unechoed(for_nobody_else=for_nobody_else):
+    with _unechoed(for_nobody_else=True):
         _mark_pastes("h")
         try:
             yield
@@ -138,24 +138,43 @@ def _unechoed(*, for_nobody_else: bool = False) -> Iterator[None]:
             termios.tcsetattr(descriptor, when, before)
 
 
-@contextmanager
 def suspendable(
     take_down: Callable[[], None], at_rest: AtRest, feed: Callable[[str], None] | None = None
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Let Ctrl-Z suspend the program and hand a sane terminal to the shell.
 
     ``take_down`` erases temporary rows, so that the shell does not write into them. ``at_rest`` is entered while the
     program is stopped. ``feed`` takes the keys typed ahead, if there may be any: otherwise the shell would read them.
     """
+
+    def suspend() -> None:
+        take_down()
+        with nullcontext() if feed is None else _shell_typing(feed):
+            stop(os.getpid(), at_rest)
+
+    return suspended_by(suspend)
+
+
+@contextmanager
+def suspended_by(suspend: Callable[[], None]) -> Iterator[None]:
+    """Have ``suspend`` called when the program is to stop, unless that is ignored."""
     if signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
         yield
         return
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTSTP, _suspend, take_down, at_rest, feed)
+    loop.add_signal_handler(signal.SIGTSTP, suspend)
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGTSTP)
+
+
+def stop(process_id: int, at_rest: AtRest) -> None:
+    """Stop a process, or with 0 the whole group, as the signal's default action does, until it is continued."""
+    with at_rest():
+        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(process_id, signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, handler)
 
 
 def typed_early() -> str:
@@ -174,15 +193,6 @@ def _waiting_keys() -> str:
     except (AttributeError, ValueError, OSError):
         return ""
     return data.decode(errors="replace")
-
-
-def _suspend(take_down: Callable[[], None], at_rest: AtRest, feed: Callable[[str], None] | None) -> None:
-    """Stop as the signal's default action would, with the terminal restored for the shell."""
-    take_down()
-    with at_rest(), nullcontext() if feed is None else _shell_typing(feed):
-        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, handler)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-import signal
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -25,15 +24,16 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_supported
+from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.attachments.rules.mentions import dropped_path, escaped, mention_of
 from chorus_cli.terminal.prompt.history import Browsing
-from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
+from chorus_cli.terminal.prompt.keyboard import pastes_unmarked, stop, suspended_by
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
@@ -80,12 +80,7 @@ class AtSigns:
     def begin(self, text: str) -> None:
         """Begin a line with ``text``; nothing in it was typed, unless it is the line before."""
         if text != self._text:
-            self.clear()
-        self._text = text
-
-    def clear(self) -> None:
-        """Forget the line."""
-        self._text, self._typed = "", frozenset()
+            self._text, self._typed = text, frozenset()
 
     def add(self, positions: Iterable[int]) -> None:
         """Note at signs that were typed just now."""
@@ -171,10 +166,7 @@ def key_bindings(line: Line) -> KeyBindings:
     bindings = KeyBindings()
     _bind_typing(bindings, line)
     _bind_pasting(bindings, line)
-    _bind_editor(bindings)
-    _bind_thoughts(bindings)
     _bind_leaving(bindings, line)
-    _bind_suspending(bindings, line)
     return bindings
 
 
@@ -236,7 +228,7 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
 def _clear(buffer: Buffer, line: Line) -> None:
     """Begin the line anew."""
     buffer.reset()
-    line.at_signs.clear()
+    line.at_signs.begin("")
     line.browsing.begin()
     # A reset is no change for prompt_toolkit.
     buffer.on_text_changed.fire()
@@ -249,7 +241,9 @@ def _insert_typed(buffer: Buffer, line: Line, text: str, at_signs: Iterable[int]
     line.at_signs.add(start + each for each in at_signs)
 
 
-def _bind_editor(bindings: KeyBindings) -> None:
+def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
+    """Bind the keys that leave the prompt: for an editor, the thoughts, the shell, or for good."""
+
     @bindings.add("c-x", "c-e", filter=_TYPING)
     @bindings.add("v", filter=_TYPING & vi_navigation_mode & ~has_selection)
     def _compose(event: KeyPressEvent) -> None:
@@ -257,17 +251,11 @@ def _bind_editor(bindings: KeyBindings) -> None:
         event.app.erase_when_done = True
         event.app.exit(exception=Compose(event.current_buffer.text))
 
-
-def _bind_thoughts(bindings: KeyBindings) -> None:
-    is_empty = Condition(lambda: not get_app().current_buffer.text)
-
-    @bindings.add("c-t", filter=_TYPING & is_empty)
+    @bindings.add("c-t", filter=_TYPING & Condition(lambda: not get_app().current_buffer.text))
     def _thoughts(event: KeyPressEvent) -> None:
         event.app.erase_when_done = True
         event.app.exit(result=_THOUGHTS)
 
-
-def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
     @bindings.add("c-d", filter=_TYPING)
     def _leave_or_delete(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
@@ -284,41 +272,26 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
         else:
             line.end(event.app.invalidate)
 
-
-def _bind_suspending(bindings: KeyBindings, line: Line) -> None:
-    """Bind Ctrl-Z here, because prompt_toolkit's own binding would leave pastes marked for the shell."""
-
-    @bindings.add("c-z", filter=Condition(suspend_to_background_supported))
+    # prompt_toolkit's own binding would leave pastes marked for the shell.
+    @bindings.add("c-z")
     def _suspend(_event: KeyPressEvent) -> None:
         # The shell waits for all processes of its job.
         run_in_terminal(lambda: _stop(0, line.at_rest))
 
 
-@contextmanager
-def suspended_by_others(application: Application[str], at_rest: AtRest) -> Iterator[None]:
+def suspended_by_others(application: Application[str], at_rest: AtRest) -> AbstractContextManager[None]:
     """Let another program suspend a prompt as Ctrl-Z does: with the terminal given back, and taken again afterwards."""
-    if not suspend_to_background_supported() or signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
-        yield
-        return
 
     def suspend() -> None:
         with set_app(application):
             run_in_terminal(lambda: _stop(os.getpid(), at_rest))
 
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTSTP, suspend)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGTSTP)
+    return suspended_by(suspend)
 
 
 def _stop(process_id: int, at_rest: AtRest) -> None:
-    """Stop a process, or with 0 the whole group, as the signal's default action does, until it is continued."""
-    with pastes_unmarked(), at_rest():
-        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(process_id, signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, handler)
+    with pastes_unmarked():
+        stop(process_id, at_rest)
 
 
 def presses(keys: str) -> list[KeyPress]:
@@ -328,13 +301,8 @@ def presses(keys: str) -> list[KeyPress]:
     return pressed
 
 
-def text_of_keys(keys: str) -> str:
-    """Return the text typed by ``keys``: Enter adds a line break, Backspace removes a character, others do nothing."""
-    return text_of(presses(keys))
-
-
 def text_of(pressed: Iterable[KeyPress]) -> str:
-    """Return the text typed by keys that were pressed, as `text_of_keys`."""
+    """Return the text that keys typed: Enter adds a line break, Backspace removes a character, others do nothing."""
     text = ""
     for each in pressed:
         if each.key in {Keys.ControlM, Keys.ControlJ}:
@@ -353,8 +321,7 @@ def ctrl_d_dropped(source: Input) -> Iterator[None]:
     try:
         yield
     finally:
-        # Ctrl-Z may have had to rescue keys, which are older than those in the terminal.
-        typed = [*get_typeahead(source), *_waiting_presses(source), *source.flush_keys()]
+        typed = [*_presses_ahead(source), *source.flush_keys()]
         store_typeahead(source, [*before, *(press for press in typed if press.key is not Keys.ControlD)])
 
 
@@ -363,7 +330,7 @@ def ctrl_c_taken(source: Input) -> bool:
 
     Other keys stay.
     """
-    typed = [*get_typeahead(source), *_waiting_presses(source)]
+    typed = _presses_ahead(source)
     store_typeahead(source, [press for press in typed if press.key is not Keys.ControlC])
     return any(press.key is Keys.ControlC for press in typed)
 
@@ -373,15 +340,16 @@ def line_ahead(source: Input) -> bool:
 
     Enter would send a text that the next prompt begins with.
     """
-    typed = [*get_typeahead(source), *_waiting_presses(source)]
+    typed = _presses_ahead(source)
     is_there = bool(text_of(typed).strip())
     store_typeahead(source, typed if is_there else [])
     return is_there
 
 
-def _waiting_presses(source: Input) -> list[KeyPress]:
-    """Read the keys that wait in the terminal; the end of an unfinished paste is left to the next prompt."""
-    pressed: list[KeyPress] = []
+def _presses_ahead(source: Input) -> list[KeyPress]:
+    """Take the keys that were typed ahead; the end of an unfinished paste is left to the next prompt."""
+    # Those that Ctrl-Z had to rescue are older than those in the terminal.
+    pressed = get_typeahead(source)
     descriptor = source.fileno()
     for _ in range(_MOST_READS):
         if is_hung_up(descriptor) or not select.select([descriptor], [], [], 0)[0]:

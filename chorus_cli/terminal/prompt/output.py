@@ -13,7 +13,6 @@ from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import safe_line, safe_text
 from chorus_cli.terminal.prompt.keyboard import can_mark_pastes
-from chorus_cli.terminal.screen.exchange import beginning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,6 +131,8 @@ def draw_sent(application: Application[str], sign: str) -> None:
     application.renderer.erase()
     text = application.current_buffer.text
     if text.count("\n") > _MOST_LINES or len(text) > _MOST_CHARACTERS:
+        from chorus_cli.terminal.screen.drawing import beginning  # noqa: PLC0415 - few messages are so long
+
         size = application.output.get_size()
         rows, more = beginning(text, size.rows, size.columns - get_cwidth(sign))
         rows.append(f"… {counted(more, 'more line')}")

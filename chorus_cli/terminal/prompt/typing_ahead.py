@@ -129,13 +129,13 @@ class ReplyKeyboard:
         screen: Screen,
         keep: Callable[[str], None],
         keep_soon: Callable[[str], None],
-        on_background: Callable[[], None] | None = None,
+        on_background: Callable[[], None],
     ) -> None:
-        self.on_background = on_background
         self._source = source
         self._screen = screen
         self._keep = keep
         self._keep_soon = keep_soon
+        self._on_background = on_background
         self._line = TypedLine()
         self._changed: Callable[[], None] | None = None
         self._frame: asyncio.TimerHandle | None = None
@@ -205,7 +205,7 @@ class ReplyKeyboard:
         shown, count = self._line.unsent, len(self._line.waiting)
         for press in presses:
             if press.key is Keys.ControlB:
-                self._leave()
+                self._on_background()
             else:
                 self._line.press(press)
         if len(self._line.waiting) != count:
@@ -214,10 +214,6 @@ class ReplyKeyboard:
             self._keep_soon(self._line.unsent)
         if self._line.unsent != shown or len(self._line.waiting) != count:
             self._show()
-
-    def _leave(self) -> None:
-        if self.on_background is not None:
-            self.on_background()
 
     def _show(self) -> None:
         """Have a frame painted, at once if the last one was a while ago."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
 from chorus_cli.models.rules.events import Asking, ToolStarted, WaitOver
-from chorus_cli.terminal.screen.painted_rows import beginning_of, dim_row, dots, end_of, widest
-from chorus_cli.terminal.screen.progress import Wait
+from chorus_cli.terminal.screen.painted_rows import Wait, beginning_of, dim_row, dots, end_of, widest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,12 +1,21 @@
-"""Shows a reply while it arrives: painted on a terminal with escape sequences, otherwise as plain text."""
+"""Shows a reply while it arrives: painted on a terminal with escape sequences, otherwise as plain text.
+
+Below the Markdown of a painted reply are dim lines. The first shows the progress of the request, then the model's
+thoughts, or how long a stalled reply has been silent; below it are the lines that the user types meanwhile.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
 from chorus_cli.models.rules.events import (
@@ -20,19 +29,44 @@ from chorus_cli.models.rules.events import (
     WaitBegun,
     WaitOver,
 )
-from chorus_cli.terminal.reply.dim_lines import tool_line
-from chorus_cli.terminal.reply.painted import PaintedReply
+from chorus_cli.terminal.reply.dim_lines import (
+    PREPARING,
+    WAITING,
+    PrintedThoughts,
+    Silence,
+    Thinking,
+    tool_line,
+    wait_after,
+)
+from chorus_cli.terminal.screen.output import WindowSize
+from chorus_cli.terminal.screen.painted_rows import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    import os
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from chorus_cli.log.rules.messages import Thought
     from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.terminal.markdown.stream import MarkdownStream
     from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen
+    from chorus_cli.terminal.screen.painted_rows import Row, Wait
+
+_Result = TypeVar("_Result")
 
 _PIECE_CHARACTERS = 4_096
 """Making so much text safe takes some milliseconds at most."""
+
+_FRAME_SECONDS = 1 / 15
+_REST_PER_WORK = 9
+"""Pause after a frame as a multiple of its cost: painting takes a tenth of the time at most."""
+
+_LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.5
+"""How long a reply that was stopped may take to be drawn to its end, in which no key is read: processor time, and time
+on a busy machine."""
+_LOOK_SECONDS = 0.005
+
+_MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 
 async def show_events(
@@ -79,23 +113,6 @@ def _pieces(event: TurnEvent) -> Iterator[TurnEvent]:
             yield replace(event, text=event.text[start : start + _PIECE_CHARACTERS])
     else:
         yield event
-
-
-class Arrival:
-    """Observes the events of a turn: the ``characters`` of the reply so far, and whether it ``has_words``."""
-
-    def __init__(self) -> None:
-        self.characters = 0
-        self.has_words = False
-
-    async def seen_in(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
-        """Pass on the events of a turn."""
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    self.characters += len(event.text)
-                    self.has_words = self.has_words or bool(event.text.strip())
-                yield event
 
 
 class PlainReply:
@@ -161,3 +178,260 @@ class PlainReply:
         if text:
             self._answers.write(text)
             self._open_line = not text.endswith("\n")
+
+
+class PaintedReply:
+    """Paints the events of a turn in a background task; notices and errors go to ``asides``.
+
+    The task first imports rich in a thread, while the request is under way. Rows are drawn in a thread too: a text can
+    be made that takes seconds. ``keyboard`` is read until the reply is settled. Thoughts are printed above the reply if
+    it ``shows_thoughts``.
+    """
+
+    def __init__(
+        self,
+        answers: Screen,
+        asides: Screen,
+        monotonic: Callable[[], float] = time.monotonic,
+        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+        keyboard: ReplyKeyboard | None = None,
+        *,
+        shows_thoughts: bool = False,
+    ) -> None:
+        self.done: TurnDone | None = None
+        self._answers = answers
+        self._asides = asides
+        self._monotonic = monotonic
+        self._window = WindowSize(monotonic, size)
+        self._safe = SafeTextStream()
+        self._keyboard = keyboard
+        self._progress = Progress(answers, monotonic, size, self._typed)
+        self._news = asyncio.Event()
+        self._thinking = (PrintedThoughts if shows_thoughts else Thinking)(answers, self._news.set)
+        self._silence = Silence(answers, monotonic)
+        self._arrived: list[str] = []
+        self._thread = ThreadPoolExecutor(1, "drawing")
+        self._is_settled = False
+        self._is_closed = False
+        self._listener = asyncio.current_task()
+        self._painting = asyncio.create_task(self._paint())
+        self._progress.begin(PREPARING)
+        answers.painted.append(self._take_down)
+        if keyboard is not None:
+            keyboard.begin(self._show_typed)
+
+    def show(self, event: TurnEvent) -> None:
+        """Take one event of the turn; it appears with the next frame."""
+        if self._painting.done():
+            self._painting.result()
+        match event:
+            case WaitBegun(text):
+                self._tell(text)
+                self._wait_for(WAITING)
+            case WaitOver() | Asking() | ToolStarted():
+                self._wait_for(wait_after(event))
+            case TextDelta(text):
+                self._progress.end()
+                self._thinking.end()
+                self._silence.begin()
+                self._arrived.append(self._safe.feed(text))
+            case ReasoningDelta(text):
+                self._progress.end()
+                self._silence.end()
+                self._thinking.feed(text)
+                return
+            case Notice(text):
+                self._tell(text)
+            case ToolUsed():
+                self._tell(tool_line(event, self._window.current().columns, unicode=self._answers.unicode))
+            case TurnDone():
+                self._silence.end()
+                self.done = event
+        self._news.set()
+
+    async def finish(self) -> None:
+        """Draw all text that has arrived, however long, without blocking the event loop."""
+        self._painting.cancel()
+        self._end_typing()
+        await self._window.come_to_rest()
+        self._end_thoughts()
+        while await self._advance(self._monotonic() + _FRAME_SECONDS):
+            self._markdown.show([])
+        await self._drawn(self._markdown.draft.finish, self._markdown.adopt_size())
+        self._is_settled = True
+
+    def close(self, thought: Thought | None = None) -> None:
+        """Settle the reply, and report hidden or omitted characters and errors; a second call does nothing.
+
+        A line below it reports the ``thought``, which is also in the last event of a turn.
+        Without ``finish`` before, much may be omitted: a user who stops a long reply wants the prompt.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._end_typing()
+        self._end_thoughts()
+        self._answers.painted.remove(self._take_down)
+        self._progress.end()
+        self._stop_painting()
+        self._arrived.append(self._safe.close())
+        # A reply that is stopped before its first word need not wait for rich.
+        if any(self._arrived) or "_markdown" in vars(self):
+            self._settle()
+        if "_markdown" in vars(self):
+            self._thread.submit(self._markdown.draft.lexing.close)
+        self._thread.shutdown(wait=False)
+        thought = self.done.thought if self.done is not None else thought
+        if thought is not None and not self._thinking.has_printed:
+            self._asides.notice(thought.words)
+        if self.done is not None and self.done.error is not None:
+            self._asides.error(self.done.complaint)
+
+    def _settle(self) -> None:
+        if not hasattr(sys.modules.get(_MARKDOWN), "MarkdownStream"):
+            # The user does not wait for the import either.
+            self._answers.paragraph("".join(self._arrived))
+            return
+        self._take_in()
+        left_out = self._markdown.show_rest() if self._is_settled else self._settled_in_time()
+        for warning in (
+            hidden_warning(self._safe),
+            hidden_warning(self._markdown.draft.decoded, "this reply, written as entities"),
+            _unshown(left_out) or self._markdown.nothing_drawn,
+        ):
+            if warning:
+                self._asides.notice(warning)
+
+    def _settled_in_time(self) -> int:
+        """Draw the rest of a reply that was stopped, or write it as text if that takes long."""
+        self._markdown.draft.lexing.hurry()
+        drawing = self._thread.submit(self._markdown.draft.finish, self._markdown.adopt_size())
+        worked, deadline = time.process_time(), time.monotonic() + _LAST_WAIT_SECONDS
+        while not wait({drawing}, _LOOK_SECONDS).done:
+            if time.process_time() - worked > _LAST_DRAWING_SECONDS or time.monotonic() > deadline:
+                drawing.cancel()
+                return self._markdown.give_up()
+        drawing.result()
+        return self._markdown.show_rest()
+
+    @cached_property
+    def _markdown(self) -> MarkdownStream:
+        # Only painting needs rich.
+        from chorus_cli.terminal.markdown.lexing import LexingProcess  # noqa: PLC0415
+        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415
+
+        return MarkdownStream(
+            self._answers.write,
+            LexingProcess(),
+            colour=self._answers.colour,
+            breaks_rows=self._answers.breaks_rows,
+            size=self._window.current,
+        )
+
+    def _wait_for(self, wait: Wait) -> None:
+        # The rows typed below the reply move below the line of progress.
+        self._take_down()
+        self._progress.begin(wait)
+
+    def _typed(self, columns: int) -> list[Row]:
+        return [] if self._keyboard is None else self._keyboard.rows(columns)
+
+    def _show_typed(self) -> None:
+        self._progress.refresh()
+        self._news.set()
+
+    def _end_typing(self) -> None:
+        if self._keyboard is not None:
+            self._keyboard.end()
+
+    def _tell(self, text: str) -> None:
+        """Write a notice above the open block."""
+        self._progress.end()
+        self._answers.take_down()
+        self._asides.notice(text)
+
+    def _end_thoughts(self) -> None:
+        self._thinking.end()
+        self._print_thoughts()
+
+    def _print_thoughts(self) -> None:
+        """Write the thoughts that stay above the open block."""
+        if rows := self._thinking.take_settled(self._window.current().columns):
+            self._answers.take_down()
+            self._answers.write("".join(f"{row.text}\n" for row in rows))
+
+    def _take_down(self) -> None:
+        if "_markdown" in vars(self):
+            self._markdown.take_down()
+            self._news.set()
+
+    def _take_in(self) -> None:
+        self._markdown.feed("".join(self._arrived))
+        self._arrived.clear()
+
+    async def _paint(self) -> None:
+        await asyncio.to_thread(import_module, "chorus_cli.terminal.markdown.stream")
+        next_second: asyncio.TimerHandle | None = None
+        while True:
+            await self._news.wait()
+            await self._window.come_to_rest()
+            self._news.clear()
+            begun = self._monotonic()
+            more = await self._advance(begun + _FRAME_SECONDS)
+            if self._is_stopped:
+                return
+            await self._show_frame()
+            work = self._monotonic() - begun
+            if next_second is not None:
+                next_second.cancel()
+            if more:
+                self._news.set()
+            elif self._silence:
+                next_second = asyncio.get_running_loop().call_later(1, self._news.set)
+            await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
+
+    async def _show_frame(self) -> None:
+        """Draw the open block, unless the window changes its size meanwhile, and show it."""
+        self._print_thoughts()
+        size = self._markdown.adopt_size()
+        room = self._markdown.room(self._rows_below(size.columns))
+        rows = await self._drawn(self._markdown.draft.frame, size, room)
+        if self._window.current() != size:
+            self._news.set()
+        elif not self._is_stopped:
+            self._markdown.show(rows, self._rows_below(size.columns))
+
+    async def _drawn(self, work: Callable[..., _Result], *arguments: object) -> _Result:
+        """Do a part of the drawing in its thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    def _rows_below(self, columns: int) -> list[Row]:
+        typed = [] if self._progress.is_shown else self._typed(columns)
+        return [*(self._thinking.rows(columns) or self._silence.rows(columns)), *typed]
+
+    async def _advance(self, deadline: float) -> bool:
+        """Parse the text that has arrived, step by step until ``deadline``; return whether more is queued."""
+        self._take_in()
+        while await self._drawn(self._markdown.draft.advance, self._markdown.adopt_size()):
+            if self._is_stopped or self._monotonic() >= deadline:
+                return True
+        return False
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether the turn was cancelled: storing the reply needs the loop, and the user wants the prompt."""
+        return self._listener is not None and self._listener.cancelling() > 0
+
+    def _stop_painting(self) -> None:
+        if not self._painting.done():
+            self._painting.cancel()
+        elif not self._painting.cancelled():
+            # Settling raises the same error again; this only marks it as retrieved.
+            self._painting.exception()
+
+
+def _unshown(count: int) -> str | None:
+    """Return a notice of characters that arrived but are not on the screen; ``None`` if there are none."""
+    if not count:
+        return None
+    return f"The last {count:,} characters that had arrived are not shown. They are kept; /copy and /export have them."

@@ -1,4 +1,4 @@
-"""Screens: all output to the user goes through one, and through its guard; the window, and questions at it."""
+"""Screens: all output to the user goes through one, and its guard; the bell, the window, and questions at it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from chorus_cli.core.errors import OutputError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.machine.bug_report import own_standard_error
 from chorus_cli.terminal.screen.guard import TerminalGuard
@@ -26,6 +27,11 @@ _RED = "\x1b[31m"
 _END = "\x1b[0m"
 _REST_SECONDS = 0.35
 """tmux reports a size at most every quarter of a second; between two reports the window may have any size."""
+
+BELL = "\a"
+_LONGEST_MESSAGE = 120
+_QUIET_SECONDS = 1.0
+_WITHOUT_OSC = ("dumb", "linux", "vt")
 
 
 class Screen:
@@ -95,7 +101,7 @@ class Screen:
 
         A closed terminal is ignored.
         """
-        if self._held is not None and sequence != "\a":
+        if self._held is not None and sequence != BELL:
             self._held.append(sequence)
             return
         with suppress(OSError):
@@ -168,6 +174,56 @@ def _nowhere() -> TextIO:
 def knows_unicode() -> bool:
     """Return whether the locale encodes text for the terminal as UTF-8."""
     return locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
+
+
+class Notification:
+    """Tells by the terminal's bell, or by a message on the desktop, that work in the background is done.
+
+    Replies that end within a second ring the bell once. A message is sent by OSC 9, which most terminals know, or by
+    OSC 777 to those that know only that one. tmux and screen pass it on inside a sequence of their own; tmux only if it
+    is configured to, so there, and where the terminal would show the sequence as text, the bell rings too.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        environment: Mapping[str, str] = os.environ,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._screen = screen
+        self._environment = environment
+        self._monotonic = monotonic
+        self._rang_at = -_QUIET_SECONDS
+
+    def ring(self, way: str, sentence: str) -> None:
+        """Notify the user by ``way``, a value of the setting ``notify``: ``off``, ``bell`` or ``osc``."""
+        message = desktop_message(sentence, self._environment) if way == "osc" else ""
+        if message:
+            self._screen.ring(message)
+        if way == "bell" or (way == "osc" and (not message or self._environment.get("TMUX"))):
+            self._ring_bell()
+
+    def _ring_bell(self) -> None:
+        now = self._monotonic()
+        if now - self._rang_at >= _QUIET_SECONDS:
+            self._rang_at = now
+            self._screen.ring(BELL)
+
+
+def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
+    """Return the sequence that shows a sentence on the desktop; empty where the terminal may show it as text."""
+    terminal = environment.get("TERM", "")
+    if not terminal or terminal.startswith(_WITHOUT_OSC):
+        return ""
+    text = shortened(safe_text(sentence), _LONGEST_MESSAGE)
+    if terminal.startswith("rxvt") or environment.get("VTE_VERSION"):
+        # A semicolon would end the text.
+        message = f"\x1b]777;notify;Chorus;{text.replace(';', ',')}{BELL}"
+    else:
+        message = f"\x1b]9;Chorus: {text}{BELL}"
+    if environment.get("TMUX"):
+        return f"\x1bPtmux;\x1b{message}\x1b\\"
+    return f"\x1bP{message}\x1b\\" if environment.get("STY") else message
 
 
 class WindowSize:

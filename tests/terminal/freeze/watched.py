@@ -81,13 +81,13 @@ class WatchedSelector(selectors.DefaultSelector):
         while True:
             time.sleep(_LOOK_SECONDS)
             away = time.monotonic() - self._since[0]
-            request_settings = sys._current_frames().get(self._loop_thread)
-            if away > NOTEWORTHY_SECONDS and request_settings is not None and not self._place:
-                self._place = _place(request_settings)
+            frame = sys._current_frames().get(self._loop_thread)
+            if away > NOTEWORTHY_SECONDS and frame is not None and not self._place:
+                self._place = _place(frame)
 
 
-def _place(request_settings: FrameType) -> str:
-    found = traceback.extract_stack(request_settings)[-_SHOWN_FRAMES:]
+def _place(frame: FrameType) -> str:
+    found = traceback.extract_stack(frame)[-_SHOWN_FRAMES:]
     return " > ".join(f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in found)
 
 

@@ -14,8 +14,7 @@ import pyte
 from rich.console import Console
 
 from chorus_cli.terminal.markdown.drawing import MARKDOWN
-from chorus_cli.terminal.markdown.lexing import tokens_of
-from chorus_cli.terminal.markdown.lexing_process import LexingProcess, is_too_costly
+from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, tokens_of
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from tests.terminal.markdown.mended_markdown import MendedMarkdown
 from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
@@ -41,6 +40,23 @@ class LexersHere(LexingProcess):
 
     def tokens(self, language: str, code: str) -> list[tuple[object, str]] | None:
         return None if is_too_costly(code) else tokens_of(language, code)
+
+
+class StreamHere(MarkdownStream):
+    """A stream that is parsed and drawn where it is called, not in a thread."""
+
+    def advance(self) -> bool:
+        """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
+        return self.draft.advance(self.adopt_size())
+
+    def paint(self) -> None:
+        """Show the text that is parsed."""
+        self.show(self.draft.frame(self.adopt_size(), self.room([])))
+
+    def close(self) -> int:
+        """Settle the parsed text; return how many characters of the queue are not shown."""
+        self.draft.finish(self.adopt_size())
+        return self.show_rest()
 
 
 class _Screen(DimScreen):
@@ -130,7 +146,7 @@ def at_once(text: str, size: Size) -> Window:
 def streamed(chunks: Iterable[str], size: Size, *, frames_every: int = 1) -> Window:
     """Show the chunks as they come, and paint after every so many."""
     window = Window(size)
-    stream = MarkdownStream(window.write, LexersHere(), size=size)
+    stream = StreamHere(window.write, LexersHere(), size=size)
     for number, chunk in enumerate(chunks):
         stream.feed(chunk)
         while stream.advance():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.terminal.markdown.lexing_process import is_too_costly
+from chorus_cli.terminal.markdown.lexing import is_too_costly
 from tests.terminal.markdown.markdown_screens import Size, at_once, cut, streamed
 
 STRING = 'int x = "y";\n'

@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.safe_text import safe_text
-from chorus_cli.terminal.markdown.stream import MarkdownStream
 from tests.amount import examples
 from tests.terminal.markdown.markdown_corpus import DOCUMENTS
-from tests.terminal.markdown.markdown_screens import LexersHere, Size, Window, assert_same, cut, randomly_cut, streamed
+from tests.terminal.markdown.markdown_screens import (
+    LexersHere,
+    Size,
+    StreamHere,
+    Window,
+    assert_same,
+    cut,
+    randomly_cut,
+    streamed,
+)
 
 LONG_CODE = """def number_{0}(x: int) -> str:
     '''Return {0}.'''
@@ -181,7 +189,7 @@ def test_half_a_key_harms_nobody(text: str) -> None:
 )
 def test_what_only_the_parser_decodes_is_filtered_too(text: str, seen: str, hidden: int) -> None:
     written: list[str] = []
-    stream = MarkdownStream(written.append, LexersHere(), size=Size())
+    stream = StreamHere(written.append, LexersHere(), size=Size())
     stream.feed(text)
     stream.advance()
     stream.paint()
@@ -204,7 +212,7 @@ def test_what_only_the_parser_decodes_is_filtered_too(text: str, seen: str, hidd
 )
 def test_a_reply_that_comes_at_once_is_worked_off_in_steps_and_loses_nothing(text: str) -> None:
     written: list[str] = []
-    stream = MarkdownStream(written.append, LexersHere(), size=Size())
+    stream = StreamHere(written.append, LexersHere(), size=Size())
     stream.feed(text)
     steps = 1
     while stream.advance():
@@ -219,7 +227,7 @@ def test_a_reply_that_comes_at_once_is_worked_off_in_steps_and_loses_nothing(tex
 def test_what_waits_when_the_stream_is_closed_is_left_out_and_counted() -> None:
     text = "".join(f"word {number:06}\n\n" for number in range(80_000))
     written: list[str] = []
-    stream = MarkdownStream(written.append, LexersHere(), size=Size())
+    stream = StreamHere(written.append, LexersHere(), size=Size())
     stream.feed(text)
     stream.advance()
     left_out = stream.close()
@@ -244,7 +252,7 @@ def test_a_long_text_is_broken_up_where_nobody_sees_it(text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["*_[" * 20_000, "![" * 30_000, "| a |\n|---|\n" * 5_000])
 def test_what_is_much_work_for_its_length_is_broken_up_sooner(text: str) -> None:
-    stream = MarkdownStream(lambda _: None, LexersHere(), size=Size())
+    stream = StreamHere(lambda _: None, LexersHere(), size=Size())
     stream.feed(text)
     longest = 0
     while stream.advance():
@@ -263,22 +271,22 @@ def test_a_long_table_goes_on_under_its_head() -> None:
 
 def test_every_frame_leaves_the_terminal_as_it_was() -> None:
     written: list[str] = []
-    stream = MarkdownStream(written.append, LexersHere(), size=Size(20, 8))
+    stream = StreamHere(written.append, LexersHere(), size=Size(20, 8))
     for chunk in cut(TALL["a fence"] + TALL["bullets"], 50):
         stream.feed(chunk)
         stream.advance()
         stream.paint()
-    for request_settings in written:
-        assert request_settings.startswith("\x1b[?2026h")
-        assert request_settings.endswith("\x1b[?2026l")
-        assert request_settings.rfind("\x1b[?7h") >= request_settings.rfind("\x1b[?7l")
-        assert "\x1b[?25" not in request_settings
+    for frame in written:
+        assert frame.startswith("\x1b[?2026h")
+        assert frame.endswith("\x1b[?2026l")
+        assert frame.rfind("\x1b[?7h") >= frame.rfind("\x1b[?7l")
+        assert "\x1b[?25" not in frame
 
 
 def test_without_colours_the_layout_stays() -> None:
     text = DOCUMENTS["headings"] + DOCUMENTS["fences"] + DOCUMENTS["tables"]
     written: list[str] = []
-    stream = MarkdownStream(written.append, LexersHere(), colour=False, size=Size())
+    stream = StreamHere(written.append, LexersHere(), colour=False, size=Size())
     stream.feed(text)
     stream.close()
     plain, coloured = Window(Size()), streamed([text], Size())

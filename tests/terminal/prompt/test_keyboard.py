@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from chorus_cli.terminal.prompt.keyboard import Foreground
-from chorus_cli.terminal.prompt.keys import text_of_keys
+from chorus_cli.terminal.prompt.keys import presses, text_of
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from chorus_cli.terminal.prompt.keys import text_of_keys
     ],
 )
 def test_keys_make_the_text_that_a_prompt_would_show(keys: str, text: str) -> None:
-    assert text_of_keys(keys) == text
+    assert text_of(presses(keys)) == text
 
 
 async def test_work_that_ends_at_once_leaves_nothing_to_be_stopped_of_the_next() -> None:

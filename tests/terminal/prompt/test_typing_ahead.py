@@ -22,6 +22,8 @@ from tests.terminal.markdown.markdown_screens import Size
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prompt_toolkit.input import PipeInput
 
 Typed = tuple[list[str], str]
@@ -58,8 +60,9 @@ async def read_by_prompts(source: PipeInput) -> Typed:
             return lines, wanted.typed
 
 
-def keyboard(source: PipeInput) -> ReplyKeyboard:
-    return ReplyKeyboard(source, Screen(TerminalFile(Size(40)), XTERM), lambda _typed: None, lambda _typed: None)
+def keyboard(source: PipeInput, on_background: Callable[[], None] = lambda: None) -> ReplyKeyboard:
+    screen = Screen(TerminalFile(Size(40)), XTERM)
+    return ReplyKeyboard(source, screen, lambda _typed: None, lambda _typed: None, on_background)
 
 
 @given(keys)
@@ -144,7 +147,7 @@ async def test_the_rows_are_safe_and_fit(pressed: str, rows: list[str]) -> None:
 async def test_lines_that_wait_are_kept_at_once_and_the_one_being_typed_soon() -> None:
     with create_pipe_input() as source:
         at_once, soon = list[str](), list[str]()
-        reply = ReplyKeyboard(source, Screen(TerminalFile(Size(40)), XTERM), at_once.append, soon.append)
+        reply = ReplyKeyboard(source, Screen(TerminalFile(Size(40)), XTERM), at_once.append, soon.append, lambda: None)
         reply.begin(lambda: None)
         for pressed, kept, said in (
             ("half", soon, "half"),
@@ -177,8 +180,8 @@ async def test_frames_are_few_however_much_is_typed_and_the_first_comes_at_once(
 
 async def test_ctrl_b_leaves_unless_it_is_pasted_and_escape_alone_changes_no_later_key() -> None:
     with create_pipe_input() as source:
-        reply, left = keyboard(source), list[str]()
-        reply.on_background = lambda: left.append("left")
+        left = list[str]()
+        reply = keyboard(source, lambda: left.append("left"))
         reply.begin(lambda: None)
         source.send_text("\x1b[200~a\x02\x1b[201~b\x02c\x1b")
         await seen(lambda: bool(left))

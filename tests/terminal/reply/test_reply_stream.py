@@ -17,7 +17,7 @@ from chorus_cli.core.errors import ModelError, OutputError
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.machine.shell import marked_processes
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, TurnDone
-from chorus_cli.terminal.reply.stream import Arrival, show_events
+from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
@@ -51,25 +51,6 @@ async def test_a_reply_that_draws_nothing_is_told_with_its_beginning(text: str) 
 async def test_a_reply_that_draws_something_or_is_empty_gets_no_notice(text: str) -> None:
     file = await shown(TextDelta(text), DONE)
     assert "draws nothing" not in " ".join(file.window.text())
-
-
-@pytest.mark.parametrize(
-    ("events", "has_words"),
-    [
-        ([], False),
-        ([ASKING, Notice("Trying again in 1 s.")], False),
-        ([ASKING, ReasoningDelta("hm")], False),
-        ([ASKING, TextDelta(" \n"), TextDelta("")], False),
-        ([ASKING, TextDelta("\n"), TextDelta("Tea"), TextDelta("\n"), ReasoningDelta("hm")], True),
-    ],
-    ids=["nothing", "a notice", "a thought", "blanks", "words"],
-)
-async def test_only_words_of_the_reply_count_as_something_that_arrived(
-    events: list[TurnEvent], *, has_words: bool
-) -> None:
-    arrival = Arrival()
-    assert [event async for event in arrival.seen_in(turn(*events))] == events
-    assert arrival.has_words == has_words
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])

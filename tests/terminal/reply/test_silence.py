@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.models.rules.events import ReasoningDelta, TextDelta
 from chorus_cli.terminal.reply.dim_lines import Silence
-from chorus_cli.terminal.reply.painted import PaintedReply
+from chorus_cli.terminal.reply.stream import PaintedReply
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import DONE
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen

@@ -8,10 +8,9 @@ from random import Random
 
 import pytest
 
-from chorus_cli.terminal.markdown.stream import MarkdownStream
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row
-from tests.terminal.markdown.markdown_screens import LexersHere, Size, Window
+from tests.terminal.markdown.markdown_screens import LexersHere, Size, StreamHere, Window
 
 _DOCUMENTS = [range(12), pytest.param(range(12, 60), marks=pytest.mark.slow)]
 _TABLES = [range(6), pytest.param(range(6, 25), marks=pytest.mark.slow)]
@@ -54,7 +53,7 @@ class Reply:
 
     def __init__(self, size: Size) -> None:
         self.window = Window(size)
-        self.stream = MarkdownStream(self.window.write, LexersHere(), size=self.window.current_size)
+        self.stream = StreamHere(self.window.write, LexersHere(), size=self.window.current_size)
         self.shows_all = True
 
     def add(self, text: str) -> None:

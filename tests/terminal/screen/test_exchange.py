@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.threads import Exchange
-from chorus_cli.terminal.screen.exchange import beginning, show_exchange
+from chorus_cli.terminal.screen.drawing import beginning, show_exchange
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.screen.terminal_file import TerminalFile
 

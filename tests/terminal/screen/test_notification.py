@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.terminal.screen.notification import BELL, Notification, desktop_message
-from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.output import BELL, Notification, Screen, desktop_message
 from tests.core.text.hostile_text import ENGLAND
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from chorus_cli.terminal.screen.output import Screen
-from chorus_cli.terminal.screen.progress import Progress, Wait
+from chorus_cli.terminal.screen.painted_rows import Progress, Wait
 from tests.terminal.markdown.markdown_screens import Size
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
 

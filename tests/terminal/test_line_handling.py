@@ -1,7 +1,8 @@
-"""What becomes of a message whose turn ends with an error before it is stored."""
+"""What becomes of a message whose turn ends with an error before it is stored, and what a stopped one is told."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,11 +11,11 @@ from prompt_toolkit.input import create_pipe_input
 from chorus_cli.core import errors
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.editing.service.unsent import UnsentInput
-from chorus_cli.models.rules.events import Notice
-from chorus_cli.terminal.following import Following
+from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, TextDelta
+from chorus_cli.terminal.line_handling import Following
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.threads.service.running_turn import RunningTurn
-from tests.terminal.screen.terminal_file import TerminalFile
+from tests.terminal.screen.terminal_file import TerminalFile, seen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -46,7 +47,8 @@ class Chat:
         self.world = world
         self.unsent = UnsentInput(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
         self.unsent.send("chorus", TEXT, "")
-        self._screen = Screen(TerminalFile(), {})
+        self.file = TerminalFile()
+        self._screen = Screen(self.file, {})
 
     async def follow(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         """Follow a turn to the end that an error makes, and have the text back that the chat puts at the prompt."""
@@ -54,6 +56,25 @@ class Chat:
         with create_pipe_input() as keyboard, pytest.raises(ChorusError):
             await Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
         await self.unsent.written()
+
+    async def stop(self, *before: TurnEvent) -> str:
+        """Follow a turn, stop it once these events have come, and return the notice that says so."""
+        turn = RunningTurn(self.world.current.target(), TEXT, endless(*before), lambda _turn: None)
+        with create_pipe_input() as keyboard:
+            following = Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
+            task = asyncio.create_task(following)
+            await seen(lambda: turn.is_followed and len(turn.events) == len(before))
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await self.unsent.written()
+        return self.file.window.text()[-1]
+
+
+async def endless(*events: TurnEvent) -> AsyncGenerator[TurnEvent, None]:
+    for event in events:
+        yield event
+    await asyncio.Event().wait()
 
 
 async def failing(error: ChorusError, *before: TurnEvent) -> AsyncGenerator[TurnEvent, None]:
@@ -77,3 +98,22 @@ async def test_once_it_is_stored_no_error_brings_it_back(world: World) -> None:
     await chat.follow(failing(errors.JobError("It could not be done."), Notice("Stored.")))
     chat.unsent.give_back()
     assert chat.unsent.text == ""
+
+
+@pytest.mark.parametrize(
+    ("events", "has_words"),
+    [
+        ([], False),
+        ([Asking("x"), Notice("Trying again in 1 s.")], False),
+        ([Asking("x"), ReasoningDelta("hm")], False),
+        ([Asking("x"), TextDelta(" \n"), TextDelta("")], False),
+        ([Asking("x"), TextDelta("\n"), TextDelta("Tea"), TextDelta("\n"), ReasoningDelta("hm")], True),
+    ],
+    ids=["nothing", "a notice", "a thought", "blanks", "words"],
+)
+async def test_only_words_of_the_reply_count_as_something_that_arrived(
+    world: World, events: list[TurnEvent], *, has_words: bool
+) -> None:
+    told = await Chat(world).stop(*events)
+    assert told.startswith("Stopped. The part that arrived is kept") == has_words
+    assert told.startswith("Stopped before the reply began") != has_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.terminal.backend import Privacy
+from chorus_cli.terminal.repl import Privacy
 
 PUBLIC, PRIVATE = Privacy(), Privacy(None, "Nothing is kept.")
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
-from chorus_cli.terminal.markdown.lexing import tokens_of
-from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+from chorus_cli.terminal.markdown.lexing import LexingProcess, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +25,7 @@ PATIENCE_SECONDS = 30.0
 RUNS = (" ", "\t", "\n", "a", "1", '"', "'", "(", "[", "{", "<", "/*", "#", "\\", "=", ".", "{{", "$", "%", "-")
 STARTER = """
 import sys, time
-from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+from chorus_cli.terminal.markdown.lexing import LexingProcess
 lexing = LexingProcess()
 lexing.tokens("python", "x = 1")
 print(lexing.pid, flush=True)
