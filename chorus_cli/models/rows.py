@@ -37,10 +37,7 @@ def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> N
 
 
 def uses(connection: sqlite3.Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
-    """Return the usage of replies and other requests by persona, thread, model and minute, of all personas or of one.
-
-    With ``since`` the cost follows the time, never the log.
-    """
+    """Return the usage by persona, thread, model and minute; with ``since`` the cost follows the time, not the log."""
     span = {"persona": persona, "since": _text(since) if since else ""}
     index = "NOT INDEXED" if since is None else "INDEXED BY messages_of_persona"
     groups = f"SELECT persona, thread_id, COALESCE(model, ''), {_MINUTE} AS minute, COUNT(*), {_COUNTS}"

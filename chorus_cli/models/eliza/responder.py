@@ -268,10 +268,7 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def decomposed(decomposition: Sequence[Element], words: Sequence[str]) -> list[Sequence[str]] | None:
-    """Return the words that each element matches, each ``0`` as few as possible, or ``None`` without a match.
-
-    Only the last ``0`` passed is ever widened, as in matching file names: an earlier one could gain nothing.
-    """
+    """Return the words that each element matches, each ``0`` as few as possible, or ``None`` without a match."""
     starts = [0] * len(decomposition)
     element = position = retry = 0
     latest = -1

@@ -26,10 +26,7 @@ Element = int | frozenset[str]
 
 
 class Reassembly(NamedTuple):
-    """An answer, or the ``keyword`` whose rules answer: for ``template`` if there is one, else for the same text.
-
-    Without either the next keyword answers.
-    """
+    """An answer, or a ``keyword`` whose rules answer, perhaps another text; without either the next keyword answers."""
 
     template: str = ""
     keyword: str = ""

@@ -67,11 +67,7 @@ class LocalServer:
 async def started(
     loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = LOADING_SECONDS
 ) -> LocalServer:
-    """Load a model and return its server, which ends with this process at the latest.
-
-    Raises:
-        ModelError: the model cannot be loaded, or not in time.
-    """
+    """Load a model and return its server, which ends with this process at the latest."""
     key = os.urandom(32).hex()
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -33,11 +33,7 @@ class Header(NamedTuple):
 
 
 def header(path: Path) -> Header:
-    """Return the facts in the header of ``path``.
-
-    Raises:
-        ValueError: it is not a GGUF file.
-    """
+    """Return the facts in the header of ``path``, or raise a ``ValueError`` if it is not a GGUF file."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise ValueError(path)
@@ -67,10 +63,7 @@ def _number(data: mmap.mmap, key: str) -> int | None:
 
 
 def _place(data: mmap.mmap, key: str, type_: int) -> int | None:
-    """Return where the value under ``key`` begins: after the key with its length and the value's type.
-
-    The bytes are searched, which is a hundred times as fast as reading entry by entry past a vocabulary.
-    """
+    """Return where the value under ``key`` begins; a search is a hundred times as fast as to read past a vocabulary."""
     written = key.encode()
     entry = _LENGTH.pack(len(written)) + written + _TYPE.pack(type_)
     found = data.find(entry)
@@ -93,11 +86,7 @@ class LocalFiles:
     folder_of: Callable[[str], Path | None] = package_folder
 
     def file(self, model: str) -> Path:
-        """Return the file of ``model``.
-
-        Raises:
-            ModelError: llama.cpp is not installed, or there is no such model.
-        """
+        """Return the file of ``model``; a ``ModelError`` says that there is none, or that llama.cpp is missing."""
         file = self._packaged() if model == _PACKAGED else _absolute(model.removeprefix(LOCAL))
         _header(file)
         if self.folder_of(_LIBRARY) is None:

@@ -317,11 +317,7 @@ _CHECK_SERVER = "Check that its server is running and the network is up"
 
 
 def model_error(failure: Failure, asked: Asked) -> ModelError:
-    """Return the sentences for ``failure``.
-
-    They are one line of at most 300 characters without any of the secrets, with the provider's own words in
-    parentheses where they help.
-    """
+    """Return the sentences for ``failure``: one line of at most 300 characters, without any of the secrets."""
     status = failure.status if failure.body is None or failure.status else _status_in(failure.body)
     kind = _kind(failure, status)
     wait = _retry_after_seconds(failure) if kind.retryable else None

@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from chorus_cli.core.json import values
 from chorus_cli.models.providers.providers import named
 from chorus_cli.models.providers.server_addresses import (
-    Question,
     is_ollama,
     is_on_this_machine,
     json_answer,
@@ -22,7 +22,7 @@ from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ELIZA, LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from chorus_cli.models.providers.model_map import ModelMap
 
@@ -61,11 +61,11 @@ def _is_openai(address: str) -> bool:
 
 def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
     """Ask Ollama for the user's num_ctx; failing that, take the model's training context, capped."""
-    shown = json_answer(address, Question("/api/show", {"model": name}, key), deadline)
-    if not isinstance(shown, dict):
-        return None
-    could_hold = _could_hold(shown.get("model_info"))
-    chosen = _chosen(shown.get("parameters"))
+    shown = values.record(json_answer(address, "/api/show", deadline, body={"model": name}, key=key))
+    known = values.record(shown.get("model_info"))
+    could_hold = _tokens(known.get(f"{known.get('general.architecture')}.context_length"))
+    line = _NUM_CTX.search(values.text(shown.get("parameters")))
+    chosen = _tokens(int(line[1])) if line else None
     if chosen is not None:
         # Ollama gives no model more than it was trained for, even if num_ctx is larger.
         return Limit(min(chosen, could_hold or chosen), "num_ctx in Ollama's Modelfile")
@@ -76,56 +76,26 @@ def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
     return Limit(asked, f"Ollama's /api/show{share}")
 
 
-def _chosen(parameters: object) -> int | None:
-    if not isinstance(parameters, str):
-        return None
-    line = _NUM_CTX.search(parameters)
-    return _tokens(int(line[1])) if line else None
-
-
-def _could_hold(information: object) -> int | None:
-    if not isinstance(information, dict):
-        return None
-    return _tokens(information.get(f"{information.get('general.architecture')}.context_length"))
-
-
 def _listed(address: str, name: str, key: str, deadline: float) -> Limit | None:
-    """Ask an OpenAI-compatible server for its models, which some list with their limits."""
-    listed = json_answer(address, Question("/models", key=key), deadline)
-    models = listed.get("data") if isinstance(listed, dict) else None
-    entries = [entry for entry in models if isinstance(entry, dict)] if isinstance(models, list) else []
+    """Ask an OpenAI-compatible server for its models, which vLLM and llama.cpp list with their limits."""
+    entries = values.records(values.record(json_answer(address, "/models", deadline, key=key)).get("data"))
     named = [entry for entry in entries if entry.get("id") == name]
     # llama.cpp has one model and answers under any name.
-    meant = named or (entries if len(entries) == 1 else [])
-    return next((limit for entry in meant for limit in _figures(entry)), None)
-
-
-def _figures(entry: Mapping[str, object]) -> Iterator[Limit]:
-    meta = entry.get("meta")
-    llama = meta if isinstance(meta, dict) else {}
-    said = {
-        "max_model_len": entry.get("max_model_len"),
-        "n_ctx": llama.get("n_ctx"),
-        "n_ctx_train": llama.get("n_ctx_train"),
-    }
-    for name, figure in said.items():
-        tokens = _tokens(figure)
-        if tokens is not None:
-            yield Limit(tokens, f"the server's {name}")
+    for entry in named or (entries if len(entries) == 1 else []):
+        meta = values.record(entry.get("meta"))
+        for source, figure in ("max_model_len", entry), ("n_ctx", meta), ("n_ctx_train", meta):
+            if tokens := _tokens(figure.get(source)):
+                return Limit(tokens, f"the server's {source}")
+    return None
 
 
 def _tokens(figure: object) -> int | None:
-    """Return a plausible number of tokens, else ``None``; ``True`` is not a number here."""
-    if not isinstance(figure, int) or isinstance(figure, bool):
-        return None
-    return figure if _FEWEST_TOKENS <= figure <= _MOST_TOKENS else None
+    tokens = values.whole_number(figure)
+    return tokens if _FEWEST_TOKENS <= tokens <= _MOST_TOKENS else None
 
 
 class ModelLimits:
-    """Limits of models; ``of_file`` returns that of a local one.
-
-    A server's answer is cached; without an answer it is asked again after a minute.
-    """
+    """Limits of models; a server's answer is cached, and without an answer it is asked again after a minute."""
 
     def __init__(
         self,

@@ -57,10 +57,7 @@ _NO_TOKENS = TokenUse()
 
 
 class OtherRequest(NamedTuple):
-    """A request to a model whose answer is no message; ``at`` is the time of the answer.
-
-    ``usage`` holds token counts as the provider reported them.
-    """
+    """A request to a model whose answer, which came ``at`` that time, is no message."""
 
     persona: str
     thread_id: int
@@ -87,10 +84,7 @@ class ModelUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """The cost in USD of the replies, and the requests for ``summaries``, with the same ``key``.
-
-    ``cost`` is ``None`` where no price of their models is known; ``unpriced`` names the models without one.
-    """
+    """The cost in USD, if known, of replies and ``summaries``; ``unpriced`` names the models without a price."""
 
     key: str
     replies: int = 0

@@ -131,11 +131,7 @@ class ReadCall:
         return f"{shortened(self.call.name, _LONGEST_NAME)}({shortened(values, _LONGEST_SHOWN)})"
 
     def arguments(self) -> Arguments:
-        """Return the arguments, checked against the declaration.
-
-        Raises:
-            ToolError: one is missing or not of its type, or none can be read; the sentence is for the model.
-        """
+        """Return the arguments, checked against the declaration; a ``ToolError`` is for the model."""
         if self.problem:
             raise ToolError(self.problem)
         values: dict[str, str | int] = {}
@@ -157,10 +153,7 @@ class _Object(NamedTuple):
 
 
 def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True) -> ReadCall:
-    """Read the arguments of a call; ``tools`` are those that are offered, by their names.
-
-    Without ``repairs``, damaged arguments are a problem at once.
-    """
+    """Read the arguments of a call of ``tools``; without ``repairs``, damaged arguments are a problem at once."""
     tool = tools.get(call.name)
     read = _object(call.arguments, tool, repairs=repairs)
     # A name with other signs would have every later request refused that repeats the call.

@@ -69,10 +69,7 @@ def _refuse_unknown(name: str, names: AbstractSet[str], likely: Sequence[str]) -
 
 
 def _alike(name: str, names: Iterable[str], likely: Sequence[str]) -> list[str]:
-    """Return the name that differs only in case, else those that differ only by a prefix, else similar ones.
-
-    Likely models that contain the name come before similar ones. Of several with one spelling the shortest is first.
-    """
+    """Return the names that differ only in case or prefix, else likely ones that contain it, else similar ones."""
     by_spelling: defaultdict[str, list[str]] = defaultdict(list)
     for known in sorted(names, key=lambda known: (len(known), known)):
         by_spelling[known.casefold().rpartition("/")[2]].append(known)

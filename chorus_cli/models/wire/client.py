@@ -49,11 +49,9 @@ _CLOSING_SECONDS = 0.2
 
 
 class WireClient:
-    """A ``ModelClient`` for the models whose providers speak a protocol of the wire.
+    """A ``ModelClient`` for the models whose providers speak a protocol of the wire; ``CHORUS_WIRE=off`` reaches none.
 
-    ``environment`` holds the addresses and keys; with ``CHORUS_WIRE=off`` the wire reaches no model. The first token
-    may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``. ``connection`` is one of its own if
-    none is given. ``load`` returns the bytes of attachments.
+    The first token may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
     """
 
     def __init__(
@@ -93,13 +91,7 @@ class WireClient:
         return NO_ECHO if endpoint is None else echo_rule(endpoint).echo
 
     async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked instead of the model's provider.
-
-        Closing the generator, or cancelling its reader, closes the connection.
-
-        Raises:
-            ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
-        """
+        """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked in place of the provider."""
         problem = request_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
@@ -158,10 +150,7 @@ class WireClient:
                 await _quietly(stream.aclose())
 
     async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
-        """Send the request, again without each parameter that the server refuses and that it can do without.
-
-        The stream comes with the endpoint as it turned out to be.
-        """
+        """Send the request, again without each parameter that the server refuses; return the endpoint as it is then."""
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         while True:
@@ -354,11 +343,7 @@ class Connection:
 
 
 def _built(*, is_secured: bool, is_direct: bool) -> HttpClient:
-    """Import httpx and the modules of its first request, and return a client.
-
-    httpx is imported without its command line, which would bring rich and pygments along: half of its import. It goes
-    on without that module where one of its libraries is not installed.
-    """
+    """Import httpx, without its command line and so without rich and pygments, and return a client."""
     if "httpx" not in sys.modules:
         # Python's own way to say that there is no such module.
         sys.modules[_COMMAND_LINE] = None  # type: ignore[assignment]

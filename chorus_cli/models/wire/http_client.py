@@ -38,18 +38,10 @@ _LOST = "connection lost"
 
 
 class HttpClient:
-    """Sends one request at a time, over TLS if ``is_secured``, and keeps the connection open.
-
-    Proxies and certificates are those that the environment names for httpx; with ``is_direct`` no proxy is used. No
-    redirect is followed, so that a key goes to no other server.
-    """
+    """Sends one request at a time; no redirect is followed, so that a key goes to no other server."""
 
     def __init__(self, *, is_secured: bool, is_direct: bool, race_seconds: float = _RACE_SECONDS) -> None:
-        """Build the client; a kept connection that is lost within ``race_seconds`` is taken for one that was idle.
-
-        Raises:
-            FailedError: the certificates or the proxies cannot be used.
-        """
+        """Build the client; a kept connection that is lost within ``race_seconds`` is taken for one that was idle."""
         self._race_seconds = race_seconds
         proxies = {} if is_direct else getproxies()
         needs_certificates = is_secured or any(proxy.startswith("https") for proxy in proxies.values())
@@ -72,11 +64,7 @@ class HttpClient:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
 
     async def post(self, address: str, post: Post, over: Over) -> EventStream:
-        """Send a request and return the stream of the reply, which is to be closed and tells ``over`` then.
-
-        Raises:
-            FailedError: there is no answer, or it is an error.
-        """
+        """Send a request and return the stream of the reply, which tells ``over`` when it is closed."""
         try:
             request = self._client.build_request("POST", address, headers=dict(post.headers), content=post.body)
             response = await self._answered(request)
@@ -133,10 +121,7 @@ class HttpClient:
 
 
 def _refuse_other_protocols(stream: AsyncNetworkStream) -> None:
-    """Have a stream without TLS fail as soon as it reads something else than HTTP.
-
-    The library waits for the end of what is no header, and calls it a lost connection then.
-    """
+    """Have a stream fail as soon as it reads something else than HTTP, for whose end the library waits."""
     read, begun = stream.read, bytearray()
 
     async def checked(max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the library names it
@@ -172,11 +157,7 @@ class Over(Protocol):
 
 
 class EventStream:
-    """The data of the server-sent events of one response, or its whole body if that is JSON.
-
-    ``over`` is called when it is closed. An event may have
-    ``longest_event_bytes``, which the memory must hold several times.
-    """
+    """The data of the server-sent events of one response, or its whole body if that is JSON."""
 
     def __init__(
         self, response: httpx.Response, over: Over = _nothing, *, longest_event_bytes: int = limits.EVENT.most
@@ -190,11 +171,7 @@ class EventStream:
         """Whether the server has closed the stream, maybe within the newest event."""
 
     async def data(self) -> AsyncGenerator[str, None]:
-        """Yield the data of each event that has any.
-
-        Raises:
-            FailedError: the connection was lost, an event is too long, or the bytes are not UTF-8.
-        """
+        """Yield the data of each event that has any."""
         pieces = self._pieces()
         try:
             first = await _first_text(pieces)
