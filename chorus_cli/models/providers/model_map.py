@@ -68,7 +68,7 @@ _Fact = TypeVar("_Fact")
 
 
 class ModelMap:
-    """litellm's map of models, read when first needed; an entry is looked up in its text, 30 times as fast as in JSON."""
+    """litellm's map of models, read when first needed; an entry is looked up in its text, 30 times as fast as JSON."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Read below ``folder``, or where litellm is installed."""

@@ -286,7 +286,7 @@ class Connection:
         client = await self._taken(endpoint.address)
         self._used_at[_origin(endpoint.address)] = asyncio.get_running_loop().time()
 
-        async def over(*, is_stopped: bool) -> None:
+        async def over(is_stopped: bool) -> None:  # noqa: FBT001 - a callback has no names
             if is_stopped:
                 await self._end(client, endpoint.address)
             else:

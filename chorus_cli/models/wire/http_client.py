@@ -7,7 +7,7 @@ import codecs
 import socket
 import ssl
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.request import getproxies
 
 import httpx
@@ -19,7 +19,7 @@ from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
 from chorus_cli.models.providers.failures import FailedError, Failure, Trouble, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
     from httpcore import AsyncNetworkStream
 
@@ -63,7 +63,7 @@ class HttpClient:
         except (httpx.InvalidURL, ValueError, ImportError) as error:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
 
-    async def post(self, address: str, post: Post, over: Over) -> EventStream:
+    async def post(self, address: str, post: Post, over: Callable[[bool], Awaitable[None]]) -> EventStream:
         """Send a request and return the stream of the reply, which tells ``over`` when it is closed."""
         try:
             request = self._client.build_request("POST", address, headers=dict(post.headers), content=post.body)
@@ -145,22 +145,14 @@ def _check_ports(proxies: Mapping[str, str]) -> None:
             raise ValueError(f"there is no port {port}")
 
 
-async def _nothing(*, is_stopped: bool) -> None:
-    """Do nothing after a response that came by no connection."""
-
-
-class Over(Protocol):
-    """Called when a response is closed."""
-
-    async def __call__(self, *, is_stopped: bool) -> None:
-        """Go on after a response; with ``is_stopped`` it was not read to its end."""
-
-
 class EventStream:
     """The data of the server-sent events of one response, or its whole body if that is JSON."""
 
     def __init__(
-        self, response: httpx.Response, over: Over = _nothing, *, longest_event_bytes: int = limits.EVENT.most
+        self,
+        response: httpx.Response,
+        over: Callable[[bool], Awaitable[None]],
+        longest_event_bytes: int = limits.EVENT.most,
     ) -> None:
         self._response = response
         self._over = over
@@ -199,7 +191,7 @@ class EventStream:
         try:
             await self._response.aclose()
         finally:
-            await self._over(is_stopped=is_stopped)
+            await self._over(is_stopped)
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
@@ -263,20 +255,16 @@ async def _refusal(response: httpx.Response) -> Failure:
     if response.has_redirect_location:
         return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
     headers = {name.lower(): value for name, value in response.headers.items()}
+    content = b""
     try:
-        return Failure(status=response.status_code, body=decoded(await _beginning(response)), headers=headers)
+        async with aclosing(_body_of(response)) as pieces:
+            async for piece in pieces:
+                content += piece
+                if len(content) > limits.ERROR_BODY.most:
+                    break
     except UnpackingError as error:
         return Failure(status=response.status_code, headers=headers, words=f"its answer is {error}")
-
-
-async def _beginning(response: httpx.Response) -> bytes:
-    content = bytearray()
-    async with aclosing(_body_of(response)) as pieces:
-        async for piece in pieces:
-            content += piece
-            if len(content) > limits.ERROR_BODY.most:
-                break
-    return bytes(content)
+    return Failure(status=response.status_code, body=decoded(content), headers=headers)
 
 
 def _words(error: BaseException) -> str:
