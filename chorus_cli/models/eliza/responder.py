@@ -192,11 +192,6 @@ class Clause:
     words: list[str]
     keywords: list[Keyword]
 
-    @property
-    def urgent(self) -> list[Keyword]:
-        """The keywords that must not wait for an earlier clause."""
-        return [keyword for keyword in self.keywords if keyword.rank >= URGENT_RANK]
-
 
 class _Conversation:
     """State between messages: how often each rule was used, and the remembered phrases."""
@@ -209,7 +204,8 @@ class _Conversation:
     def answer(self, text: str) -> str:
         """Answer the first clause that holds a keyword, unless one of them is too serious to be passed over."""
         heard = list(clauses(text, self._script))
-        urgent = (self._answer_by(word.word, clause.words) for clause in heard for word in clause.urgent)
+        found = ((clause, keyword) for clause in heard for keyword in clause.keywords if keyword.rank >= URGENT_RANK)
+        urgent = (self._answer_by(keyword.word, clause.words) for clause, keyword in found)
         chosen = next((clause for clause in heard if clause.keywords), Clause([], []))
         return next(filter(None, urgent), None) or self._answer_to(chosen)
 

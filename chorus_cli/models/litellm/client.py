@@ -26,7 +26,7 @@ from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, PartsRecord, P
 from chorus_cli.models.providers.failures import Asked, cut_text, silence_error
 from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
-from chorus_cli.models.providers.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
+from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, request_address, request_problem
 from chorus_cli.models.wire.chat_completions import AssistantForm, call_pieces, chat_usage, with_thoughts
 from chorus_cli.models.wire.protocol import ReplyReader, object_at, objects_at, text_at
 

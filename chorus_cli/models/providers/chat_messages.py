@@ -15,7 +15,7 @@ from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.text.code_points import cleaned_input, join_surrogates
 from chorus_cli.core.text.phrases import fenced
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind, with_lines
-from chorus_cli.models.providers.server_addresses import is_ollama
+from chorus_cli.models.providers.servers import is_ollama
 from chorus_cli.models.rules.choice import LOCAL
 from chorus_cli.models.rules.request import without_calls
 

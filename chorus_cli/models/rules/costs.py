@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,10 +38,6 @@ class TokenUse(NamedTuple):
     cached: int = 0
     written: int = 0
     thought: int = 0
-
-    def plus(self, other: TokenUse) -> TokenUse:
-        """Return the sum of both."""
-        return TokenUse(*map(sum, zip(self, other, strict=True)))
 
     def cost(self, prices: Prices) -> float:
         """Return the price in USD."""
@@ -93,16 +90,6 @@ class CostLine:
     unpriced: tuple[str, ...] = ()
     summaries: int = 0
 
-    def with_use(self, use: ModelUse, prices: Prices | None) -> CostLine:
-        """Return the line with more replies or summaries."""
-        cost, unpriced = self.cost, self.unpriced
-        if prices is None:
-            unpriced = tuple(dict.fromkeys((*unpriced, use.model)))
-        else:
-            cost = (cost or 0.0) + use.tokens.cost(prices)
-        replies, summaries = self.replies + use.replies, self.summaries + use.summaries
-        return CostLine(self.key, replies, self.tokens.plus(use.tokens), cost, unpriced, summaries)
-
     @property
     def cost_text(self) -> str:
         """The cost for people: a sum that lacks models without a price is marked by a plus sign."""
@@ -128,16 +115,24 @@ def cost_lines(
     uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: Callable[[ModelUse], str]
 ) -> list[CostLine]:
     """Return a line for each key, in the order of the keys."""
-    lines: dict[str, CostLine] = {}
+    groups: defaultdict[str, list[ModelUse]] = defaultdict(list)
     for use in uses:
-        named = key(use)
-        lines[named] = lines.get(named, CostLine(named)).with_use(use, prices(use.model))
-    return [lines[named] for named in sorted(lines)]
+        groups[key(use)].append(use)
+    return [total(groups[named], prices, named) for named in sorted(groups)]
 
 
 def total(uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: str = "total") -> CostLine:
     """Return one line of all replies and summaries."""
-    return next(iter(cost_lines(uses, prices, lambda _use: key)), CostLine(key, cost=0.0))
+    listed = [(use, prices(use.model)) for use in uses]
+    costs = [use.tokens.cost(price) for use, price in listed if price]
+    return CostLine(
+        key,
+        sum(use.replies for use, _ in listed),
+        TokenUse(*map(sum, zip(*(use.tokens for use, _ in listed), strict=True))),
+        sum(costs, 0.0) if costs or not listed else None,
+        tuple(dict.fromkeys(use.model for use, price in listed if not price)),
+        sum(use.summaries for use, _ in listed),
+    )
 
 
 class DaySpending(NamedTuple):

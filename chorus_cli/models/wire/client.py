@@ -21,7 +21,7 @@ from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.echoes import echo_rule
 from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.models.providers.parameters import NEWER_NAMES, refused_parameter
-from chorus_cli.models.providers.server_addresses import is_on_this_machine, request_problem
+from chorus_cli.models.providers.servers import is_on_this_machine, request_problem
 from chorus_cli.models.rules.events import Notice, ReplyEnd
 from chorus_cli.models.rules.request import NO_ECHO
 from chorus_cli.models.wire.anthropic import AnthropicMessages
