@@ -130,11 +130,11 @@ class WireClient:
         patience = Patience(self._first_token_seconds)
         known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
         stream, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
-        reply = _Reply(self._protocol(accepted).reader(), stream)
+        reply = _received(self._protocol(accepted).reader(), stream)
         try:
             for notice in _notices(request.model, known, accepted):
                 yield notice
-            while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:
+            while (events := await self._in_time(anext(reply, None), request.model, patience, begun=begun)) is not None:
                 for event in events:
                     begun = True
                     yield event
@@ -200,45 +200,30 @@ class WireClient:
         return self._protocols[endpoint.protocol]
 
 
-class _Reply:
-    """One reply being received."""
+async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[Sequence[ModelEvent], None]:
+    """Yield the events in each piece of a stream, up to the end of the reply."""
+    async with aclosing(stream.data()) as pieces:
+        async for data in pieces:
+            try:
+                events = tuple(reader.events(data))
+            except FailedError as error:
+                if stream.is_at_end and error.failure == NOT_JSON:
+                    # The server did not end this event: the stream was cut in it.
+                    break
+                raise
+            is_over = bool(events) and isinstance(events[-1], ReplyEnd)
+            if is_over:
+                # A connection whose response was read to its end can be used again.
+                await _quietly(_read_on(pieces))
+            yield events
+            if is_over:
+                return
+    yield tuple(reader.end())
 
-    def __init__(self, reader: ReplyReader, stream: EventStream) -> None:
-        self._reader = reader
-        self._stream = stream
-        self._data = stream.data()
-        self._is_over = False
 
-    async def next(self) -> Sequence[ModelEvent] | None:
-        """Return the events of the next piece of the stream, ``None`` after the end of the reply."""
-        if self._is_over:
-            return None
-        data = await anext(self._data, None)
-        if data is None:
-            return self._ended()
-        try:
-            events = tuple(self._reader.events(data))
-        except FailedError as error:
-            if self._stream.is_at_end and error.failure == NOT_JSON:
-                # The server did not end this event: the stream was cut in it.
-                return self._ended()
-            raise
-        if events and isinstance(events[-1], ReplyEnd):
-            self._is_over = True
-            # A connection whose response was read to its end can be used again.
-            await _quietly(self._read_on())
-        return events
-
-    async def aclose(self) -> None:
-        await self._data.aclose()
-
-    def _ended(self) -> Sequence[ModelEvent]:
-        self._is_over = True
-        return tuple(self._reader.end())
-
-    async def _read_on(self) -> None:
-        async for _ in self._data:
-            pass
+async def _read_on(pieces: AsyncGenerator[str, None]) -> None:
+    async for _ in pieces:
+        pass
 
 
 def _notices(model: str, asked: Endpoint, accepted: Endpoint) -> Iterator[Notice]:
