@@ -265,7 +265,6 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def _sentence(template: str, parts: Sequence[str]) -> str:
-    """Put the parts into the answer, close the gaps that empty ones leave, and begin with a capital."""
     filled = template.format("", *map(_agreeing, parts))
     closed = re.sub(r" (?=[.,;:?!])", "", " ".join(filled.split()))
     return closed[:1].upper() + closed[1:]

@@ -333,7 +333,6 @@ class _ThinkingBlocks:
         self._growing: Pieces | None = None
 
     def take(self, delta: JsonObject) -> None:
-        """Take the pieces in a chunk; a signature ends a block."""
         for piece in objects_at(delta, _BLOCKS):
             if piece.get("type") != "thinking":
                 self._own.add(piece)

@@ -95,7 +95,6 @@ async def started(
 
 
 async def _answer(process: Process, loaded: LoadedModel, key: str) -> tuple[Mapping[str, object], str]:
-    """Give the order, and return the answer and the errors that llama.cpp reported."""
     order = {"file": str(loaded.file), "context_tokens": loaded.context_tokens, "key": key}
     if process.stdin is None or process.stdout is None or process.stderr is None:
         raise ValueError("The process must have pipes.")

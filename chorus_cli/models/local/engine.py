@@ -49,7 +49,6 @@ def _end_with_input() -> None:
 
 
 def _server(order: Order) -> Any:  # noqa: ANN401 - the library has no types
-    """Load the model; llama.cpp writes its errors to standard error."""
     import xllamacpp  # noqa: PLC0415 - its absence is part of the answer
 
     parameters = xllamacpp.CommonParams()

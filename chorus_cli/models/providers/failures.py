@@ -363,7 +363,6 @@ def _kind(failure: Failure, status: int | None) -> _Kind:
 
 
 def _facts(asked: Asked) -> dict[str, object]:
-    """Return the facts for the sentences: names of the model, its server and its key, and advice about them."""
     provider, _, name = asked.model.partition("/")
     is_ollama, named = provider.startswith("ollama"), asked.provider or provider
     return {

@@ -243,7 +243,6 @@ def refused_parameter(failure: Failure, optional: Iterable[str]) -> str | None:
 
 
 def _denied(text: str, parameter: object, optional: Iterable[str]) -> str | None:
-    """Return the parameter that a text denies: the one that the error gives as its own, else the first in the text."""
     if not DENIED.search(text) and not _ALSO_DENIED.search(text):
         optional = filter(_ABOUT_EFFORT.search, optional) if _VALUE_DENIED.search(text) else ()
     named = {name: re.search(rf"\b{_pattern(name)}\b", text, re.IGNORECASE) for name in optional}

@@ -179,7 +179,6 @@ def _is_name(value: object) -> TypeGuard[str]:
 
 
 def _can_chat(name: str, entry: Mapping[str, object]) -> bool:
-    """Return whether the model can chat, by its capabilities, or by family and name on older servers."""
     if capabilities := values.items(entry.get("capabilities")):
         return "completion" in capabilities
     family = values.record(entry.get("details")).get("family")

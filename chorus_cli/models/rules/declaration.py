@@ -194,7 +194,6 @@ def _example(tool: Tool | None) -> str:
 
 
 def _value(parameter: Parameter, given: object) -> str | int:
-    """Return an argument as its declaration wants it: a number may be written as text, and the other way round."""
     if parameter.kind is Kind.NUMBER:
         return _number(parameter, given)
     if isinstance(given, bool) or not isinstance(given, str | int | float):

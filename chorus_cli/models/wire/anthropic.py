@@ -110,7 +110,6 @@ class AnthropicReply(ReplyReader):
                 raise FailedError(Failure(body=event))
 
     def _begun(self, block: JsonObject, index: object) -> Iterator[ModelEvent]:
-        """Yield the text with which a block begins, mostly none; a call begins with its id and its name."""
         match block.get("type"):
             case "text":
                 yield from self._text(text_at(block, "text"))
@@ -139,7 +138,6 @@ class AnthropicReply(ReplyReader):
                 self._call(CallPiece(place_of(index), arguments=text_at(delta, "partial_json")))
 
     def _whole(self, message: JsonObject) -> Iterator[ModelEvent]:
-        """Yield a whole reply, as servers send it that know no streams."""
         for place, block in enumerate(objects_at(message, "content")):
             yield from self._begun(block, place)
         self._count(message)

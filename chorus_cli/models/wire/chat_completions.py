@@ -163,7 +163,6 @@ def with_thoughts(message: PromptMessage, shaped: JsonObject, form: AssistantFor
 
 
 def _field(rule: EchoRule, own: list[JsonObject]) -> str:
-    """Return the field of readable thoughts: that of the rule, else the one in which they came."""
     if rule.field in FIELDS:
         return rule.field
     if rule.field == _DETAILS:
@@ -240,7 +239,6 @@ class ChatReader(ReplyReader):
         yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
 
     def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
-        """Yield the texts of a choice, and keep its calls and its finish reason for the end."""
         reason = text_at(choice, "finish_reason")
         if reason in _ERROR_REASONS:
             raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="error at the provider"))

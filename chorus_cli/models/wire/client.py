@@ -227,7 +227,6 @@ async def _read_on(pieces: AsyncGenerator[str, None]) -> None:
 
 
 def _notices(model: str, asked: Endpoint, accepted: Endpoint) -> Iterator[Notice]:
-    """Yield what was found out about a server by its refusals."""
     if accepted.protocol is not asked.protocol:
         yield Notice(f"{accepted.address} has no /responses, so {model} is asked by chat completions.")
     for what in sorted(accepted.refused - asked.refused - NEWER_NAMES.keys()):

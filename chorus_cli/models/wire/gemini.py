@@ -108,7 +108,6 @@ class GeminiReply(ReplyReader):
             self._finish_reason = _FINISH_REASONS.get(reason, STOP)
 
     def _take_call(self, call: JsonObject, signature: str) -> None:
-        """Keep a call, which always comes whole."""
         arguments = json.dumps(object_at(call, "args"), ensure_ascii=False)
         self._call(CallPiece(self._calls, text_at(call, "id"), text_at(call, "name"), arguments))
         self._calls += 1
@@ -170,7 +169,6 @@ def _configuration(request: ModelRequest, endpoint: Endpoint, effort: Mapping[st
 
 
 def _offer(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    """Return the fields that offer the tools of a request."""
     ban = {} if _CALLS_FORBIDDEN in endpoint.refused else {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
     offer = offered(request, _declaration, {**ban})
     return offer | {"tools": [{"functionDeclarations": offer["tools"]}]} if offer else {}

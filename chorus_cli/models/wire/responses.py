@@ -120,7 +120,6 @@ class ResponsesReply(ReplyReader):
                     self._own.sign(SAID, {"phase": phase})
 
     def _whole(self, response: JsonObject) -> Iterator[ModelEvent]:
-        """Yield a whole reply, as servers send it that know no streams."""
         if object_at(response, "error"):
             raise FailedError(Failure(body=response))
         for index, item in enumerate(objects_at(response, "output")):
