@@ -60,19 +60,11 @@ def read_script(text: str) -> Mapping[str, Keyword]:
         if head.startswith("/"):
             name, _, words = head.partition(":")
             tags[name] = words.split()
-        elif head:
-            _add(keywords, head, _rules(body, tags))
+        elif header := _HEADER.fullmatch(head):
+            rules = _rules(body, tags)
+            for word in header["words"].split():
+                keywords[word] = Keyword(word, header["replacement"] or word, int(header["rank"] or 0), rules)
     return keywords
-
-
-def _add(keywords: dict[str, Keyword], head: str, rules: tuple[Rule, ...]) -> None:
-    header = _HEADER.fullmatch(head)
-    if header is None:
-        raise ValueError(f"The script has a line that opens no keyword: {head!r}")
-    for word in header["words"].split():
-        if word in keywords:
-            raise ValueError(f"The script has the keyword {word!r} twice")
-        keywords[word] = Keyword(word, header["replacement"] or word, int(header["rank"] or 0), rules)
 
 
 def _rules(lines: Sequence[str], tags: Tags) -> tuple[Rule, ...]:
