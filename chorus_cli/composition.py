@@ -19,8 +19,7 @@ from chorus_cli.machine.shell import UserShell
 from chorus_cli.memory.service.access import MemoryAccess
 from chorus_cli.memory.service.memory import FlashSaves, Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
-from chorus_cli.models.local.client import LocalClient
-from chorus_cli.models.local.files import LocalFiles
+from chorus_cli.models.local.client import LocalClient, LocalFiles
 from chorus_cli.models.providers import servers
 from chorus_cli.models.providers.chat_messages import accepted_kinds, not_stored, takes_tools
 from chorus_cli.models.providers.model_map import ModelMap
