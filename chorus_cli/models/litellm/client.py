@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import Echo, ModelRequest, PromptMessage
-    from chorus_cli.models.wire.protocol import JsonObject, Usage
+    from chorus_cli.models.wire.protocol import JsonObject
 
 _Answer = TypeVar("_Answer")
 
@@ -255,7 +255,7 @@ class _Reply(ReplyReader):
             self._counts = {}
         yield from self.end()
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         return chat_usage(self._counts, "cache_creation_tokens")
 
 

@@ -126,20 +126,16 @@ class LocalFiles:
 
     def limit(self, model: str) -> Limit | None:
         """Return the context limit of ``model``; ``None`` if there is no such model."""
-        try:
-            trained = _header(self.file(model)).trained_tokens
-        except ModelError:
+        if self.doubt(model):
             return None
+        trained = _header(self.file(model)).trained_tokens
         tokens = min(trained or _MOST_CONTEXT_TOKENS, _MOST_CONTEXT_TOKENS)
         share = f", {tokens:,} of {trained:,}" if trained and tokens < trained else ""
         return Limit(tokens, f"the model's file{share}")
 
     def takes_tools(self, model: str) -> bool:
         """Return whether the chat template of ``model`` knows tools."""
-        try:
-            return "tools" in _header(self.file(model)).template
-        except ModelError:
-            return False
+        return not self.doubt(model) and "tools" in _header(self.file(model)).template
 
     def installed(self) -> tuple[str, ...]:
         """Return the models that packages have brought along."""

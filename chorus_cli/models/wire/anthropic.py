@@ -26,7 +26,6 @@ from chorus_cli.models.wire.protocol import (
     EncodedMessages,
     Post,
     ReplyReader,
-    Usage,
     argument_object,
     bare_id,
     count_at,
@@ -151,7 +150,7 @@ class AnthropicReply(ReplyReader):
         if reason := text_at(said, "stop_reason"):
             self._finish_reason = _FINISH_REASONS.get(reason, STOP)
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         if not self._counts:
             return {}
         new, written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS)

@@ -26,7 +26,6 @@ from chorus_cli.models.wire.protocol import (
     Post,
     ReplyReader,
     ThinkTags,
-    Usage,
     count_at,
     json_bytes,
     object_at,
@@ -274,7 +273,7 @@ class ChatReader(ReplyReader):
     def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
         return self._thought(text) if is_reasoning else self._text(text)
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         return chat_usage(self._counts)
 
 
@@ -319,7 +318,7 @@ class ChatCompletions:
         return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 
 
-def chat_usage(counts: JsonObject, written: str = "cache_write_tokens") -> Usage:
+def chat_usage(counts: JsonObject, written: str = "cache_write_tokens") -> dict[str, int]:
     """Return the counts of a usage; of what the cache stored, under ``written``, and served, not all tell both."""
     usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := counts.get(name), int)}
     details = object_at(counts, "prompt_tokens_details")

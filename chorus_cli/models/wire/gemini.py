@@ -19,7 +19,6 @@ from chorus_cli.models.wire.protocol import (
     JsonObject,
     Post,
     ReplyReader,
-    Usage,
     argument_object,
     bare_id,
     count_at,
@@ -114,7 +113,7 @@ class GeminiReply(ReplyReader):
         if signature:
             self._own.sign(CALLED, {_SIGNATURE: signature})
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         counts = self._counts
         if not counts:
             return {}

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
 JsonObject = dict[str, object]
-Usage = dict[str, int]
 NOT_JSON = Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")
 
 DONE = "[DONE]"
@@ -81,13 +80,13 @@ def count_at(value: Mapping[str, object], name: str) -> int:
 
 def usage_of(
     prompt: int, completion: int, total: int = 0, *, cache: tuple[int, int] = (0, 0), thought: int = 0
-) -> Usage:
+) -> dict[str, int]:
     """Return token counts by the names of ``ReplyEnd``; of ``cache`` the first was served, the second stored."""
     usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
     return usage | parts_of_usage(cache, thought)
 
 
-def parts_of_usage(cache: tuple[int, int], thought: int) -> Usage:
+def parts_of_usage(cache: tuple[int, int], thought: int) -> dict[str, int]:
     """Return the parts of a usage, as above."""
     counts = {CACHED: cache[0], WRITTEN: cache[1], THOUGHT: thought}
     return {name: count for name, count in counts.items() if count}
@@ -131,7 +130,7 @@ class ReplyReader:
     def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
         raise NotImplementedError
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         raise NotImplementedError
 
     def _text(self, piece: str) -> Iterator[ModelEvent]:
