@@ -174,9 +174,9 @@ class App:
         return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
 
     def _ask_ollama(self) -> str | None:
-        from chorus_cli.models.providers import server_addresses  # noqa: PLC0415 - needed only where nothing names a model
+        from chorus_cli.models.providers import servers  # noqa: PLC0415 - needed only where nothing names a model
 
-        return server_addresses.most_recent_model(self._environment)
+        return servers.most_recent_model(self._environment)
 
     async def _settle(self) -> None:
         try:

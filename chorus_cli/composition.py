@@ -18,12 +18,11 @@ from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.machine.shell import UserShell
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
-from chorus_cli.models.local.client import LocalClient
-from chorus_cli.models.local.files import LocalFiles
-from chorus_cli.models.providers import server_addresses
+from chorus_cli.models.local.client import LocalClient, LocalFiles
+from chorus_cli.models.providers import servers
 from chorus_cli.models.providers.chat_messages import accepted_kinds, not_stored, takes_tools
-from chorus_cli.models.providers.limits import ModelLimits
 from chorus_cli.models.providers.model_map import ModelMap
+from chorus_cli.models.providers.servers import ModelLimits
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.router import ElizaClient, ModelRouter
 from chorus_cli.models.rules.request import NO_ECHO, Echo
@@ -136,7 +135,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
     names = KnownModels(
         known.names,
         known.providers,
-        lambda: (*server_addresses.models(environment), *files.installed()),
+        lambda: (*servers.models(environment), *files.installed()),
         known.conversation_names,
         files.doubt,
     )

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chorus_cli.models.local.client import LoadedModel, started
-from chorus_cli.models.local.files import LocalFiles
+from chorus_cli.models.local.client import LoadedModel, LocalFiles, started
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:

@@ -35,11 +35,7 @@ class ModelRouter:
     litellm: LiteLLMClient
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply of the client that serves the model.
-
-        Raises:
-            ModelError: no embedded model has that name, or the client's own errors.
-        """
+        """Yield the reply of the client that serves the model."""
         if request.model == ELIZA:
             return self.eliza.stream(request)
         if request.model.startswith(_EMBEDDED):
@@ -72,10 +68,7 @@ class ModelRouter:
 
 
 class ElizaClient:
-    """Answers by ELIZA, word by word, ``seconds_per_word`` apart by the given clock.
-
-    ``spoken`` returns a user's message without its preamble.
-    """
+    """Answers by ELIZA, word by word, by the given clock; ``spoken`` returns a user's message without its preamble."""
 
     def __init__(self, clock: Clock, spoken: Callable[[str], str], seconds_per_word: float = 0.02) -> None:
         self._clock = clock

@@ -37,28 +37,20 @@ def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> N
 
 
 def uses(connection: sqlite3.Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
-    """Return the usage of replies and other requests by persona, thread, model and minute, of all personas or of one.
-
-    With ``since`` the cost follows the time, never the log.
-    """
+    """Return the usage by persona, thread, model and minute; with ``since`` the cost follows the time, not the log."""
     span = {"persona": persona, "since": _text(since) if since else ""}
     index = "NOT INDEXED" if since is None else "INDEXED BY messages_of_persona"
-    groups = f"SELECT persona, thread_id, COALESCE(model, ''), {_MINUTE} AS minute, COUNT(*), {_COUNTS}"
-    grouped = "GROUP BY persona, thread_id, model, minute ORDER BY minute"
-    replies = connection.execute(
-        f"{groups} FROM messages {index} WHERE {_HAS_USAGE} AND persona IN (SELECT DISTINCT persona FROM threads) "
-        f"AND {_OF_SPAN} {grouped}",
-        span,
-    )
-    found = [
-        ModelUse(slug, thread_id, model, timestamps.from_text(minute + _SECONDS), number, TokenUse(*counts))
-        for slug, thread_id, model, minute, number, *counts in replies
-    ]
-    others = connection.execute(f"{groups} FROM other_requests WHERE {_HAS_USAGE} AND {_OF_SPAN} {grouped}", span)
-    found += [
-        ModelUse(slug, thread_id, model, timestamps.from_text(minute + _SECONDS), 0, TokenUse(*counts), number)
-        for slug, thread_id, model, minute, number, *counts in others
-    ]
+    replies = f"messages {index} WHERE persona IN (SELECT DISTINCT persona FROM threads) AND {_HAS_USAGE}"
+    found: list[ModelUse] = []
+    for rows, is_reply in (replies, True), (f"other_requests WHERE {_HAS_USAGE}", False):
+        grouped = connection.execute(
+            f"SELECT persona, thread_id, COALESCE(model, ''), {_MINUTE} AS minute, COUNT(*), {_COUNTS} FROM {rows} "
+            f"AND {_OF_SPAN} GROUP BY persona, thread_id, model, minute ORDER BY minute",
+            span,
+        )
+        for slug, thread_id, model, minute, number, *counts in grouped:
+            at, numbers = timestamps.from_text(minute + _SECONDS), (number, 0) if is_reply else (0, number)
+            found.append(ModelUse(slug, thread_id, model, at, numbers[0], TokenUse(*counts), numbers[1]))
     return found
 
 

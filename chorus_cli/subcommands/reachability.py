@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.models.providers import providers, server_addresses
+from chorus_cli.models.providers import providers, servers
 from chorus_cli.models.providers.model_map import package_folder
-from chorus_cli.models.providers.server_addresses import is_ollama, request_problem
+from chorus_cli.models.providers.servers import is_ollama, request_problem
 from chorus_cli.models.rules.choice import ELIZA, LOCAL, Naming, detected_model, missing_key
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import meta_rows
@@ -30,7 +30,7 @@ _PORTS = {"http": 80, "https": 443}
 
 async def check_model(home: Paths, option: str | None, environment: Mapping[str, str]) -> Finding:
     """Return the finding about the model of the persona last used; nothing is asked of it, so nothing is paid."""
-    naming = Naming(option, environment, lambda: server_addresses.most_recent_model(environment))
+    naming = Naming(option, environment, lambda: servers.most_recent_model(environment))
     personas = Personas(home.personas, home.config_file)
     try:
         persona = personas.load(_last_persona(home) or personas.first())
@@ -45,7 +45,7 @@ async def check_model(home: Paths, option: str | None, environment: Mapping[str,
     if problem := request_problem(model, environment) or missing_key(model, environment):
         return wrong(_SUBJECT, f"{answers}. {problem}")
     endpoint = providers.endpoint(model, environment)
-    address = server_addresses.ollama_address(environment) if is_ollama(model) else endpoint.address if endpoint else ""
+    address = servers.ollama_address(environment) if is_ollama(model) else endpoint.address if endpoint else ""
     if not address:
         return _through_litellm(answers)
     way = "litellm" if endpoint is None else "the wire"

@@ -20,16 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-ANY = 0
-Element = int | frozenset[str]
-"""A number of words (``ANY`` for as many as it takes), or one word out of these."""
-
 
 class Reassembly(NamedTuple):
-    """An answer, or the ``keyword`` whose rules answer: for ``template`` if there is one, else for the same text.
-
-    Without either the next keyword answers.
-    """
+    """An answer, or a ``keyword`` whose rules answer, perhaps another text; without either the next keyword answers."""
 
     template: str = ""
     keyword: str = ""
@@ -37,9 +30,9 @@ class Reassembly(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A decomposition and the reassemblies that take turns when it fits."""
+    """A decomposition, a pattern for words that each have a blank after them, and the reassemblies that take turns."""
 
-    decomposition: tuple[Element, ...]
+    decomposition: re.Pattern[str]
     reassemblies: tuple[Reassembly, ...]
 
 
@@ -53,7 +46,7 @@ class Keyword:
     rules: tuple[Rule, ...]
 
 
-Tags = dict[str, frozenset[str]]
+Tags = dict[str, list[str]]
 _HEADER = re.compile(r"(?P<words>[^>\d]+?)(?: > (?P<replacement>\S+))?(?: (?P<rank>\d+))?")
 _PRE = re.compile(r"PRE (?P<template>.+) =(?P<keyword>\S+)")
 
@@ -66,39 +59,37 @@ def read_script(text: str) -> Mapping[str, Keyword]:
         head, *body = [line for line in block.splitlines() if line.strip() and not line.startswith("#")] or [""]
         if head.startswith("/"):
             name, _, words = head.partition(":")
-            tags[name] = frozenset(words.split())
-        elif head:
-            _add(keywords, head, _rules(body, tags))
+            tags[name] = words.split()
+        elif header := _HEADER.fullmatch(head):
+            rules = _rules(body, tags)
+            for word in header["words"].split():
+                keywords[word] = Keyword(word, header["replacement"] or word, int(header["rank"] or 0), rules)
     return keywords
 
 
-def _add(keywords: dict[str, Keyword], head: str, rules: tuple[Rule, ...]) -> None:
-    header = _HEADER.fullmatch(head)
-    if header is None:
-        raise ValueError(f"The script has a line that opens no keyword: {head!r}")
-    for word in header["words"].split():
-        if word in keywords:
-            raise ValueError(f"The script has the keyword {word!r} twice")
-        keywords[word] = Keyword(word, header["replacement"] or word, int(header["rank"] or 0), rules)
-
-
 def _rules(lines: Sequence[str], tags: Tags) -> tuple[Rule, ...]:
-    grouped: list[tuple[tuple[Element, ...], list[Reassembly]]] = []
+    grouped: list[tuple[str, list[Reassembly]]] = []
     for line in lines:
         content = line.strip()
         if line.startswith("    "):
             grouped[-1][1].append(_reassembly(content))
         elif content.startswith("="):
-            grouped.append(((ANY,), [_reassembly(content)]))
+            grouped.append(("0", [_reassembly(content)]))
         else:
-            grouped.append((tuple(_element(word, tags) for word in content.split()), []))
-    return tuple(Rule(decomposition, tuple(reassemblies)) for decomposition, reassemblies in grouped)
+            grouped.append((content, []))
+    return tuple(Rule(decomposition(elements, tags), tuple(reassemblies)) for elements, reassemblies in grouped)
 
 
-def _element(word: str, tags: Tags) -> Element:
-    if word.isdecimal():
-        return int(word)
-    return tags[word] if word.startswith("/") else frozenset(word.split("|"))
+def decomposition(elements: str, tags: Tags) -> re.Pattern[str]:
+    """Return the pattern of a decomposition rule, with a group for each element; each ``0`` is as few as possible."""
+    return re.compile("".join(_group(element, tags) for element in elements.split()), re.IGNORECASE)
+
+
+def _group(element: str, tags: Tags) -> str:
+    if element.isdecimal():
+        return rf"((?:\S+ ){'*?' if element == '0' else f'{{{element}}}'})"
+    words = tags[element] if element.startswith("/") else element.split("|")
+    return rf"((?:{'|'.join(map(re.escape, words))}) )"
 
 
 def _reassembly(content: str) -> Reassembly:

@@ -20,10 +20,7 @@ _LONGEST_LINE_BYTES = limits.EVENT.most // 4
 
 
 def bound(transport: type[httpx.AsyncBaseTransport]) -> None:
-    """Have every answer that comes by a class of transports bounded as those over the wire are.
-
-    litellm builds its transports where they are used, and takes none.
-    """
+    """Have all answers by a class of transports bounded; litellm builds its transports where it uses them."""
     answer = transport.handle_async_request
 
     async def bounded(self: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:

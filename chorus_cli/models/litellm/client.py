@@ -26,7 +26,7 @@ from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, PartsRecord, P
 from chorus_cli.models.providers.failures import Asked, cut_text, silence_error
 from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
-from chorus_cli.models.providers.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
+from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, request_address, request_problem
 from chorus_cli.models.wire.chat_completions import AssistantForm, call_pieces, chat_usage, with_thoughts
 from chorus_cli.models.wire.protocol import ReplyReader, object_at, objects_at, text_at
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.rules.events import ModelEvent
     from chorus_cli.models.rules.request import Echo, ModelRequest, PromptMessage
-    from chorus_cli.models.wire.protocol import JsonObject, Usage
+    from chorus_cli.models.wire.protocol import JsonObject
 
 _Answer = TypeVar("_Answer")
 
@@ -83,11 +83,9 @@ class _UnprocessableError(Exception):
 
 
 class LiteLLMClient:
-    """A ``ModelClient`` for every model but the embedded one.
+    """A ``ModelClient`` for all models that the wire does not reach; litellm itself reads keys from the process.
 
-    litellm reads keys from the process's own environment; ``environment`` holds the servers' addresses and the secrets
-    that must not be shown, ``model_map`` tells which models cache prompts. The first token may take
-    ``first_token_seconds``, and no later chunk more than ``gap_seconds``. ``load`` returns the bytes of attachments.
+    The first token may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
     """
 
     def __init__(
@@ -107,13 +105,7 @@ class LiteLLMClient:
         self._pauses = Pauses()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last.
-
-        Closing the generator, or cancelling its reader, closes the connection.
-
-        Raises:
-            ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
-        """
+        """Yield the reply as it arrives, and ``ReplyEnd`` last."""
         problem = request_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
@@ -196,11 +188,7 @@ class LiteLLMClient:
         ]
 
     def _server_arguments(self, model: str) -> dict[str, object]:
-        """Return the address and the key that litellm would not find by itself.
-
-        Without an address it sends requests for LM Studio or vLLM to OpenAI; and it requires a key for every
-        OpenAI-compatible server, even a local one that needs none.
-        """
+        """Return the address that litellm would not find by itself, and the key that it wants even for a local one."""
         address = request_address(model, self._environment)
         if not address:
             return {}
@@ -267,7 +255,7 @@ class _Reply(ReplyReader):
             self._counts = {}
         yield from self.end()
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         return chat_usage(self._counts, "cache_creation_tokens")
 
 
@@ -290,10 +278,7 @@ async def _next_chunk(stream: _Stream) -> _Chunk | None:
 
 
 def _forget_texts(stream: _Stream) -> None:
-    """Keep few of the chunks of litellm, which at the end would put them all together for a log that nobody reads.
-
-    It compares the last two, takes the names from the first, and the usage from those that have one.
-    """
+    """Keep few of the chunks, which litellm puts together at the end: the first, the last two, those with usage."""
     if len(stream.chunks) > _MOST_CHUNKS:
         stream.chunks[1:-2] = [chunk for chunk in stream.chunks[1:-2] if getattr(chunk, "usage", None)]
 
@@ -315,11 +300,7 @@ def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
 
 
 def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> dict[str, object]:
-    """Return litellm's arguments for the effort of a request.
-
-    It drops or refuses the effort of many providers that speak chat completions, so they get the wire's parameters. At
-    OpenAI an effort may make it change to the newer protocol, by which everything is stored unless that is forbidden.
-    """
+    """Return the effort as the wire sends it, for litellm drops it, and at OpenAI that nothing is to be stored."""
     asked = endpoint(request.model, environment)
     if asked is not None and asked.protocol is ProtocolName.CHAT_COMPLETIONS and asked.provider != _OPENAI:
         parameters = chosen_effort(request, asked).parameters
@@ -352,7 +333,6 @@ class _ThinkingBlocks:
         self._growing: Pieces | None = None
 
     def take(self, delta: JsonObject) -> None:
-        """Take the pieces in a chunk; a signature ends a block."""
         for piece in objects_at(delta, _BLOCKS):
             if piece.get("type") != "thinking":
                 self._own.add(piece)

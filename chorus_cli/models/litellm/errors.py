@@ -66,7 +66,6 @@ def litellm_error(error: BaseException, asked: Asked) -> ModelError:
 
 
 def _failure(errors: Sequence[BaseException]) -> Failure:
-    """Return the failure that ``errors`` tell of: the error that litellm raised, and its causes."""
     answer = _answer(errors)
     if answer is not None:
         body = _body(answer)
@@ -126,7 +125,6 @@ def _status(error: BaseException) -> int | None:
 
 
 def _answer(errors: Sequence[BaseException]) -> _Answer | None:
-    """Return the provider's answer if it was an error; a reply that has begun was none."""
     if _is_within_reply(errors):
         return None
     refusals = (error for error in errors if type(error).__name__.endswith("HTTPStatusError"))
@@ -134,7 +132,6 @@ def _answer(errors: Sequence[BaseException]) -> _Answer | None:
 
 
 def _body(answer: _Answer) -> object:
-    """Return the decoded body; ``None`` if litellm did not read it."""
     with suppress(Exception):
         return decoded(answer.content)
     return None

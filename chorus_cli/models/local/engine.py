@@ -11,22 +11,14 @@ import json
 import os
 import sys
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 _ERRORS_ONLY = 1
 
 
-class Order(NamedTuple):
-    """The file of the model, the context to keep for it, in tokens, and the key that requests must bring."""
-
-    file: str
-    context_tokens: int
-    key: str
-
-
 def main() -> None:
     """Serve until standard input ends: then Chorus has ended too, however it did."""
-    order = Order(**json.loads(sys.stdin.readline()))
+    order = json.loads(sys.stdin.readline())
     watching = threading.Thread(target=_end_with_input, daemon=True)
     watching.start()
     try:
@@ -48,14 +40,13 @@ def _end_with_input() -> None:
     os._exit(0)
 
 
-def _server(order: Order) -> Any:  # noqa: ANN401 - the library has no types
-    """Load the model; llama.cpp writes its errors to standard error."""
+def _server(order: dict[str, Any]) -> Any:  # noqa: ANN401 - the library has no types
     import xllamacpp  # noqa: PLC0415 - its absence is part of the answer
 
     parameters = xllamacpp.CommonParams()
-    parameters.model.path = order.file
-    parameters.n_ctx = order.context_tokens
-    parameters.api_keys = [order.key]
+    parameters.model.path = order["file"]
+    parameters.n_ctx = order["context_tokens"]
+    parameters.api_keys = [order["key"]]
     # The threads wait for each other busily: with one for each core, any other busy program makes replies ten times
     # slower.
     threads = max(1, (os.cpu_count() or 1) // 2)

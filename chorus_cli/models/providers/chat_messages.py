@@ -15,7 +15,7 @@ from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.text.code_points import cleaned_input, join_surrogates
 from chorus_cli.core.text.phrases import fenced
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind, with_lines
-from chorus_cli.models.providers.server_addresses import is_ollama
+from chorus_cli.models.providers.servers import is_ollama
 from chorus_cli.models.rules.choice import LOCAL
 from chorus_cli.models.rules.request import without_calls
 
@@ -56,11 +56,7 @@ class Content(NamedTuple):
 
 
 def not_stored(_digest: str) -> bytes:
-    """Refuse to load an attachment, where there is no store.
-
-    Raises:
-        AttachmentError: always.
-    """
+    """Raise an ``AttachmentError``, where there is no store."""
     raise AttachmentError("There is no store of attachments here.")
 
 
@@ -84,10 +80,7 @@ def content_of(message: PromptMessage, load: Load) -> Content:
 
 
 def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
-    """Return the kinds of attachments that ``model`` takes: the map decides about pictures and PDFs.
-
-    A model that is not listed is sent all, and its provider may refuse them.
-    """
+    """Return the kinds of attachments that ``model`` takes, by the map; a model that is not listed is sent all."""
     if model.startswith(_EMBEDDED):
         return frozenset()
     if model.startswith(LOCAL):
@@ -150,10 +143,7 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
 
 
 def accepted_messages(request: ModelRequest) -> tuple[PromptMessage, ...]:
-    """Return the messages of a request as its model accepts them.
-
-    Claude refuses calls of tools and their results in a request that offers no tools, so they are put into words.
-    """
+    """Return the messages of a request; without tools, Claude refuses calls and results, so they are put into words."""
     if request.tools or _CLAUDE not in request.model:
         return request.messages
     return tuple(map(without_calls, request.messages))

@@ -209,10 +209,7 @@ def _joined(value: object) -> object:
 
 
 def replayed(message: PromptMessage, form: str) -> Iterator[Said | Called | dict[str, object]]:
-    """Yield the parts of a reply in the order in which they came; those of another protocol are left out.
-
-    All of its text and each of its calls is among them once, whatever the parts say.
-    """
+    """Yield the parts of a reply as they came, all of its text and each call once, without another protocol's parts."""
     text, calls = message.content, list(stored_calls(message.tool_calls or ""))
     for part in _parts(message, form):
         own = {name: value for name, value in part.items() if name not in {SAID, CALLED}}

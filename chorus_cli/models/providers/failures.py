@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from dataclasses import dataclass, field
@@ -74,7 +73,24 @@ def decoded(content: bytes) -> object:
 
 def cut(body: object) -> object:
     """Return a body without what is beyond `limits.ERROR_WORDS`, so that nothing takes long over an error."""
-    return _Room(limits.ERROR_WORDS.most).kept(body)
+    left = limits.ERROR_WORDS.most
+
+    def kept(part: object, depth: int) -> object:
+        nonlocal left
+        if isinstance(part, str):
+            part = cut_text(part, min(left, _LONGEST_TEXT))
+        if not isinstance(part, list | dict):
+            left -= len(str(part))
+            return part
+        found: dict[object, object] = {}
+        for name, inner in part.items() if isinstance(part, dict) else enumerate(part):
+            left -= 1 + len(name) if isinstance(name, str) else 1
+            if left <= 0 or depth == _DEEPEST:
+                break
+            found[name] = kept(inner, depth + 1)
+        return found if isinstance(part, dict) else [*found.values()]
+
+    return kept(body, 0)
 
 
 def cut_text(text: str, most: int = limits.ERROR_WORDS.most) -> str:
@@ -123,34 +139,6 @@ def _retry_delay(body: object) -> float | None:
     return None
 
 
-class _Room:
-    """The room for so many more characters of a body."""
-
-    def __init__(self, characters: int) -> None:
-        self._left = characters
-
-    def kept(self, part: object, depth: int = 0) -> object:
-        """Return what has room of a part of a body, so many levels below its top."""
-        if isinstance(part, str):
-            part = cut_text(part, min(self._left, _LONGEST_TEXT))
-        if isinstance(part, list | dict) and depth == _DEEPEST:
-            return None
-        if isinstance(part, list):
-            return [self.kept(entry, depth + 1) for entry in itertools.takewhile(self._takes, part)]
-        if isinstance(part, dict):
-            return {name: self.kept(part[name], depth + 1) for name in itertools.takewhile(self._takes_name, part)}
-        self._left -= len(str(part))
-        return part
-
-    def _takes(self, _entry: object) -> bool:
-        self._left -= 1
-        return self._left > 0
-
-    def _takes_name(self, name: str) -> bool:
-        self._left -= len(name)
-        return self._takes(name)
-
-
 def _error(body: object) -> object:
     if isinstance(body, list):
         body = body[0] if body else None
@@ -181,16 +169,46 @@ _KEY_VARIABLES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of failure: templates of its sentences, whether a provider answered, and whether a retry may succeed.
+
+    The cause is told in the problem's parentheses unless ``has_cause`` is false: then the problem says it.
+    """
+
+    problem: str
+    advice: str
+    answered: bool = True
+    retryable: bool = False
+    has_cause: bool = True
+
+
 class Trouble(Enum):
     """A failure without an answer of the provider, or with one that makes no sense."""
 
-    UNKNOWN_MODEL = "unknown model"
-    NO_KEY = "no key"
-    UNREACHABLE = "unreachable"
-    NOT_HTTP = "not HTTP"
-    UNANSWERED = "unanswered"
-    BROKE_OFF = "broke off"
-    INVALID_RESPONSE = "invalid response"
+    UNKNOWN_MODEL = _Kind(
+        "litellm does not know the model {model}",
+        "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
+        answered=False,
+        has_cause=False,
+    )
+    NO_KEY = _Kind(
+        "There is no key for {model}",
+        "Set {key}, or choose another model with /model",
+        answered=False,
+        has_cause=False,
+    )
+    UNREACHABLE = _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True)
+    NOT_HTTP = _Kind(
+        "The server of {model}{place} does not speak HTTP", "Correct its address", answered=False, has_cause=False
+    )
+    UNANSWERED = _Kind(
+        "{model}{place} did not answer in time", "Try again", answered=False, retryable=True, has_cause=False
+    )
+    BROKE_OFF = _Kind("The reply of {model} broke off", ARRIVED.rstrip("."), answered=False)
+    INVALID_RESPONSE = _Kind(
+        "The provider of {model} sent an invalid response", "Try again later", answered=False, retryable=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,45 +255,6 @@ class Asked:
     key_variable: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A kind of failure: templates of its sentences, whether a provider answered, and whether a retry may succeed.
-
-    The cause is told in the problem's parentheses unless ``has_cause`` is false: then the problem says it.
-    """
-
-    problem: str
-    advice: str
-    answered: bool = True
-    retryable: bool = False
-    has_cause: bool = True
-
-
-_BY_TROUBLE = {
-    Trouble.UNKNOWN_MODEL: _Kind(
-        "litellm does not know the model {model}",
-        "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
-        answered=False,
-        has_cause=False,
-    ),
-    Trouble.NO_KEY: _Kind(
-        "There is no key for {model}",
-        "Set {key}, or choose another model with /model",
-        answered=False,
-        has_cause=False,
-    ),
-    Trouble.UNREACHABLE: _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True),
-    Trouble.NOT_HTTP: _Kind(
-        "The server of {model}{place} does not speak HTTP", "Correct its address", answered=False, has_cause=False
-    ),
-    Trouble.UNANSWERED: _Kind(
-        "{model}{place} did not answer in time", "Try again", answered=False, retryable=True, has_cause=False
-    ),
-    Trouble.BROKE_OFF: _Kind("The reply of {model} broke off", ARRIVED.rstrip("."), answered=False),
-    Trouble.INVALID_RESPONSE: _Kind(
-        "The provider of {model} sent an invalid response", "Try again later", answered=False, retryable=True
-    ),
-}
 _OTHER = _Kind("The request to {model} failed", "Try another model with /model", answered=False)
 
 _NO_CREDIT = _Kind("The account for {model} is out of credit", "Check its plan, or choose another model with /model")
@@ -317,11 +296,7 @@ _CHECK_SERVER = "Check that its server is running and the network is up"
 
 
 def model_error(failure: Failure, asked: Asked) -> ModelError:
-    """Return the sentences for ``failure``.
-
-    They are one line of at most 300 characters without any of the secrets, with the provider's own words in
-    parentheses where they help.
-    """
+    """Return the sentences for ``failure``: one line of at most 300 characters, without any of the secrets."""
     status = failure.status if failure.body is None or failure.status else _status_in(failure.body)
     kind = _kind(failure, status)
     wait = _retry_after_seconds(failure) if kind.retryable else None
@@ -351,9 +326,9 @@ def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
 
 def _kind(failure: Failure, status: int | None) -> _Kind:
     if failure.trouble is not None:
-        return _BY_TROUBLE[failure.trouble]
+        return failure.trouble.value
     if status is None:
-        return _OTHER if failure.body is None else _BY_TROUBLE[Trouble.INVALID_RESPONSE]
+        return _OTHER if failure.body is None else Trouble.INVALID_RESPONSE.value
     body = failure.body
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
     for statuses, sign, kind in _SIGNS:
@@ -367,7 +342,6 @@ def _kind(failure: Failure, status: int | None) -> _Kind:
 
 
 def _facts(asked: Asked) -> dict[str, object]:
-    """Return the facts for the sentences: names of the model, its server and its key, and advice about them."""
     provider, _, name = asked.model.partition("/")
     is_ollama, named = provider.startswith("ollama"), asked.provider or provider
     return {

@@ -68,10 +68,7 @@ _Fact = TypeVar("_Fact")
 
 
 class ModelMap:
-    """litellm's map of models, read from its files when first needed; unreadable files count as empty.
-
-    Single entries are looked up in the text of the map, which is 30 times as fast as to read all of it.
-    """
+    """litellm's map of models, read when first needed; an entry is looked up in its text, 30 times as fast as JSON."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Read below ``folder``, or where litellm is installed."""
@@ -83,11 +80,7 @@ class ModelMap:
         self._reading = threading.RLock()
 
     def relative(self, model: str) -> str | None:
-        """Return the listed model whose facts are taken for those of ``model``, for which the map has no limit.
-
-        It is the nearest of its family; ``None`` if there is none, or the map lists ``model`` with a limit. Prices are
-        never taken.
-        """
+        """Return the nearest listed model of the family if the map has no limit for ``model``, ``None`` without any."""
         if any(map(_limit, self._entries_for(model))):
             return None
         if model not in self._relatives:
@@ -113,10 +106,7 @@ class ModelMap:
         )
 
     def input_cost(self, model: str) -> float | None:
-        """Return the price of one input token, in USD, or ``None`` if the map has none.
-
-        It is the standard price, without a discount for caching or a surcharge for very long requests.
-        """
+        """Return the standard price of one input token, in USD, or ``None`` if the map has none."""
         return _first(self._entries_for(model), lambda entry: _price(entry, "input_cost_per_token"))
 
     def prices(self, model: str) -> Prices | None:
@@ -164,11 +154,7 @@ class ModelMap:
         return self._read_names().providers
 
     def _entries_for(self, model: str) -> Iterator[_Entry]:
-        """Yield the map's entry for ``model``, and then that for its name without the provider.
-
-        Many entries lack the provider: ``anthropic/claude-x`` is found under ``claude-x`` if that
-        entry's provider is ``anthropic`` or one of its kinds, as ``vertex_ai-language-models`` is of ``vertex_ai``.
-        """
+        """Yield the map's entry for ``model``, and then that for its name alone: many entries lack the provider."""
         # The name of a protocol is no part of a model's.
         model = model.replace("openai/responses/", "openai/", 1)
         if entry := self._entry(model):
@@ -364,10 +350,7 @@ _VERSION = re.compile(r"\d{1,3}(?:[.-]\d{1,3}(?![\da-z]))*")
 
 
 class _Member(NamedTuple):
-    """A model's name, taken apart: its words without the version, which is empty if there is none.
-
-    ``is_own`` says that it is the name at the maker, not at another provider.
-    """
+    """A model's name, taken apart; ``is_own`` says that it is the name at the maker, not at another provider."""
 
     family: str
     words: tuple[str, ...]

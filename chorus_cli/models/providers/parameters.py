@@ -145,10 +145,7 @@ _ROWS: tuple[_Row, ...] = (
 
 
 class ChosenEffort(NamedTuple):
-    """The parameters of a request that say how much to think.
-
-    ``optional`` has the names by which an error may refuse them, and what is left out then.
-    """
+    """The parameters that say how much to think; ``optional`` has their names in errors, and what is left out then."""
 
     parameters: dict[str, Any]
     optional: dict[str, str]
@@ -184,10 +181,7 @@ _TOOLS = frozenset({"tools", "tool_choice"})
 
 
 class Dialect(NamedTuple):
-    """How a model takes the parameters of a chat completion.
-
-    ``reply_limit`` is the name of the parameter that limits the reply, ``omitted`` are parameters that are never sent.
-    """
+    """How a model takes parameters: the name of the one that limits the reply, and those that are never sent."""
 
     reply_limit: str = "max_tokens"
     omitted: frozenset[str] = frozenset()
@@ -249,7 +243,6 @@ def refused_parameter(failure: Failure, optional: Iterable[str]) -> str | None:
 
 
 def _denied(text: str, parameter: object, optional: Iterable[str]) -> str | None:
-    """Return the parameter that a text denies: the one that the error gives as its own, else the first in the text."""
     if not DENIED.search(text) and not _ALSO_DENIED.search(text):
         optional = filter(_ABOUT_EFFORT.search, optional) if _VALUE_DENIED.search(text) else ()
     named = {name: re.search(rf"\b{_pattern(name)}\b", text, re.IGNORECASE) for name in optional}

@@ -173,10 +173,7 @@ def named(model: str) -> Named:
 def endpoint(
     model: str, environment: Mapping[str, str], thinks: Callable[[str], bool | None] = lambda _model: None
 ) -> Endpoint | None:
-    """Return where ``model`` is asked directly; ``None`` if it is to be asked through litellm.
-
-    OpenAI's models that think, as ``thinks`` says, take tools only by its newer protocol.
-    """
+    """Return where ``model`` is asked directly, ``None`` if litellm asks it; ``thinks`` says if OpenAI's model does."""
     prefix, name = named(model)
     if not prefix or environment.get(_LITELLM_PROXY, "").strip().lower() == "true":
         return None

@@ -69,10 +69,7 @@ class VocabularyCounter:
 
 
 def _encoding_from(folder: Path) -> Encoding:
-    """Load the vocabulary; it is checked first, so that tiktoken does not download it.
-
-    A file that is missing or has another checksum is deleted by tiktoken and downloaded again.
-    """
+    """Load the vocabulary; tiktoken would download one that is missing or damaged, so it is checked first."""
     _check(folder / _VOCABULARY_NAME)
     # litellm sets this to the same folder, and only a variable tells tiktoken where to look.
     os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)

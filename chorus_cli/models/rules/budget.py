@@ -34,10 +34,7 @@ class Calibration:
 
 
 def learned_calibration(before: Calibration, estimated_tokens: int, reported_tokens: int) -> Calibration:
-    """Take a report into account: the first as it is, each later one by an exponential moving average.
-
-    Small requests say little, and a provider that reports less than half of the estimate leaves out what it had cached.
-    """
+    """Take a report into account by a moving average, unless it is small or leaves out what was cached."""
     if estimated_tokens < _FEWEST_TOKENS or reported_tokens < _LEAST_PLAUSIBLE * estimated_tokens:
         return before
     ratio = min(max(reported_tokens / estimated_tokens, SMALLEST_FACTOR), LARGEST_FACTOR)

@@ -13,10 +13,7 @@ LOCAL = "local/"
 
 
 class Provider(NamedTuple):
-    """A provider that is recognised by its key in the environment, and the model that is then used.
-
-    ``other_variables`` are further names under which litellm takes the same key.
-    """
+    """A provider that its key selects, which may be in ``other_variables``, and the model that is then used."""
 
     name: str
     key_variable: str
@@ -82,10 +79,7 @@ _NOBODY_ELSE = ModelChoice(ELIZA, "embedded: no provider's key is set and no Oll
 
 
 class Naming(NamedTuple):
-    """The sources of a model's name besides the persona's files: an option, the environment, a running Ollama.
-
-    ``ask_ollama`` returns the model that it used last, if it runs, and takes its time.
-    """
+    """The sources of a model's name besides the persona's files; ``ask_ollama`` returns the model that it used last."""
 
     option: str | None
     environment: Mapping[str, str]
@@ -114,10 +108,7 @@ def in_full(model: str) -> str:
 
 
 def missing_key(model: str, environment: Mapping[str, str]) -> str:
-    """Say which variable ``model`` wants a key in, if none is set; empty for a provider that is not known here.
-
-    A server of the user's own, whose address stands in a variable of the provider, may want no key.
-    """
+    """Name the variable in which ``model`` wants a key; empty if one is set, or for a server of the user's own."""
     provider = next((provider for provider in PROVIDERS if model.startswith(provider.prefix)), None)
     if provider is None or provider.key_set_in(environment):
         return ""

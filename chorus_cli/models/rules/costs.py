@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,10 +39,6 @@ class TokenUse(NamedTuple):
     written: int = 0
     thought: int = 0
 
-    def plus(self, other: TokenUse) -> TokenUse:
-        """Return the sum of both."""
-        return TokenUse(*map(sum, zip(self, other, strict=True)))
-
     def cost(self, prices: Prices) -> float:
         """Return the price in USD."""
         plain = max(0, self.prompt - self.cached - self.written)
@@ -57,10 +54,7 @@ _NO_TOKENS = TokenUse()
 
 
 class OtherRequest(NamedTuple):
-    """A request to a model whose answer is no message; ``at`` is the time of the answer.
-
-    ``usage`` holds token counts as the provider reported them.
-    """
+    """A request to a model whose answer, which came ``at`` that time, is no message."""
 
     persona: str
     thread_id: int
@@ -87,10 +81,7 @@ class ModelUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """The cost in USD of the replies, and the requests for ``summaries``, with the same ``key``.
-
-    ``cost`` is ``None`` where no price of their models is known; ``unpriced`` names the models without one.
-    """
+    """The cost in USD, if known, of replies and ``summaries``; ``unpriced`` names the models without a price."""
 
     key: str
     replies: int = 0
@@ -98,16 +89,6 @@ class CostLine:
     cost: float | None = None
     unpriced: tuple[str, ...] = ()
     summaries: int = 0
-
-    def with_use(self, use: ModelUse, prices: Prices | None) -> CostLine:
-        """Return the line with more replies or summaries."""
-        cost, unpriced = self.cost, self.unpriced
-        if prices is None:
-            unpriced = tuple(dict.fromkeys((*unpriced, use.model)))
-        else:
-            cost = (cost or 0.0) + use.tokens.cost(prices)
-        replies, summaries = self.replies + use.replies, self.summaries + use.summaries
-        return CostLine(self.key, replies, self.tokens.plus(use.tokens), cost, unpriced, summaries)
 
     @property
     def cost_text(self) -> str:
@@ -134,16 +115,24 @@ def cost_lines(
     uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: Callable[[ModelUse], str]
 ) -> list[CostLine]:
     """Return a line for each key, in the order of the keys."""
-    lines: dict[str, CostLine] = {}
+    groups: defaultdict[str, list[ModelUse]] = defaultdict(list)
     for use in uses:
-        named = key(use)
-        lines[named] = lines.get(named, CostLine(named)).with_use(use, prices(use.model))
-    return [lines[named] for named in sorted(lines)]
+        groups[key(use)].append(use)
+    return [total(groups[named], prices, named) for named in sorted(groups)]
 
 
 def total(uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: str = "total") -> CostLine:
     """Return one line of all replies and summaries."""
-    return next(iter(cost_lines(uses, prices, lambda _use: key)), CostLine(key, cost=0.0))
+    listed = [(use, prices(use.model)) for use in uses]
+    costs = [use.tokens.cost(price) for use, price in listed if price]
+    return CostLine(
+        key,
+        sum(use.replies for use, _ in listed),
+        TokenUse(*map(sum, zip(*(use.tokens for use, _ in listed), strict=True))),
+        sum(costs, 0.0) if costs or not listed else None,
+        tuple(dict.fromkeys(use.model for use, price in listed if not price)),
+        sum(use.summaries for use, _ in listed),
+    )
 
 
 class DaySpending(NamedTuple):

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ToolError
@@ -131,11 +131,7 @@ class ReadCall:
         return f"{shortened(self.call.name, _LONGEST_NAME)}({shortened(values, _LONGEST_SHOWN)})"
 
     def arguments(self) -> Arguments:
-        """Return the arguments, checked against the declaration.
-
-        Raises:
-            ToolError: one is missing or not of its type, or none can be read; the sentence is for the model.
-        """
+        """Return the arguments, checked against the declaration; a ``ToolError`` is for the model."""
         if self.problem:
             raise ToolError(self.problem)
         values: dict[str, str | int] = {}
@@ -149,46 +145,32 @@ class ReadCall:
         return Arguments(values)
 
 
-class _Object(NamedTuple):
-    text: str
-    given: Mapping[str, object]
-    note: str = ""
-    problem: str = ""
-
-
 def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True) -> ReadCall:
-    """Read the arguments of a call; ``tools`` are those that are offered, by their names.
-
-    Without ``repairs``, damaged arguments are a problem at once.
-    """
-    tool = tools.get(call.name)
-    read = _object(call.arguments, tool, repairs=repairs)
+    """Read the arguments of a call of ``tools``; without ``repairs``, damaged arguments are a problem at once."""
+    text, tool = call.arguments, tools.get(call.name)
+    given: object = None
     # A name with other signs would have every later request refused that repeats the call.
     name = _UNUSUAL_IN_NAME.sub("_", call.name.strip())[:_LONGEST_NAME] or "unnamed"
-    return ReadCall(ToolCall(call.id, name, read.text), tool, read.given, read.note, read.problem)
+    note = problem = ""
+    if not text.strip():
+        text, given = "{}", {}
+    elif len(text) > LONGEST_ARGUMENTS:
+        problem = _TOO_LONG.format(length=len(text), most=LONGEST_ARGUMENTS)
+    else:
+        try:
+            given = json.loads(text, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            given = (_repaired(text) if repairs else None) or None
+            text = json.dumps(given, ensure_ascii=False)
+            note = _REPAIRED.format(understood=text)
+    if isinstance(given, dict):
+        return ReadCall(ToolCall(call.id, name, text), tool, given, note)
+    return ReadCall(ToolCall(call.id, name, "{}"), tool, {}, "", problem or _NO_OBJECT.format(example=_example(tool)))
 
 
 def without_note(result: str) -> str:
     """Return the result of a call without the note that its arguments were repaired, which repeats them."""
     return _NOTE.sub("", result, count=1) if _NOTE.match(result) else result
-
-
-def _object(text: str, tool: Tool | None, *, repairs: bool) -> _Object:
-    if not text.strip():
-        return _Object("{}", {})
-    if len(text) > LONGEST_ARGUMENTS:
-        return _Object("{}", {}, problem=_TOO_LONG.format(length=len(text), most=LONGEST_ARGUMENTS))
-    try:
-        given: object = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        given = _repaired(text) if repairs else None
-        if isinstance(given, dict) and given:
-            written = json.dumps(given, ensure_ascii=False)
-            return _Object(written, given, note=_REPAIRED.format(understood=written))
-    else:
-        if isinstance(given, dict):
-            return _Object(text, given)
-    return _Object("{}", {}, problem=_NO_OBJECT.format(example=_example(tool)))
 
 
 def _refuse_constant(name: str) -> object:
@@ -212,7 +194,6 @@ def _example(tool: Tool | None) -> str:
 
 
 def _value(parameter: Parameter, given: object) -> str | int:
-    """Return an argument as its declaration wants it: a number may be written as text, and the other way round."""
     if parameter.kind is Kind.NUMBER:
         return _number(parameter, given)
     if isinstance(given, bool) or not isinstance(given, str | int | float):

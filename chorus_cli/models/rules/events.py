@@ -85,10 +85,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The model has called a tool, which is at work now; ``call`` is one line for the user, not yet safe to show.
-
-    The first call of a reply has the ``thought`` before it.
-    """
+    """The model has called a tool, after a ``thought``; ``call`` is one line for the user, not yet safe to show."""
 
     call: str
     thought: Thought | None = None
@@ -228,10 +225,7 @@ def _shortfall(text: str, end: ReplyEnd, *, has_thought: bool) -> str:
 
 
 def pause_before_retry(error: ModelError, failures: int) -> float | None:
-    """Return the seconds to wait after the ``failures``-th failure without a reply, or ``None`` to give up.
-
-    The pause that the provider asks for is kept, unless it is longer than a minute.
-    """
+    """Return the seconds to wait after so many failures, at least what the provider asks for, ``None`` to give up."""
     if not error.retryable or failures > len(PAUSES_SECONDS):
         return None
     wanted = error.retry_after_seconds

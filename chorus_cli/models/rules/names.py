@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelNameError
-from chorus_cli.core.text.phrases import quoted
+from chorus_cli.core.text.phrases import enumerated, quoted
 from chorus_cli.models.rules.choice import ELIZA
 
 if TYPE_CHECKING:
@@ -22,22 +22,29 @@ _LONGEST_EXAMPLE = 40
 def doubt_about(
     name: str, names: AbstractSet[str], providers: AbstractSet[str], likely: Sequence[str] = ()
 ) -> str | None:
-    """Return a warning if ``name`` may be a mistake, or ``None``.
+    """Return a warning if litellm, which knows ``names`` and ``providers``, if any, knows no provider of ``name``.
 
-    ``names`` are the models and ``providers`` the prefixes that litellm knows. Any model of a known
-    provider is accepted, because new ones appear every week. ``likely`` models, the likeliest first, are suggested
-    before others if their names contain ``name``. With either set empty, there are no warnings.
+    Any model of a known provider is accepted, because new ones appear every week. Of ``likely`` models, the likeliest
+    first, those that contain ``name`` are suggested before others.
 
     Raises:
         ModelNameError: no model can have that name.
     """
-    _refuse_malformed(name)
-    if name == ELIZA or name in names:
-        return None
+    if not name:
+        raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")
+    if any(character.isspace() for character in name):
+        raise ModelNameError(f"Model names contain no spaces: {quoted(name)}.")
+    if not name.isprintable():
+        raise ModelNameError(f"Model names contain no invisible characters: {quoted(name)}.")
     provider, slash, rest = name.partition("/")
-    if not slash:
-        _refuse_unknown(name, names, likely)
+    if name == ELIZA or name in names or not (slash or names):
         return None
+    if not slash:
+        raise ModelNameError(
+            f"There is no model {quoted(name)}: a name without a provider must be one that litellm knows. "
+            f"Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}."
+            f"{_question(_alike(name, {*names, ELIZA}, likely))}"
+        )
     if not provider or not rest:
         raise ModelNameError(
             f"{quoted(name)} is an incomplete model name: write provider/name, such as ollama/llama3.2."
@@ -46,33 +53,14 @@ def doubt_about(
         raise ModelNameError(f"There is no model {quoted(name)}: the only embedded model is {ELIZA}.")
     if not providers or provider in providers:
         return None
-    return f"litellm knows no provider {provider!r}, so messages may fail.{_meant_provider(name, providers)}"
-
-
-def _refuse_malformed(name: str) -> None:
-    if not name:
-        raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")
-    if any(character.isspace() for character in name):
-        raise ModelNameError(f"Model names contain no spaces: {quoted(name)}.")
-    if not name.isprintable():
-        raise ModelNameError(f"Model names contain no invisible characters: {quoted(name)}.")
-
-
-def _refuse_unknown(name: str, names: AbstractSet[str], likely: Sequence[str]) -> None:
-    if not names:
-        return
-    alike = _question(_alike(name, {*names, ELIZA}, likely))
-    raise ModelNameError(
-        f"There is no model {quoted(name)}: a name without a provider must be one that litellm knows. "
-        f"Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}.{alike}"
-    )
+    by_spelling = {known.casefold(): known for known in sorted(providers)}
+    near = get_close_matches(provider.casefold(), by_spelling, n=1)
+    meant = _question([f"{by_spelling[spelling]}/{rest}" for spelling in near])
+    return f"litellm knows no provider {provider!r}, so messages may fail.{meant}"
 
 
 def _alike(name: str, names: Iterable[str], likely: Sequence[str]) -> list[str]:
-    """Return the name that differs only in case, else those that differ only by a prefix, else similar ones.
-
-    Likely models that contain the name come before similar ones. Of several with one spelling the shortest is first.
-    """
+    """Return the names that differ only in case or prefix, else likely ones that contain it, else similar ones."""
     by_spelling: defaultdict[str, list[str]] = defaultdict(list)
     for known in sorted(names, key=lambda known: (len(known), known)):
         by_spelling[known.casefold().rpartition("/")[2]].append(known)
@@ -88,15 +76,5 @@ def _alike(name: str, names: Iterable[str], likely: Sequence[str]) -> list[str]:
     return [by_spelling[near][0] for near in get_close_matches(typed, by_spelling, n=_MOST_SUGGESTIONS)]
 
 
-def _meant_provider(name: str, providers: AbstractSet[str]) -> str:
-    provider, _, rest = name.partition("/")
-    by_spelling = {known.casefold(): known for known in sorted(providers)}
-    near = get_close_matches(provider.casefold(), by_spelling, n=1)
-    return _question([f"{by_spelling[spelling]}/{rest}" for spelling in near])
-
-
 def _question(suggestions: list[str]) -> str:
-    if not suggestions:
-        return ""
-    *others, last = suggestions
-    return f" Did you mean {', '.join(others)} or {last}?" if others else f" Did you mean {last}?"
+    return f" Did you mean {enumerated(suggestions, 'or')}?" if suggestions else ""

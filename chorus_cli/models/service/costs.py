@@ -31,10 +31,7 @@ class Grouping(StrEnum):
 
 
 class CostReport(NamedTuple):
-    """Costs line by line, and their total, since a time (``None``: since ever).
-
-    ``summaries`` is the part of the total that summaries have cost.
-    """
+    """Costs line by line since a time (``None``: since ever), their total, and what summaries have cost of it."""
 
     grouping: Grouping
     since: datetime | None

@@ -26,7 +26,6 @@ from chorus_cli.models.wire.protocol import (
     EncodedMessages,
     Post,
     ReplyReader,
-    Usage,
     argument_object,
     bare_id,
     count_at,
@@ -110,7 +109,6 @@ class AnthropicReply(ReplyReader):
                 raise FailedError(Failure(body=event))
 
     def _begun(self, block: JsonObject, index: object) -> Iterator[ModelEvent]:
-        """Yield the text with which a block begins, mostly none; a call begins with its id and its name."""
         match block.get("type"):
             case "text":
                 yield from self._text(text_at(block, "text"))
@@ -139,7 +137,6 @@ class AnthropicReply(ReplyReader):
                 self._call(CallPiece(place_of(index), arguments=text_at(delta, "partial_json")))
 
     def _whole(self, message: JsonObject) -> Iterator[ModelEvent]:
-        """Yield a whole reply, as servers send it that know no streams."""
         for place, block in enumerate(objects_at(message, "content")):
             yield from self._begun(block, place)
         self._count(message)
@@ -153,7 +150,7 @@ class AnthropicReply(ReplyReader):
         if reason := text_at(said, "stop_reason"):
             self._finish_reason = _FINISH_REASONS.get(reason, STOP)
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         if not self._counts:
             return {}
         new, written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS)

@@ -26,7 +26,6 @@ from chorus_cli.models.wire.protocol import (
     Post,
     ReplyReader,
     ThinkTags,
-    Usage,
     count_at,
     json_bytes,
     object_at,
@@ -163,7 +162,6 @@ def with_thoughts(message: PromptMessage, shaped: JsonObject, form: AssistantFor
 
 
 def _field(rule: EchoRule, own: list[JsonObject]) -> str:
-    """Return the field of readable thoughts: that of the rule, else the one in which they came."""
     if rule.field in FIELDS:
         return rule.field
     if rule.field == _DETAILS:
@@ -240,7 +238,6 @@ class ChatReader(ReplyReader):
         yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
 
     def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
-        """Yield the texts of a choice, and keep its calls and its finish reason for the end."""
         reason = text_at(choice, "finish_reason")
         if reason in _ERROR_REASONS:
             raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="error at the provider"))
@@ -276,7 +273,7 @@ class ChatReader(ReplyReader):
     def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
         return self._thought(text) if is_reasoning else self._text(text)
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         return chat_usage(self._counts)
 
 
@@ -321,7 +318,7 @@ class ChatCompletions:
         return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 
 
-def chat_usage(counts: JsonObject, written: str = "cache_write_tokens") -> Usage:
+def chat_usage(counts: JsonObject, written: str = "cache_write_tokens") -> dict[str, int]:
     """Return the counts of a usage; of what the cache stored, under ``written``, and served, not all tell both."""
     usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := counts.get(name), int)}
     details = object_at(counts, "prompt_tokens_details")

@@ -21,7 +21,7 @@ from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.echoes import echo_rule
 from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.models.providers.parameters import NEWER_NAMES, refused_parameter
-from chorus_cli.models.providers.server_addresses import is_on_this_machine, request_problem
+from chorus_cli.models.providers.servers import is_on_this_machine, request_problem
 from chorus_cli.models.rules.events import Notice, ReplyEnd
 from chorus_cli.models.rules.request import NO_ECHO
 from chorus_cli.models.wire.anthropic import AnthropicMessages
@@ -49,11 +49,9 @@ _CLOSING_SECONDS = 0.2
 
 
 class WireClient:
-    """A ``ModelClient`` for the models whose providers speak a protocol of the wire.
+    """A ``ModelClient`` for the models whose providers speak a protocol of the wire; ``CHORUS_WIRE=off`` reaches none.
 
-    ``environment`` holds the addresses and keys; with ``CHORUS_WIRE=off`` the wire reaches no model. The first token
-    may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``. ``connection`` is one of its own if
-    none is given. ``load`` returns the bytes of attachments.
+    The first token may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
     """
 
     def __init__(
@@ -93,13 +91,7 @@ class WireClient:
         return NO_ECHO if endpoint is None else echo_rule(endpoint).echo
 
     async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked instead of the model's provider.
-
-        Closing the generator, or cancelling its reader, closes the connection.
-
-        Raises:
-            ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
-        """
+        """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked in place of the provider."""
         problem = request_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
@@ -138,11 +130,11 @@ class WireClient:
         patience = Patience(self._first_token_seconds)
         known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
         stream, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
-        reply = _Reply(self._protocol(accepted).reader(), stream)
+        reply = _received(self._protocol(accepted).reader(), stream)
         try:
             for notice in _notices(request.model, known, accepted):
                 yield notice
-            while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:
+            while (events := await self._in_time(anext(reply, None), request.model, patience, begun=begun)) is not None:
                 for event in events:
                     begun = True
                     yield event
@@ -158,10 +150,7 @@ class WireClient:
                 await _quietly(stream.aclose())
 
     async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
-        """Send the request, again without each parameter that the server refuses and that it can do without.
-
-        The stream comes with the endpoint as it turned out to be.
-        """
+        """Send the request, again without each parameter that the server refuses; return the endpoint as it is then."""
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         while True:
@@ -211,49 +200,33 @@ class WireClient:
         return self._protocols[endpoint.protocol]
 
 
-class _Reply:
-    """One reply being received."""
+async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[Sequence[ModelEvent], None]:
+    """Yield the events in each piece of a stream, up to the end of the reply."""
+    async with aclosing(stream.data()) as pieces:
+        async for data in pieces:
+            try:
+                events = tuple(reader.events(data))
+            except FailedError as error:
+                if stream.is_at_end and error.failure == NOT_JSON:
+                    # The server did not end this event: the stream was cut in it.
+                    break
+                raise
+            is_over = bool(events) and isinstance(events[-1], ReplyEnd)
+            if is_over:
+                # A connection whose response was read to its end can be used again.
+                await _quietly(_read_on(pieces))
+            yield events
+            if is_over:
+                return
+    yield tuple(reader.end())
 
-    def __init__(self, reader: ReplyReader, stream: EventStream) -> None:
-        self._reader = reader
-        self._stream = stream
-        self._data = stream.data()
-        self._is_over = False
 
-    async def next(self) -> Sequence[ModelEvent] | None:
-        """Return the events of the next piece of the stream, ``None`` after the end of the reply."""
-        if self._is_over:
-            return None
-        data = await anext(self._data, None)
-        if data is None:
-            return self._ended()
-        try:
-            events = tuple(self._reader.events(data))
-        except FailedError as error:
-            if self._stream.is_at_end and error.failure == NOT_JSON:
-                # The server did not end this event: the stream was cut in it.
-                return self._ended()
-            raise
-        if events and isinstance(events[-1], ReplyEnd):
-            self._is_over = True
-            # A connection whose response was read to its end can be used again.
-            await _quietly(self._read_on())
-        return events
-
-    async def aclose(self) -> None:
-        await self._data.aclose()
-
-    def _ended(self) -> Sequence[ModelEvent]:
-        self._is_over = True
-        return tuple(self._reader.end())
-
-    async def _read_on(self) -> None:
-        async for _ in self._data:
-            pass
+async def _read_on(pieces: AsyncGenerator[str, None]) -> None:
+    async for _ in pieces:
+        pass
 
 
 def _notices(model: str, asked: Endpoint, accepted: Endpoint) -> Iterator[Notice]:
-    """Yield what was found out about a server by its refusals."""
     if accepted.protocol is not asked.protocol:
         yield Notice(f"{accepted.address} has no /responses, so {model} is asked by chat completions.")
     for what in sorted(accepted.refused - asked.refused - NEWER_NAMES.keys()):
@@ -297,7 +270,7 @@ class Connection:
         client = await self._taken(endpoint.address)
         self._used_at[_origin(endpoint.address)] = asyncio.get_running_loop().time()
 
-        async def over(*, is_stopped: bool) -> None:
+        async def over(is_stopped: bool) -> None:  # noqa: FBT001 - a callback has no names
             if is_stopped:
                 await self._end(client, endpoint.address)
             else:
@@ -354,11 +327,7 @@ class Connection:
 
 
 def _built(*, is_secured: bool, is_direct: bool) -> HttpClient:
-    """Import httpx and the modules of its first request, and return a client.
-
-    httpx is imported without its command line, which would bring rich and pygments along: half of its import. It goes
-    on without that module where one of its libraries is not installed.
-    """
+    """Import httpx, without its command line and so without rich and pygments, and return a client."""
     if "httpx" not in sys.modules:
         # Python's own way to say that there is no such module.
         sys.modules[_COMMAND_LINE] = None  # type: ignore[assignment]

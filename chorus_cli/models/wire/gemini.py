@@ -19,7 +19,6 @@ from chorus_cli.models.wire.protocol import (
     JsonObject,
     Post,
     ReplyReader,
-    Usage,
     argument_object,
     bare_id,
     count_at,
@@ -108,14 +107,13 @@ class GeminiReply(ReplyReader):
             self._finish_reason = _FINISH_REASONS.get(reason, STOP)
 
     def _take_call(self, call: JsonObject, signature: str) -> None:
-        """Keep a call, which always comes whole."""
         arguments = json.dumps(object_at(call, "args"), ensure_ascii=False)
         self._call(CallPiece(self._calls, text_at(call, "id"), text_at(call, "name"), arguments))
         self._calls += 1
         if signature:
             self._own.sign(CALLED, {_SIGNATURE: signature})
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         counts = self._counts
         if not counts:
             return {}
@@ -170,7 +168,6 @@ def _configuration(request: ModelRequest, endpoint: Endpoint, effort: Mapping[st
 
 
 def _offer(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    """Return the fields that offer the tools of a request."""
     ban = {} if _CALLS_FORBIDDEN in endpoint.refused else {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
     offer = offered(request, _declaration, {**ban})
     return offer | {"tools": [{"functionDeclarations": offer["tools"]}]} if offer else {}

@@ -7,7 +7,7 @@ import codecs
 import socket
 import ssl
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.request import getproxies
 
 import httpx
@@ -19,7 +19,7 @@ from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
 from chorus_cli.models.providers.failures import FailedError, Failure, Trouble, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
     from httpcore import AsyncNetworkStream
 
@@ -38,18 +38,10 @@ _LOST = "connection lost"
 
 
 class HttpClient:
-    """Sends one request at a time, over TLS if ``is_secured``, and keeps the connection open.
-
-    Proxies and certificates are those that the environment names for httpx; with ``is_direct`` no proxy is used. No
-    redirect is followed, so that a key goes to no other server.
-    """
+    """Sends one request at a time; no redirect is followed, so that a key goes to no other server."""
 
     def __init__(self, *, is_secured: bool, is_direct: bool, race_seconds: float = _RACE_SECONDS) -> None:
-        """Build the client; a kept connection that is lost within ``race_seconds`` is taken for one that was idle.
-
-        Raises:
-            FailedError: the certificates or the proxies cannot be used.
-        """
+        """Build the client; a kept connection that is lost within ``race_seconds`` is taken for one that was idle."""
         self._race_seconds = race_seconds
         proxies = {} if is_direct else getproxies()
         needs_certificates = is_secured or any(proxy.startswith("https") for proxy in proxies.values())
@@ -71,12 +63,8 @@ class HttpClient:
         except (httpx.InvalidURL, ValueError, ImportError) as error:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
 
-    async def post(self, address: str, post: Post, over: Over) -> EventStream:
-        """Send a request and return the stream of the reply, which is to be closed and tells ``over`` then.
-
-        Raises:
-            FailedError: there is no answer, or it is an error.
-        """
+    async def post(self, address: str, post: Post, over: Callable[[bool], Awaitable[None]]) -> EventStream:
+        """Send a request and return the stream of the reply, which tells ``over`` when it is closed."""
         try:
             request = self._client.build_request("POST", address, headers=dict(post.headers), content=post.body)
             response = await self._answered(request)
@@ -133,10 +121,7 @@ class HttpClient:
 
 
 def _refuse_other_protocols(stream: AsyncNetworkStream) -> None:
-    """Have a stream without TLS fail as soon as it reads something else than HTTP.
-
-    The library waits for the end of what is no header, and calls it a lost connection then.
-    """
+    """Have a stream fail as soon as it reads something else than HTTP, for whose end the library waits."""
     read, begun = stream.read, bytearray()
 
     async def checked(max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the library names it
@@ -160,26 +145,14 @@ def _check_ports(proxies: Mapping[str, str]) -> None:
             raise ValueError(f"there is no port {port}")
 
 
-async def _nothing(*, is_stopped: bool) -> None:
-    """Do nothing after a response that came by no connection."""
-
-
-class Over(Protocol):
-    """Called when a response is closed."""
-
-    async def __call__(self, *, is_stopped: bool) -> None:
-        """Go on after a response; with ``is_stopped`` it was not read to its end."""
-
-
 class EventStream:
-    """The data of the server-sent events of one response, or its whole body if that is JSON.
-
-    ``over`` is called when it is closed. An event may have
-    ``longest_event_bytes``, which the memory must hold several times.
-    """
+    """The data of the server-sent events of one response, or its whole body if that is JSON."""
 
     def __init__(
-        self, response: httpx.Response, over: Over = _nothing, *, longest_event_bytes: int = limits.EVENT.most
+        self,
+        response: httpx.Response,
+        over: Callable[[bool], Awaitable[None]],
+        longest_event_bytes: int = limits.EVENT.most,
     ) -> None:
         self._response = response
         self._over = over
@@ -190,11 +163,7 @@ class EventStream:
         """Whether the server has closed the stream, maybe within the newest event."""
 
     async def data(self) -> AsyncGenerator[str, None]:
-        """Yield the data of each event that has any.
-
-        Raises:
-            FailedError: the connection was lost, an event is too long, or the bytes are not UTF-8.
-        """
+        """Yield the data of each event that has any."""
         pieces = self._pieces()
         try:
             first = await _first_text(pieces)
@@ -222,7 +191,7 @@ class EventStream:
         try:
             await self._response.aclose()
         finally:
-            await self._over(is_stopped=is_stopped)
+            await self._over(is_stopped)
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
@@ -286,20 +255,16 @@ async def _refusal(response: httpx.Response) -> Failure:
     if response.has_redirect_location:
         return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
     headers = {name.lower(): value for name, value in response.headers.items()}
+    content = b""
     try:
-        return Failure(status=response.status_code, body=decoded(await _beginning(response)), headers=headers)
+        async with aclosing(_body_of(response)) as pieces:
+            async for piece in pieces:
+                content += piece
+                if len(content) > limits.ERROR_BODY.most:
+                    break
     except UnpackingError as error:
         return Failure(status=response.status_code, headers=headers, words=f"its answer is {error}")
-
-
-async def _beginning(response: httpx.Response) -> bytes:
-    content = bytearray()
-    async with aclosing(_body_of(response)) as pieces:
-        async for piece in pieces:
-            content += piece
-            if len(content) > limits.ERROR_BODY.most:
-                break
-    return bytes(content)
+    return Failure(status=response.status_code, body=decoded(content), headers=headers)
 
 
 def _words(error: BaseException) -> str:

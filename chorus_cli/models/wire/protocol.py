@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
 JsonObject = dict[str, object]
-Usage = dict[str, int]
 NOT_JSON = Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")
 
 DONE = "[DONE]"
@@ -36,11 +35,7 @@ _CALLS = "tool_calls"
 
 
 def json_objects(data: str) -> list[JsonObject]:
-    """Return the objects in the data of an event: one, those of a list, none in empty data or the mark of the end.
-
-    Raises:
-        FailedError: the data is not JSON, or JSON of another kind.
-    """
+    """Return the objects in the data of an event, none in empty data or the mark of the end."""
     if data.strip() in {"", DONE}:
         return []
     try:
@@ -85,17 +80,13 @@ def count_at(value: Mapping[str, object], name: str) -> int:
 
 def usage_of(
     prompt: int, completion: int, total: int = 0, *, cache: tuple[int, int] = (0, 0), thought: int = 0
-) -> Usage:
-    """Return token counts under the names that ``ReplyEnd`` uses; the total is their sum unless it is given.
-
-    ``cache`` are the tokens of the prompt that the provider's cache served and stored, ``thought`` those of the reply
-    that the model thought: each is named only if there are any.
-    """
+) -> dict[str, int]:
+    """Return token counts by the names of ``ReplyEnd``; of ``cache`` the first was served, the second stored."""
     usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
     return usage | parts_of_usage(cache, thought)
 
 
-def parts_of_usage(cache: tuple[int, int], thought: int) -> Usage:
+def parts_of_usage(cache: tuple[int, int], thought: int) -> dict[str, int]:
     """Return the parts of a usage, as above."""
     counts = {CACHED: cache[0], WRITTEN: cache[1], THOUGHT: thought}
     return {name: count for name, count in counts.items() if count}
@@ -139,7 +130,7 @@ class ReplyReader:
     def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
         raise NotImplementedError
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         raise NotImplementedError
 
     def _text(self, piece: str) -> Iterator[ModelEvent]:
@@ -249,10 +240,7 @@ _Message = TypeVar("_Message", bound="Hashable")
 
 
 class EncodedMessages(Generic[_Message]):
-    """The encoded messages of the newest two requests, which the next one mostly repeats.
-
-    Of each request at most ``most_bytes`` are kept: those of its first messages. Any thread may ask.
-    """
+    """The encoded messages of the newest two requests, up to ``most_bytes`` of each; the next mostly repeats them."""
 
     def __init__(self, encode: Callable[[_Message], bytes], most_bytes: int = _MOST_BYTES) -> None:
         self._encode = encode
@@ -292,10 +280,7 @@ class _Stage(Enum):
 
 
 class ThinkTags:
-    """Tells the reasoning between ``<think>`` and ``</think>`` at the beginning of a reply from the reply.
-
-    Tags may be cut over chunks: a text that may become one is held until that is decided.
-    """
+    """Tells the reasoning between ``<think>`` and ``</think>`` at the beginning of a reply from it; tags may be cut."""
 
     def __init__(self) -> None:
         self._stage = _Stage.BEGINNING

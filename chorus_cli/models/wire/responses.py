@@ -17,7 +17,6 @@ from chorus_cli.models.wire.protocol import (
     EncodedMessages,
     Post,
     ReplyReader,
-    Usage,
     bare_id,
     count_at,
     is_filled,
@@ -120,7 +119,6 @@ class ResponsesReply(ReplyReader):
                     self._own.sign(SAID, {"phase": phase})
 
     def _whole(self, response: JsonObject) -> Iterator[ModelEvent]:
-        """Yield a whole reply, as servers send it that know no streams."""
         if object_at(response, "error"):
             raise FailedError(Failure(body=response))
         for index, item in enumerate(objects_at(response, "output")):
@@ -133,7 +131,7 @@ class ResponsesReply(ReplyReader):
         self._finish_reason = _FINISH_REASONS.get(reason, "length") if reason else STOP
         self._counts = object_at(response, "usage")
 
-    def _usage(self) -> Usage:
+    def _usage(self) -> dict[str, int]:
         counts = self._counts
         if not counts:
             return {}

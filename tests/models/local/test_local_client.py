@@ -22,8 +22,7 @@ import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.models.local import client as server
-from chorus_cli.models.local.client import LoadedModel, LocalClient
-from chorus_cli.models.local.files import LocalFiles
+from chorus_cli.models.local.client import LoadedModel, LocalClient, LocalFiles
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.models.local import files as gguf
-from chorus_cli.models.local.files import LocalFiles
+from chorus_cli.models.local import client as gguf
+from chorus_cli.models.local.client import LocalFiles
 from chorus_cli.models.providers import chat_messages
-from chorus_cli.models.providers.limits import LOOPBACK_LIMIT_TOKENS, ModelLimits
 from chorus_cli.models.providers.model_map import ModelMap
+from chorus_cli.models.providers.servers import LOOPBACK_LIMIT_TOKENS, ModelLimits
 from chorus_cli.models.rules.budget import Limit
 from tests.models.local import model_files
 from tests.models.local.model_files import TEMPLATE, WITH_TOOLS, written

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.models.providers.limits import ModelLimits
 from chorus_cli.models.providers.model_map import ModelMap
+from chorus_cli.models.providers.servers import ModelLimits
 from chorus_cli.models.rules.budget import Limit
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.models.providers.server_addresses import models, most_recent_model, ollama_address
+from chorus_cli.models.providers.servers import models, most_recent_model, ollama_address
 from tests.models.providers.fake_ollama import OK, entry, listening, ollama, sending
 
 if TYPE_CHECKING:

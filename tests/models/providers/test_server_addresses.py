@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.models.providers.server_addresses import (
+from chorus_cli.models.providers.servers import (
     address_problem,
     is_ollama,
     is_on_this_machine,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.models.providers.limits import server_limit
+from chorus_cli.models.providers.servers import server_limit
 from chorus_cli.models.rules.budget import Limit
 from tests.models.providers.fake_ollama import OK, Received, listening, ollama, sending
 

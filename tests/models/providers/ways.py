@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.models.litellm.client import LiteLLMClient
-from chorus_cli.models.local.client import LocalClient
-from chorus_cli.models.local.files import LocalFiles
+from chorus_cli.models.local.client import LocalClient, LocalFiles
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.router import ElizaClient, ModelRouter
 from chorus_cli.models.wire.client import WireClient

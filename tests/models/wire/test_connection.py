@@ -79,7 +79,7 @@ async def test_a_server_that_speaks_another_protocol_is_not_waited_for() -> None
 async def test_a_request_that_the_server_gives_up_after_a_while_is_not_sent_again() -> None:
     post = Post("", {}, b"{}")
 
-    async def over(*, is_stopped: bool) -> None:
+    async def over(is_stopped: object) -> None:
         assert not is_stopped
 
     async with (

@@ -45,6 +45,10 @@ async def events_of(client: WireClient, request: ModelRequest = ASKING) -> list[
     return [meaning(event) async for event in client.stream(request)]
 
 
+async def closed(_is_stopped: object) -> None:
+    """Do nothing: there is no connection."""
+
+
 async def read(pieces: Iterable[bytes], longest_event_bytes: int = 64_000_000) -> list[ModelEvent]:
     """Return the events of a reply whose body comes in these pieces."""
 
@@ -54,6 +58,6 @@ async def read(pieces: Iterable[bytes], longest_event_bytes: int = 64_000_000) -
 
     reader = ChatReader()
     events: list[ModelEvent] = []
-    async for data in EventStream(httpx.Response(200, content=body()), longest_event_bytes=longest_event_bytes).data():
+    async for data in EventStream(httpx.Response(200, content=body()), closed, longest_event_bytes).data():
         events += reader.events(data)
     return events if events and isinstance(events[-1], ReplyEnd) else [*events, *reader.end()]

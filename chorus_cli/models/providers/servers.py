@@ -1,4 +1,4 @@
-"""Addresses and keys of model servers, short questions to them, and Ollama's list of its models.
+"""Model servers: their addresses and keys, short questions to them, Ollama's models, and the tokens that models hold.
 
 A question has a strict deadline, the name lookup included, and knows no proxy and no redirect.
 """
@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
+import threading
 import time
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 from urllib.parse import urlsplit
 
+from chorus_cli.core.json import values
 from chorus_cli.models.providers.providers import PROVIDERS, address_variable, base_address, named, provider_key
+from chorus_cli.models.rules.budget import Limit
+from chorus_cli.models.rules.choice import ELIZA, LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from chorus_cli.models.providers.model_map import ModelMap
 
 _Found = TypeVar("_Found")
 
@@ -31,26 +37,8 @@ _LONGEST_ANSWER_BYTES = 4_000_000
 _OK = 200
 
 
-class Question(NamedTuple):
-    """A request: ``path`` is below the server's address, ``body`` is posted as JSON, ``key`` is the API key."""
-
-    path: str
-    body: object = None
-    key: str = ""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Its headers."""
-        posted = {} if self.body is None else {"Content-Type": "application/json"}
-        key = {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        return {"Accept": "application/json", "Connection": "close"} | posted | key
-
-
 def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | None:
-    """Return the result of ``ask``, which is given the deadline; ``None`` if it fails or takes longer.
-
-    It runs in a thread of its own, because a name lookup cannot be limited otherwise.
-    """
+    """Return what ``ask`` finds before the deadline, else ``None``; only a thread limits the lookup of a name."""
     deadline = time.monotonic() + patience_seconds
     found: SimpleQueue[_Found | None] = SimpleQueue()
 
@@ -61,14 +49,14 @@ def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | 
             # Refused, silent, or another kind of server; or an answer nested too deep.
             found.put(None)
 
-    Thread(target=find, name="question", daemon=True).start()
+    threading.Thread(target=find, name="question", daemon=True).start()
     with suppress(Empty):
         return found.get(timeout=patience_seconds)
     return None
 
 
-def json_answer(address: str, question: Question, deadline: float) -> object:
-    """Return the JSON answer of the server at ``address``.
+def json_answer(address: str, path: str, deadline: float, *, body: object = None, key: str = "") -> object:
+    """Return the JSON answer of a server to ``body``, or to a question without one.
 
     Raises:
         OSError, ValueError, RecursionError: there is no answer in time, or it is not valid JSON.
@@ -76,14 +64,16 @@ def json_answer(address: str, question: Question, deadline: float) -> object:
     from http.client import HTTPConnection, HTTPException, HTTPSConnection  # noqa: PLC0415 - slow, and few starts ask
 
     server, seconds_left = urlsplit(address), deadline - time.monotonic()
-    if server.scheme not in _SCHEME_PORTS or not server.hostname or not question.key.isascii() or seconds_left <= 0:
+    if server.scheme not in _SCHEME_PORTS or not server.hostname or not key.isascii() or seconds_left <= 0:
         raise ValueError(address)
     connect = HTTPSConnection if server.scheme == "https" else HTTPConnection
     connection = connect(_connectable(server.hostname), server.port, timeout=seconds_left)
-    body = None if question.body is None else json.dumps(question.body).encode("ascii")
-    path = server.path.rstrip("/") + question.path
+    posted = {} if body is None else {"Content-Type": "application/json"}
+    headers = {"Accept": "application/json", "Connection": "close", **posted}
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    written = None if body is None else json.dumps(body).encode("ascii")
     try:
-        connection.request("GET" if body is None else "POST", path, body, question.headers)
+        connection.request("GET" if body is None else "POST", server.path.rstrip("/") + path, written, headers)
         answer = connection.getresponse()
         content = answer.read(_LONGEST_ANSWER_BYTES + 1)
     except HTTPException as error:
@@ -112,6 +102,7 @@ def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 _DEFAULT_ADDRESS = "http://localhost:11434"
 _DEFAULT_PORT = 11434
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _HIGHEST_PORT = 65_535
 _PORT_DIGITS = 5
 # litellm's two ways to Ollama: this one takes messages with roles, the other a text to be continued.
@@ -125,10 +116,7 @@ _IN_MEMORY, _STORED = ("/api/ps", "expires_at"), ("/api/tags", "modified_at")
 
 
 def most_recent_model(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> str | None:
-    """Return the model that Ollama used last, as litellm names it, or ``None`` without an answer in time.
-
-    If none is in memory, it is the newest one stored. Models that cannot chat do not count.
-    """
+    """Return the model that Ollama used last, else the newest that it stores, as litellm names it."""
     return next(iter(_answered(environment, patience_seconds, (_IN_MEMORY, _STORED))), None)
 
 
@@ -138,11 +126,7 @@ def models(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SE
 
 
 def ollama_address(environment: Mapping[str, str]) -> str:
-    """Return the address of Ollama: ``OLLAMA_API_BASE``, else ``OLLAMA_HOST``, else the default.
-
-    litellm reads the first, Ollama itself the second, in short forms: ``host``, ``host:port``,
-    ``:port``, an IP address, each with or without a scheme. Without one the port is 11434, with one the scheme's own.
-    """
+    """Return the address in ``OLLAMA_API_BASE``, or in ``OLLAMA_HOST`` as Ollama itself reads it, or the default."""
     named = environment.get("OLLAMA_API_BASE", "").strip().rstrip("/")
     if named:
         return named
@@ -177,16 +161,15 @@ def _answered(
 
     def ask(deadline: float) -> tuple[str, ...]:
         address = ollama_address(environment)
-        answers = ((json_answer(address, Question(path), deadline), moment) for path, moment in listings)
+        answers = ((json_answer(address, path, deadline), moment) for path, moment in listings)
         return next(filter(None, (_names(document, moment) for document, moment in answers)), ())
 
     return within(patience_seconds, ask) or ()
 
 
 def _names(document: object, moment: str) -> tuple[str, ...]:
-    listed = document.get("models") if isinstance(document, dict) else None
-    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    entries.sort(key=lambda entry: _seconds(entry.get(moment)), reverse=True)
+    entries = values.records(values.record(document).get("models"))
+    entries.sort(key=lambda entry: values.moment(entry.get(moment)) or _NEVER, reverse=True)
     named = ((entry.get("model") or entry.get("name"), entry) for entry in entries)
     return tuple(_PREFIX + name for name, entry in named if _is_name(name) and _can_chat(name, entry))
 
@@ -196,30 +179,15 @@ def _is_name(value: object) -> TypeGuard[str]:
 
 
 def _can_chat(name: str, entry: Mapping[str, object]) -> bool:
-    """Return whether the model can chat, by its capabilities, or by family and name on older servers."""
-    capabilities = entry.get("capabilities")
-    if isinstance(capabilities, list) and capabilities:
+    if capabilities := values.items(entry.get("capabilities")):
         return "completion" in capabilities
-    details = entry.get("details")
-    family = details.get("family") if isinstance(details, dict) else None
+    family = values.record(entry.get("details")).get("family")
     return _EMBEDDING_FAMILY not in str(family) and not any(word in name.casefold() for word in _EMBEDDING_NAMES)
-
-
-def _seconds(value: object) -> float:
-    """Return seconds since 1970 for a text like ``2026-02-12T09:30:00.123456789+01:00``, 0 for anything else."""
-    try:
-        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else 0
-    except (ValueError, OverflowError, OSError):
-        return 0
-
-
-_OLLAMA = ("ollama/", "ollama_chat/")
-_OLLAMA_VARIABLES = ("OLLAMA_API_BASE", "OLLAMA_HOST")
 
 
 def is_ollama(model: str) -> bool:
     """Return whether ``model`` is served by Ollama."""
-    return model.startswith(_OLLAMA)
+    return model.startswith(("ollama/", _PREFIX))
 
 
 def request_address(model: str, environment: Mapping[str, str]) -> str:
@@ -241,7 +209,7 @@ def server_address(model: str, environment: Mapping[str, str]) -> str:
 
 def request_problem(model: str, environment: Mapping[str, str]) -> str:
     """Return a sentence if the address or the key set for ``model`` makes a request impossible, else an empty text."""
-    return address_problem(model, environment) or key_problem(model, environment)
+    return address_problem(model, environment) or _key_problem(model, environment)
 
 
 def address_problem(model: str, environment: Mapping[str, str]) -> str:
@@ -250,14 +218,16 @@ def address_problem(model: str, environment: Mapping[str, str]) -> str:
     if not address or _is_url(address):
         return ""
     if is_ollama(model):
-        variable = next(variable for variable in _OLLAMA_VARIABLES if environment.get(variable, "").strip())
+        variable = next(
+            variable for variable in ("OLLAMA_API_BASE", "OLLAMA_HOST") if environment.get(variable, "").strip()
+        )
     else:
         variable = address_variable(named(model).provider, environment)
         address = environment[variable].strip()
     return f"The address of {model}, {address}, is not an http:// or https:// URL. Correct {variable}."
 
 
-def key_problem(model: str, environment: Mapping[str, str]) -> str:
+def _key_problem(model: str, environment: Mapping[str, str]) -> str:
     """Return a sentence if the key set for ``model`` has characters that no header may have, else an empty text."""
     prefix = named(model).provider
     key = provider_key(prefix, environment) if prefix else ""
@@ -296,3 +266,123 @@ def _is_url(address: str) -> bool:
         return False
     is_named = parts.scheme in _SCHEME_PORTS and bool(parts.hostname) and port != 0
     return is_named and not any(character.isspace() for character in address)
+
+
+DEFAULT_LIMIT_TOKENS = 128_000
+LOOPBACK_LIMIT_TOKENS = 8192
+SECONDS_UNTIL_ASKED_AGAIN = 60.0
+
+LIMIT_PATIENCE_SECONDS = 0.5
+# Ollama reserves memory for the whole context, and few machines have enough for 128k.
+MOST_ASKED_OF_OLLAMA_TOKENS = 16_384
+
+# Figures outside these bounds are mistakes.
+_FEWEST_TOKENS, _MOST_TOKENS = 256, 100_000_000
+_NUM_CTX = re.compile(r"^num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
+
+
+def server_limit(
+    model: str, environment: Mapping[str, str], patience_seconds: float = LIMIT_PATIENCE_SECONDS
+) -> Limit | None:
+    """Return the limit reported by the server of ``model``; ``None`` without a server, or without an answer in time."""
+    address = server_address(model, environment)
+    if not address or _is_openai(address):
+        return None
+    name, key = named(model).model, server_key(model, environment)
+    found = _shown if is_ollama(model) else _listed
+    return within(patience_seconds, lambda deadline: found(address, name, key, deadline))
+
+
+def _is_openai(address: str) -> bool:
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:
+        return False
+    return host == "openai.com" or host.endswith(".openai.com")
+
+
+def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
+    """Ask Ollama for the user's num_ctx; failing that, take the model's training context, capped."""
+    shown = values.record(json_answer(address, "/api/show", deadline, body={"model": name}, key=key))
+    known = values.record(shown.get("model_info"))
+    could_hold = _tokens(known.get(f"{known.get('general.architecture')}.context_length"))
+    line = _NUM_CTX.search(values.text(shown.get("parameters")))
+    chosen = _tokens(int(line[1])) if line else None
+    if chosen is not None:
+        # Ollama gives no model more than it was trained for, even if num_ctx is larger.
+        return Limit(min(chosen, could_hold or chosen), "num_ctx in Ollama's Modelfile")
+    if could_hold is None:
+        return None
+    asked = min(could_hold, MOST_ASKED_OF_OLLAMA_TOKENS)
+    share = f", {asked:,} of {could_hold:,}" if asked < could_hold else ""
+    return Limit(asked, f"Ollama's /api/show{share}")
+
+
+def _listed(address: str, name: str, key: str, deadline: float) -> Limit | None:
+    """Ask an OpenAI-compatible server for its models, which vLLM and llama.cpp list with their limits."""
+    entries = values.records(values.record(json_answer(address, "/models", deadline, key=key)).get("data"))
+    named = [entry for entry in entries if entry.get("id") == name]
+    # llama.cpp has one model and answers under any name.
+    for entry in named or (entries if len(entries) == 1 else []):
+        meta = values.record(entry.get("meta"))
+        for source, figure in ("max_model_len", entry), ("n_ctx", meta), ("n_ctx_train", meta):
+            if tokens := _tokens(figure.get(source)):
+                return Limit(tokens, f"the server's {source}")
+    return None
+
+
+def _tokens(figure: object) -> int | None:
+    tokens = values.whole_number(figure)
+    return tokens if _FEWEST_TOKENS <= tokens <= _MOST_TOKENS else None
+
+
+class ModelLimits:
+    """Limits of models; a server's answer is cached, and without an answer it is asked again after a minute."""
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        model_map: ModelMap,
+        ask: Callable[[str, Mapping[str, str]], Limit | None] = server_limit,
+        monotonic: Callable[[], float] = time.monotonic,
+        of_file: Callable[[str], Limit | None] = lambda _model: None,
+    ) -> None:
+        self._environment = environment
+        self._model_map = model_map
+        self._of_file = of_file
+        self._ask = ask
+        self._monotonic = monotonic
+        self._said: dict[str, Limit] = {}
+        self._silent_until: dict[str, float] = {}
+        self._asking = threading.Lock()
+
+    def of_model(self, model: str) -> Limit:
+        """Return the context limit of ``model``; may take half a second, so call it from a thread."""
+        if model == ELIZA:
+            return Limit(DEFAULT_LIMIT_TOKENS, "the embedded ELIZA")
+        if model.startswith(LOCAL):
+            return self._of_file(model) or Limit(LOOPBACK_LIMIT_TOKENS, "a model on this machine")
+        tokens = self._model_map.limit_tokens(model)
+        if tokens is not None and self._model_map.relative(model) is None:
+            return Limit(tokens, "litellm's model map")
+        return self._from_server(model) or self._likely(model)
+
+    def _from_server(self, model: str) -> Limit | None:
+        """Return the server's limit, asking it if need be; concurrent callers wait for the same answer."""
+        with self._asking:
+            if model in self._said or self._monotonic() < self._silent_until.get(model, 0.0):
+                return self._said.get(model)
+            limit = self._ask(model, self._environment)
+            if limit is None:
+                self._silent_until[model] = self._monotonic() + SECONDS_UNTIL_ASKED_AGAIN
+            else:
+                self._said[model] = limit
+            return limit
+
+    def _likely(self, model: str) -> Limit:
+        if is_on_this_machine(server_address(model, self._environment)):
+            return Limit(LOOPBACK_LIMIT_TOKENS, "a server on this machine", is_assumed=True)
+        relative, tokens = self._model_map.relative(model), self._model_map.limit_tokens(model)
+        if relative is None or tokens is None:
+            return Limit(DEFAULT_LIMIT_TOKENS, "the default", is_assumed=True)
+        return Limit(tokens, f"the limit of {relative}", is_assumed=True, relative=relative)
