@@ -38,9 +38,6 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.personas-{RANDOM}"
 """The names of folders of personas that are being made, and of all shipped ones, as regular expressions."""
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
-_TRUSTED_AFTER_NS = 2_000_000_000
-"""Longer than any file system's clock takes to tick: two changes within a tick leave the same times."""
-
 Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 """Path, mtime and ctime in nanoseconds, inode and size of each file; the errno for one without a status."""
 
@@ -174,12 +171,8 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
     return tuple(found), tuple(warnings)
 
 
-def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fingerprint | None:
-    """Return a value that changes with every change of a persona's files, ``None`` where that is not certain.
-
-    It is not if the folder is gone, or if a file changed so recently, by the clock ``now_ns``, that its time might not
-    show another change.
-    """
+def fingerprint(personas: Path, slug: str, config_file: Path) -> Fingerprint | None:
+    """Return a value that changes with every change of a persona's files; ``None`` if its folder is gone."""
     if not exists(personas, slug):
         return None
     own, folder = personas / slug, personas / slug / DOCUMENTS_FOLDER
@@ -187,12 +180,9 @@ def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fi
     for path in (config_file, own / SETTINGS_FILE, own / CARD_FILE, folder, *_document_paths(folder)):
         try:
             found = path.stat()
+            states.append((str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))
         except OSError as error:
             states.append((str(path), error.errno or 0, 0, 0, 0))
-            continue
-        if max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _TRUSTED_AFTER_NS:
-            return None
-        states.append((str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))
     return tuple(states)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import PurePath
@@ -55,17 +55,10 @@ MODEL = replace(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AskedModel:
-    """A model as typed, and whether it is meant for this run only."""
-
-    name: str
-    once: bool = False
-
-
-def _asked_model(text: str, _now: datetime) -> AskedModel:
+def _asked_model(text: str, _now: datetime) -> tuple[str, bool]:
+    """Return a model as typed, and whether it is meant for this run only."""
     *before, last = text.split()
-    return AskedModel(" ".join(before), once=True) if last == _ONCE else AskedModel(text)
+    return (" ".join(before), True) if last == _ONCE else (text, False)
 
 
 def _offered_once(services: Services, text: str) -> Sequence[Candidate]:
@@ -349,7 +342,7 @@ def _listed(services: Services) -> str:
 
 
 @TOP.command("model")
-async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE] = None) -> Text:
+async def model(services: Services, choice: Annotated[tuple[str, bool] | None, CHOICE] = None) -> Text:
     """Show the model in use and why, or set the persona's model from now on.
 
     The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once it
@@ -363,10 +356,11 @@ async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE]
     """
     if choice is None:
         return Text(await chosen_model(services))
-    name = in_full(choice.name)
+    typed, once = choice
+    name = in_full(typed)
     if not name:
         raise CommandError(f"/model {_ONCE} needs a model, for example: /model chorus/eliza {_ONCE}")
-    if choice.once:
+    if once:
         return await for_this_run(services, name)
     if name.casefold() in _DEFAULT:
         await services.personas.settings.unset(services.current.slug, "model")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
@@ -27,20 +26,12 @@ THIS_RUN = "this run"
 class Personas:
     """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them.
 
-    ``wall_clock_ns`` returns nanoseconds since 1970. If ``copies`` is given, settings are changed in copies below the
-    folder that it returns.
+    If ``copies`` is given, settings are changed in copies below the folder that it returns.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        config_file: Path,
-        wall_clock_ns: Callable[[], int] = time.time_ns,
-        copies: Callable[[], Path] | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, config_file: Path, copies: Callable[[], Path] | None = None) -> None:
         self.folder = folder
         self.config_file = config_file
-        self._wall_clock_ns = wall_clock_ns
         self._copies = copies
         self._copied: dict[str, Path] = {}
         self._loaded: dict[str, tuple[Fingerprint, Persona]] = {}
@@ -136,15 +127,15 @@ class Personas:
             UnknownPersonaError: the folder is gone.
         """
         # Taken before reading, so that a change meanwhile is noticed by the next call.
-        fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file, self._wall_clock_ns())
+        fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file)
         known = self._loaded.get(slug)
         if known is not None and known[0] == fingerprint and slug not in self._copied:
             return known[1]
-        if not persona_files.exists(self.folder, slug):
+        if fingerprint is None:
             raise UnknownPersonaError(slug, self.slugs())
         persona, all_read = self._read(slug)
         # An error in reading may be gone next time without a change of the file.
-        if fingerprint is not None and all_read and slug not in self._copied:
+        if all_read and slug not in self._copied:
             self._loaded[slug] = fingerprint, persona
         return persona
 
