@@ -26,7 +26,7 @@ from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.paths import shipped_personas
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.files import COMMANDS_FOLDER
-from chorus_cli.personas.service.persona_admin import PersonaAdmin, PersonaSettings
+from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.private import private_groups
 from chorus_cli.services import (
     ContextServices,
@@ -85,7 +85,7 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
     """Build all services around those that answer messages."""
     opened, clock, context = turns.opened, turns.machine.clock, turns.context
     store, personas, current = opened.storage.store, opened.storage.personas, opened.current
-    settings = PersonaSettings(store, clock, personas)
+    persona_admin = _persona_admin(turns)
     journal = Journal(context, clock, personas, turns.memory)
     # A private chat may read the shipped personas, beside which nothing is saved.
     install = partial(_install, opened.paths.personas)
@@ -100,15 +100,15 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
         conversation=turns.conversation,
         replies=replies,
         threads=Threads(context, current, activity, clock.now),
-        context=ContextServices(context, ContextWindow(settings, clock, current, context), turns.folding),
-        personas=PersonaServices(personas, _roster(turns), settings, turns.providers.models),
+        context=ContextServices(context, ContextWindow(persona_admin, clock, current, context), turns.folding),
+        personas=PersonaServices(personas, persona_admin, turns.providers.models),
         cards=Cards(turns.memory.access, personas),
         sessions=Sessions(store, clock, personas, current, saving),
         idle_timer=timer,
         memory=turns.memory,
         jobs=turns.jobs,
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
-        imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
+        imports=Imports(store, clock, persona_admin, opened.paths.attachments),
         editing=_editing(turns, user_tools),
         upkeep=_upkeep(turns),
         machine=MachineServices(
@@ -147,7 +147,7 @@ def _install(personas: Path) -> None:
     persona_files.install(shipped_personas(), personas)
 
 
-def _roster(turns: Turns) -> PersonaAdmin:
+def _persona_admin(turns: Turns) -> PersonaAdmin:
     opened = turns.opened
     return PersonaAdmin(
         opened.storage.store, turns.machine.clock, opened.storage.personas, opened.paths.deleted_personas, leave_behind
@@ -156,7 +156,7 @@ def _roster(turns: Turns) -> PersonaAdmin:
 
 def _upkeep(turns: Turns) -> UpkeepServices:
     storage, clock, paths = turns.opened.storage, turns.machine.clock, turns.opened.paths
-    purging = Purging(storage.store, clock, turns.search, _roster(turns), Home(paths, storage.is_alive))
+    purging = Purging(storage.store, clock, turns.search, _persona_admin(turns), Home(paths, storage.is_alive))
     rescued = RescuedTexts(storage.store, paths, clock, storage.is_alive)
     return UpkeepServices(Backups(paths, clock), rescued, purging)
 

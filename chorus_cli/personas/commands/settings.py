@@ -163,7 +163,7 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
     """
     slug = services.current.slug
     doubt = await services.personas.models.doubt(value) if key.key in _MODELS else None
-    change = await services.personas.settings.set(slug, key.key, read_value(key, value))
+    change = await services.personas.persona_admin.set(slug, key.key, read_value(key, value))
     path = services.personas.files.settings_path(slug)
     after = _short(_written(change.after))
     now = f"is now {after} ({_formerly(change)}), in {path}."
@@ -179,7 +179,7 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
         /settings unset temperature
     """
     slug = services.current.slug
-    change = await services.personas.settings.unset(slug, key.key)
+    change = await services.personas.persona_admin.unset(slug, key.key)
     path = services.personas.files.settings_path(slug)
     done = f"is no longer set in {path} ({_formerly(change)})" if change.changed else f"is not set in {path}"
     held = _held(state(services.current.target().persona, key))
@@ -200,10 +200,10 @@ async def edit(services: Services) -> Reply:
 
 async def edit_settings(services: Services, slug: str) -> Reply:
     """Open the settings of the persona ``slug`` in the user's editor."""
-    opened = await services.personas.settings.open(slug)
+    opened = await services.personas.persona_admin.open(slug)
 
     async def store(draft: str) -> Reply | Refused:
-        changes = await services.personas.settings.save(opened, draft)
+        changes = await services.personas.persona_admin.save(opened, draft)
         if changes is None:
             return Refused(f"{opened.path} was changed by another program in the meantime and was not overwritten.")
         return await _saved(services, opened, changes)
@@ -363,12 +363,12 @@ async def model(services: Services, choice: Annotated[tuple[str, bool] | None, C
     if once:
         return await for_this_run(services, name)
     if name.casefold() in _DEFAULT:
-        await services.personas.settings.unset(services.current.slug, "model")
+        await services.personas.persona_admin.unset(services.current.slug, "model")
         services.current.use_model(services.current.slug, None)
         await services.current.settle()
         return Text(await chosen_model(services))
     doubt = await services.personas.models.doubt(name)
-    await services.personas.settings.set(services.current.slug, "model", name)
+    await services.personas.persona_admin.set(services.current.slug, "model", name)
     services.current.use_model(services.current.slug, name)
     return _lines(await chosen_model(services), doubt)
 

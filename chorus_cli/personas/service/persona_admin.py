@@ -71,14 +71,78 @@ class Made(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SettingState:
+    """The value of a setting, and that without the persona's own file, each with its source: file:line or "default"."""
+
+    setting: Setting
+    value: JsonValue
+    source: str
+    default: JsonValue
+    default_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSettings:
+    """A settings file as it was opened, and the text to edit: a template if the file has none."""
+
+    slug: str
+    path: Path
+    text: str
+    draft: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The value of a setting in a persona's file before and after a change; ``None`` where the file has none."""
+
+    setting: Setting
+    before: JsonValue
+    after: JsonValue
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is another value now."""
+        return not jsonc.same(self.before, self.after)
+
+
+class UnrecordedChanges:
+    """Changes of this process that are not in the journal, by persona, oldest first.
+
+    ``/undo`` would pass over them and take back something older, so it asks first. A window set to the value that it
+    had is one of them, because its answer confirms it as if it were new.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, list[tuple[datetime, Change]]] = {}
+
+    def add(self, slug: str, change: Change, made_at: datetime) -> None:
+        """Remember a change."""
+        self._made.setdefault(slug, []).append((made_at, change))
+
+    def newest(self, slug: str, since: datetime | None) -> Change | None:
+        """Return the newest change, unless it is older than ``since``."""
+        made = self._made.get(slug, [])
+        return made[-1][1] if made and (since is None or made[-1][0] >= since) else None
+
+    def forget(self, slug: str, since: datetime) -> None:
+        """Forget the changes from ``since`` on: the user has gone back before them."""
+        self._made[slug] = [(made_at, change) for made_at, change in self._made.get(slug, []) if made_at < since]
+
+
+@dataclass(frozen=True, slots=True)
 class PersonaAdmin:
-    """The personas of the user; those that are deleted go to ``deleted``, and ``leave_behind`` hides their memory."""
+    """Makes and changes the personas of the user; those that are deleted go to the folder ``deleted``.
+
+    ``leave_behind`` hides the memory of an earlier persona. A change of a window becomes an operation of the journal,
+    that of another setting goes into ``unrecorded``.
+    """
 
     store: Store
     clock: Clock
     personas: Personas
     deleted: Path
     leave_behind: LeaveBehind
+    unrecorded: UnrecordedChanges = field(default_factory=UnrecordedChanges)
 
     async def members(self) -> list[PersonaEntry]:
         """Return all personas: those in use, then the archived ones."""
@@ -140,80 +204,6 @@ class PersonaAdmin:
             raise PersonaError(f"{slug} is not archived, and only archived personas are deleted.")
         now = self.clock.now()
         return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
-
-
-def _refuse_default(slug: str) -> None:
-    if slug == DEFAULT_PERSONA:
-        raise PersonaError(f"{slug} is the persona that a fresh start talks to; it stays. Its settings can be changed.")
-
-
-@dataclass(frozen=True, slots=True)
-class SettingState:
-    """The value of a setting, and that without the persona's own file, each with its source: file:line or "default"."""
-
-    setting: Setting
-    value: JsonValue
-    source: str
-    default: JsonValue
-    default_source: str
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSettings:
-    """A settings file as it was opened, and the text to edit: a template if the file has none."""
-
-    slug: str
-    path: Path
-    text: str
-    draft: str
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The value of a setting in a persona's file before and after a change; ``None`` where the file has none."""
-
-    setting: Setting
-    before: JsonValue
-    after: JsonValue
-
-    @property
-    def changed(self) -> bool:
-        """Whether there is another value now."""
-        return not jsonc.same(self.before, self.after)
-
-
-class UnrecordedChanges:
-    """Changes of this process that are not in the journal, by persona, oldest first.
-
-    ``/undo`` would pass over them and take back something older, so it asks first. A window set to the value that it
-    had is one of them, because its answer confirms it as if it were new.
-    """
-
-    def __init__(self) -> None:
-        self._made: dict[str, list[tuple[datetime, Change]]] = {}
-
-    def add(self, slug: str, change: Change, made_at: datetime) -> None:
-        """Remember a change."""
-        self._made.setdefault(slug, []).append((made_at, change))
-
-    def newest(self, slug: str, since: datetime | None) -> Change | None:
-        """Return the newest change, unless it is older than ``since``."""
-        made = self._made.get(slug, [])
-        return made[-1][1] if made and (since is None or made[-1][0] >= since) else None
-
-    def forget(self, slug: str, since: datetime) -> None:
-        """Forget the changes from ``since`` on: the user has gone back before them."""
-        self._made[slug] = [(made_at, change) for made_at, change in self._made.get(slug, []) if made_at < since]
-
-
-@dataclass(frozen=True, slots=True)
-class PersonaSettings:
-    """Changes settings of personas. A window becomes an operation of the journal, the others go into ``unrecorded``."""
-
-    store: Store
-    clock: Clock
-    personas: Personas
-    unrecorded: UnrecordedChanges = field(default_factory=UnrecordedChanges)
 
     async def set(self, slug: str, key: str, value: JsonValue) -> Change:
         """Set one value in the persona's file; every other byte stays.
@@ -300,6 +290,11 @@ class PersonaSettings:
         if key == "aliases" and isinstance(value, list):
             return [self.personas.check_name(slug, alias) for alias in value if isinstance(alias, str)]
         return value
+
+
+def _refuse_default(slug: str) -> None:
+    if slug == DEFAULT_PERSONA:
+        raise PersonaError(f"{slug} is the persona that a fresh start talks to; it stays. Its settings can be changed.")
 
 
 @contextmanager
