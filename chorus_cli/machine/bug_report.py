@@ -47,8 +47,10 @@ def _without_keys(text: str, environment: Mapping[str, str]) -> str:
 
 
 def _append(log_file: Path, entry: str) -> None:
-    """Append an entry, which begins with the time."""
-    _set_full_aside(log_file)
+    """Append an entry, which begins with the time, to the log file, or to a new one if it has grown large."""
+    with suppress(FileNotFoundError):
+        if log_file.stat().st_size > limits.LOG_FILE.most:
+            log_file.replace(log_file.with_name(f"{log_file.name}.old"))
     descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}{entry}\n")
@@ -62,13 +64,6 @@ def _place_of(error: BaseException) -> str:
         f"That is a bug in Chorus ({kind} in {name}, line {last.lineno}). The chat is private, so no traceback was "
         "written; please report this sentence."
     )
-
-
-def _set_full_aside(log_file: Path) -> None:
-    """Rename a log file that has grown large, so that an error that comes again and again cannot fill the disk."""
-    with suppress(FileNotFoundError):
-        if log_file.stat().st_size > limits.LOG_FILE.most:
-            log_file.replace(log_file.with_name(f"{log_file.name}.old"))
 
 
 _BEGINS = "Traceback (most recent call last)"

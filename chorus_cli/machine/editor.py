@@ -97,7 +97,10 @@ class UserEditor:
         with self.alone(), _terminal_lent() if has_terminal else nullcontext(), _keys_left_to_the_editor():
             self._process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
             status = await asyncio.to_thread(self._wait, self._process_id)
-        return _complaint(name, os.waitstatus_to_exitcode(status))
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            return f"{name} was ended by signal {-code} ({signal.strsignal(-code)})."
+        return f"{name} ended with status {code}." if code else ""
 
     def end(self) -> None:
         """Ask the open editor to end, even if it is stopped, and kill it if it does not."""
@@ -229,9 +232,3 @@ def _keys_left_to_the_editor() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _complaint(name: str, status: int) -> str:
-    if status < 0:
-        return f"{name} was ended by signal {-status} ({signal.strsignal(-status)})."
-    return f"{name} ended with status {status}." if status else ""

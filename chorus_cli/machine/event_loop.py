@@ -53,7 +53,9 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
     in_loop = loop.get_exception_handler()
 
     def tell(error: BaseException | None) -> None:
-        if error is not None and not _is_no_bug(error):
+        # A thread that ends itself, a pipe that its reader has closed and a terminal that is gone are no bugs.
+        is_no_bug = isinstance(error, BrokenPipeError | SystemExit) or getattr(error, "errno", None) == errno.EIO
+        if error is not None and not is_no_bug:
             report(error)
 
     loop.set_exception_handler(lambda _, seen: tell(seen.get("exception") or RuntimeError(seen["message"])))
@@ -64,11 +66,6 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
     finally:
         loop.set_exception_handler(in_loop)
         threading.excepthook, sys.unraisablehook = in_threads, unraisable
-
-
-def _is_no_bug(error: BaseException) -> bool:
-    """Return whether a thread has ended itself, a reader has closed a pipe, or a terminal is gone."""
-    return isinstance(error, BrokenPipeError | SystemExit) or getattr(error, "errno", None) == errno.EIO
 
 
 class _EventLoop(asyncio.SelectorEventLoop):

@@ -14,7 +14,7 @@ import subprocess
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.errors import JobError
 from chorus_cli.machine.environment import umask_of, withheld_names, without_secrets
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from signal import Signals
 
+_Value = TypeVar("_Value")
 _PROCESSES = Path("/proc")
 _ENDED = {"Z", "X"}
 
@@ -157,11 +158,11 @@ class ShellProcess:
         self._loop.remove_reader(self._output.fileno())
         self._output.close()
         if self._readability is not None:
-            _fulfil(self._readability)
+            _fulfil(self._readability, None)
 
     async def _readable(self) -> None:
         self._readability = self._loop.create_future()
-        self._loop.add_reader(self._output.fileno(), _fulfil, self._readability)
+        self._loop.add_reader(self._output.fileno(), _fulfil, self._readability, None)
         try:
             await self._readability
         finally:
@@ -172,13 +173,9 @@ class ShellProcess:
         code = self._process.wait()
         with suppress(RuntimeError):
             # After the end of the loop nobody waits.
-            self._loop.call_soon_threadsafe(self._set_exit_code, code)
-
-    def _set_exit_code(self, code: int) -> None:
-        if not self._exit_code.done():
-            self._exit_code.set_result(code)
+            self._loop.call_soon_threadsafe(_fulfil, self._exit_code, code)
 
 
-def _fulfil(waiter: asyncio.Future[None]) -> None:
+def _fulfil(waiter: asyncio.Future[_Value], value: _Value) -> None:
     if not waiter.done():
-        waiter.set_result(None)
+        waiter.set_result(value)

@@ -239,7 +239,10 @@ def set_key(text: str, key: str, value: JsonValue) -> str:
     written = _written(value)
     root = root_object(text)
     if root is None:
-        return _with_new_object(text, f"{_written(key)}: {written}")
+        line_end = _line_end(text)
+        unfinished = text.removeprefix(BYTE_ORDER_MARK) and not text.endswith(("\n", "\r"))
+        lines = ("{", f"{_INDENTATION}{_written(key)}: {written}", "}", "")
+        return text + (line_end if unfinished else "") + line_end.join(lines)
     for member in reversed(root.members or ()):
         if member.key == key:
             return text[: member.node.start] + written + text[member.node.end :]
@@ -269,12 +272,6 @@ def _written(value: JsonValue) -> str:
             "character, or too many levels of nesting."
         ) from error
     return written
-
-
-def _with_new_object(text: str, member: str) -> str:
-    line_end = _line_end(text)
-    unfinished = text.removeprefix(BYTE_ORDER_MARK) and not text.endswith(("\n", "\r"))
-    return text + (line_end if unfinished else "") + line_end.join(("{", _INDENTATION + member, "}", ""))
 
 
 def _with_new_member(text: str, root: Node, member: str) -> str:
@@ -319,18 +316,14 @@ def _without_member(text: str, members: Sequence[Member], index: int) -> str:
 def _without_marks(text: str, member: Member, start: int, comma: int | None) -> str:
     """Delete from ``start`` up to the value's end, or its comma, but for the comments in between."""
     end = member.node.end if comma is None else comma + 1
-    comments = _inner_comments(text, member, comma)
-    if not comments:
-        start, end = _widened(text, start, end)
-    return text[:start] + comments + text[end:]
-
-
-def _inner_comments(text: str, member: Member, comma: int | None) -> str:
-    """Return the comments inside ``member``, with the white space around them; they outlive it."""
     gaps = [text[member.key_end : member.colon], text[member.colon + 1 : member.node.start]]
     if comma is not None:
         gaps.append(text[member.node.end : comma])
-    return "".join(gap for gap in gaps if not gap.isspace())
+    # The comments inside outlive it, with the white space around them.
+    comments = "".join(gap for gap in gaps if not gap.isspace())
+    if not comments:
+        start, end = _widened(text, start, end)
+    return text[:start] + comments + text[end:]
 
 
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:

@@ -102,9 +102,7 @@ async def edit(services: Services, name: Annotated[str | None, PERSONA] = None) 
         /persona edit
         /persona edit frodo
     """
-    return await edit_settings(
-        services, services.current.slug if name is None else services.personas.files.find_any(name)
-    )
+    return await edit_settings(services, _any(services, name))
 
 
 @GROUP.command("info")
@@ -115,9 +113,7 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
         /persona info
         /persona info frodo
     """
-    member = await services.personas.persona_admin.member(
-        services.current.slug if name is None else services.personas.files.find_any(name)
-    )
+    member = await services.personas.persona_admin.member(_any(services, name))
     return Table("", ("", ""), tuple(_facts(services, member)))
 
 
@@ -178,6 +174,10 @@ async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question
         confirmed,
         Text(f"{member.persona.name} was not deleted."),
     )
+
+
+def _any(services: Services, name: str | None) -> str:
+    return services.current.slug if name is None else services.personas.files.find_any(name)
 
 
 def _offer(services: Services, name: str) -> Question:

@@ -71,10 +71,6 @@ CHOICE = Parameter(
 )
 
 
-def _setting(text: str, _now: datetime) -> Setting:
-    return setting_of(text.strip().casefold())
-
-
 def _keys(_services: object, _text: str) -> Sequence[Candidate]:
     return [Candidate(setting.key, setting.help) for setting in SETTINGS]
 
@@ -94,7 +90,7 @@ def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Ca
     return ()
 
 
-KEY = Parameter("key", _setting, "a setting, such as temperature", _keys)
+KEY = Parameter("key", lambda text, _: setting_of(text.strip().casefold()), "a setting, such as temperature", _keys)
 VALUE = replace(
     TEXT,
     name="value",
@@ -112,7 +108,7 @@ async def listing(services: Services) -> Report:
     """
     persona = services.current.target().persona
     rows = [
-        (each.setting.key, _short(_text(each.setting, each.value)), _file_and_line(each.source), _short(_default(each)))
+        (each.setting.key, _short(_text(each.setting, each.value)), PurePath(each.source).name, _short(_default(each)))
         for each in (state(persona, setting) for setting in SETTINGS)
     ]
     return Report(
@@ -263,7 +259,7 @@ def _text(setting: Setting, value: JsonValue) -> str:
 def _default(shown: SettingState) -> str:
     """Format the value without the persona's own setting, with the file and line that it comes from, if any."""
     text = _text(shown.setting, shown.default)
-    return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({_file_and_line(shown.default_source)})"
+    return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({PurePath(shown.default_source).name})"
 
 
 def _held(shown: SettingState) -> str:
@@ -282,10 +278,6 @@ def _written(value: JsonValue) -> str:
 def _difference(change: Change) -> str:
     before, after = _short(_written(change.before)), _short(_written(change.after))
     return f"{before} → {after}" if before != after else f"changed further on: {after}"
-
-
-def _file_and_line(source: str) -> str:
-    return PurePath(source).name
 
 
 _OTHERWISE = {

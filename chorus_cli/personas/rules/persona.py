@@ -105,7 +105,8 @@ def slug_of(name: str, taken: Collection[str]) -> str:
     ascii_letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
     stem = re.sub(r"[^a-z0-9]+", "-", ascii_letters).strip("-")[: LONGEST_NAME - 4].strip("-") or _NAMELESS
     candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 4)))
-    return next(each for each in candidates if each not in taken and not _is_reserved(each))
+    free = (each for each in candidates if each not in taken and each not in COMMAND_WORDS)
+    return next(each for each in free if not _DEVICES.fullmatch(each))
 
 
 def _problem(name: str) -> str:
@@ -128,7 +129,3 @@ def _problem(name: str) -> str:
     if _DEVICES.fullmatch(key):
         return "Windows reserves that name for a device"
     return ""
-
-
-def _is_reserved(slug: str) -> bool:
-    return slug in COMMAND_WORDS or _DEVICES.fullmatch(slug) is not None
