@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.composition import Turns
-    from chorus_cli.machine.ports import Editor
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class UserTools:
     ``picture`` returns the picture in the clipboard; it blocks and raises an ``AttachmentError``.
     """
 
-    editor: Editor
+    editor: UserEditor
     copy: Callable[[str], str]
     picture: Callable[[], bytes]
 
@@ -78,7 +77,7 @@ def tools_of_machine(
 ) -> UserTools:
     """Return the user's own tools; ``alone`` is entered while an editor has the terminal."""
     clipboard = Clipboard(environment, sys.stdout)
-    return UserTools(UserEditor(environment, alone, is_private), clipboard.copy, clipboard.picture)
+    return UserTools(UserEditor(environment, alone, is_private=is_private), clipboard.copy, clipboard.picture)
 
 
 def compose(turns: Turns, user_tools: UserTools) -> Services:

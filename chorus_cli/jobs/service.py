@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from signal import Signals
 
-    from chorus_cli.machine.ports import Clock, JobProcess, Leftover, Shell
+    from chorus_cli.machine.ports import Clock, Leftover
+    from chorus_cli.machine.shell import ShellProcess, UserShell
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
 
@@ -49,7 +50,7 @@ class Job:
     ``leftovers`` are the processes that outlived it. The answer of a command reports its end if it ``is_answered_for``.
     """
 
-    def __init__(self, number: int, command: str, target: Target, process: JobProcess, clock: Clock) -> None:
+    def __init__(self, number: int, command: str, target: Target, process: ShellProcess, clock: Clock) -> None:
         self.number = number
         self.command = command
         self.target = target
@@ -90,10 +91,7 @@ class Job:
         return EndedJob(self.number, self.command, ending, lines, self.output.line_count)
 
     async def attend(self, show: Callable[[bytes], None] | None = None) -> Ending:
-        """Read the output, pass it on to ``show``, and return the end of the job; an error of ``show`` kills it.
-
-        It ends with its command, although a process that it left behind may still hold the output.
-        """
+        """Read the output, pass it on to ``show``, and return the end of the job; an error of ``show`` kills it."""
         self._show = show
         self._reading = asyncio.create_task(self._read())
         leaving = asyncio.create_task(self.process.wait())
@@ -227,7 +225,7 @@ class Jobs:
     ended, ``report_bug`` keeps a traceback. Unless it ``has_any``, none was ever started.
     """
 
-    shell: Shell
+    shell: UserShell
     clock: Clock
     memory: Memory
     in_focus: Callable[[], tuple[str, int]]

@@ -13,7 +13,6 @@ import signal
 import termios
 import threading
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +63,6 @@ _IN_TERMINAL = frozenset(
 )
 
 
-@dataclass(slots=True)
 class UserEditor:
     """The editor that ``environment`` names, one at a time; it is started with that environment without its secrets.
 
@@ -72,10 +70,17 @@ class UserEditor:
     a text that ``is_private``; other editors are not known to keep anything outside the text's folder.
     """
 
-    environment: Mapping[str, str]
-    alone: Callable[[], AbstractContextManager[None]] = nullcontext
-    is_private: bool = False
-    _process_id: int | None = field(default=None, init=False)
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        alone: Callable[[], AbstractContextManager[None]] = nullcontext,
+        *,
+        is_private: bool = False,
+    ) -> None:
+        self.environment = environment
+        self.alone = alone
+        self.is_private = is_private
+        self._process_id: int | None = None
 
     async def open(self, path: Path, line: int | None = None) -> str:
         """Wait until the user has left the editor; return a sentence if it failed, else an empty text.

@@ -80,10 +80,7 @@ _ELAPSED = {"yesterday": timedelta(days=1), "day before yesterday": timedelta(da
 
 
 def with_iso_dates(words: str) -> str:
-    """Return casefolded, singly spaced words in which each date with one meaning is written as in ISO 8601.
-
-    ``last night`` begins at 18:00 of yesterday, ``this morning`` at 6:00.
-    """
+    """Return casefolded, singly spaced words with each date that has one meaning written as in ISO 8601."""
     for pattern, replacement in _ABBREVIATED:
         words = pattern.sub(replacement, words)
     for pattern in _NAMED_MONTHS:
@@ -316,9 +313,6 @@ def _nearest(word: str) -> str:
 
 
 def refusal(words: str, *, after_since: bool) -> str | None:
-    """Return the reason why casefolded, singly spaced words are no time for certain, as the end of a sentence.
-
-    ``after_since`` says that ``since`` led to them: ``9:30`` is a time of day then, and ``9`` may be one.
-    """
+    """Return why words are no time for certain; after ``since``, ``9:30`` is a time of day and ``9`` may be one."""
     either = _CLOCK_OR_HOURS if after_since else _CLOCK_OR_LENGTH
     return next((reason for pattern, reason in (*_REFUSED, either) if pattern.search(words)), None)

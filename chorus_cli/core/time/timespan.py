@@ -66,11 +66,7 @@ _REWRITTEN = (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time: positive, exact to the microsecond, and how it was written.
-
-    A confirmation mentions that a ``bare_number`` was read as hours. Whole hours must reach back to what ``is_moment``,
-    so they are rounded up.
-    """
+    """A length of time, exact to the microsecond: of a ``bare_number`` of hours, or since what ``is_moment``."""
 
     seconds: float
     bare_number: bool = False
@@ -117,10 +113,7 @@ def shifted(hours: int, span: Span, sign: Literal[1, -1]) -> WindowChoice:
 
 
 def format_span(seconds: float) -> str:
-    """Write a length of time as hours, minutes and seconds: ``24h``, ``2h 30m``, ``45s``; nothing at all is ``0h``.
-
-    ``parse`` reads it back to the same number of seconds.
-    """
+    """Write a length of time, which ``parse`` reads back: ``24h``, ``2h 30m``, ``45s``; nothing at all is ``0h``."""
     hours, below_hour = divmod(timedelta(seconds=abs(seconds)), timedelta(hours=1))
     minutes, below_minute = divmod(below_hour, timedelta(minutes=1))
     rest = f"{below_minute.total_seconds():.6f}".rstrip("0").rstrip(".")
