@@ -75,7 +75,6 @@ async def listing(services: Services) -> Table | Text:
 
 
 def _row(job: Job, name: str) -> tuple[str, ...]:
-    """Return the cells of a job; an empty name is left out."""
     last_line = job.output.last_line(_LONGEST_LINE)
     return (f"#{job.number}", *([name] if name else []), job.state, elapsed(job.seconds), last_line, job.command)
 

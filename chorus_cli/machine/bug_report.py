@@ -22,10 +22,7 @@ _LONGEST_NOTE, _LOOKED_AT = 200, 10_000
 
 
 def report_bug(log_file: Path | None, error: BaseException, environment: Mapping[str, str]) -> str:
-    """Append the traceback of ``error`` to the log file and return a sentence for the user that names it.
-
-    Without a log file nothing is written, because a traceback may quote the conversation.
-    """
+    """Append the traceback of ``error`` to the log file, if there is one, and return a sentence about it."""
     if log_file is None:
         return _place_of(error)
     kind = type(error).__name__
@@ -70,10 +67,7 @@ _BEGINS = "Traceback (most recent call last)"
 
 
 class ForeignWords(io.TextIOBase):
-    """Replaces standard error ``own``, and notes the first line of each text in a log file; of a traceback its kind.
-
-    ``log_file`` returns the file, or ``None`` if nothing may be kept.
-    """
+    """Replaces standard error ``own``: the first line of each text goes to the file of ``log_file``, if any."""
 
     def __init__(self, own: TextIO | None, log_file: Callable[[], Path | None], environment: Mapping[str, str]) -> None:
         self.own = own

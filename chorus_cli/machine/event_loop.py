@@ -31,10 +31,7 @@ def run(work: Coroutine[Any, Any, _Result]) -> _Result:
 
 
 def leave_the_second_to_the_system(numbers: Iterable[int]) -> None:
-    """Let the second signal of these numbers end the process at once, which the running loop has handlers for.
-
-    No handler is called while C code holds the interpreter. Only glibc can do this.
-    """
+    """Let the second of these signals end the process at once, even while C code holds the interpreter (glibc)."""
     import ctypes  # noqa: PLC0415 - it takes milliseconds
 
     library = ctypes.CDLL(None)
@@ -69,11 +66,7 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
-    """A loop whose end waits for no thread: host names are looked up in daemon threads, and the executor is left.
-
-    Without a network a look-up may take half a minute. Work that must be finished is awaited before (see
-    `run_to_completion`).
-    """
+    """A loop whose end waits for no thread: a host name may take half a minute, and so may the import of a library."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -78,11 +78,7 @@ class Paths:
 
 
 def paths(environment: Mapping[str, str], home: str | None) -> Paths:
-    """Return the paths: below ``home`` or ``CHORUS_HOME`` if given, else in the platform's user folders.
-
-    Raises:
-        HomeError: there is no home directory.
-    """
+    """Return the paths: below ``home`` or ``CHORUS_HOME`` if given, else in the platform's user folders."""
     chosen = home or environment.get("CHORUS_HOME")
     if chosen:
         try:

@@ -39,11 +39,7 @@ class MemoryFolder:
         self._watcher: tuple[int, int] | None = None
 
     def path(self) -> Path:
-        """Return the folder.
-
-        Raises:
-            HomeError: this machine has no file system in memory, or it is full.
-        """
+        """Return the folder; an error if this machine has no file system in memory, or it is full."""
         with self._making:
             if self._path is None:
                 # A folder that is no mount is on a disk.

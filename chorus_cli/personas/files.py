@@ -43,10 +43,7 @@ Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
-    """Return the names of the personas' folders, sorted: those in use, or the archived ones.
-
-    A folder that cannot be looked into counts as one in use, so that its persona is reported.
-    """
+    """Return the sorted names of personas' folders, in use or archived; one that cannot be looked into is in use."""
     with _sentence(f"The folder {personas} cannot be read", access_advice(personas)):
         entries = [*personas.iterdir()] if personas.is_dir() else []
         folders = [entry for entry in entries if _SLUG.fullmatch(entry.name) and entry.is_dir()]
@@ -70,10 +67,7 @@ def create(
     files: Mapping[str, bytes] = _NO_FILES,
     record: Callable[[], bool] = bool,
 ) -> bool:
-    """Make the folder of a new persona, whole or not at all; ``files`` are more files in it, by their paths.
-
-    ``record`` is called when the folder is finished and lacks only its name; its answer is returned.
-    """
+    """Make the folder of a new persona with its ``files``, whole or not at all; ``record`` precedes its name."""
     folder = personas / slug
     failure = f"The folder {folder} cannot be made"
     if len(settings.encode()) > limits.SETTINGS_FILE.most:

@@ -34,10 +34,7 @@ def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
 
 
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
-    """Return the settings for every persona in ``config.jsonc``, and warnings about keys that have no effect.
-
-    They are inside ``"defaults"``; a ``"model"`` beside it counts if there is none inside.
-    """
+    """Return the settings inside ``"defaults"`` of ``config.jsonc``, or ``"model"`` beside it, and warnings."""
     document, warnings = _read_or_warn(path)
     inner = document.sections.get(_DEFAULTS, jsonc.Document())
     values, lines = dict(inner.values), dict(inner.lines)
@@ -72,10 +69,7 @@ def copied(path: Path, copy: Path) -> None:
 
 
 def change_key(path: Path, key: str, value: JsonValue) -> JsonValue:
-    """Set one top-level key of a file, or remove it with ``None``, and return its old value; all else stays.
-
-    The previous text is kept in ``<name>.bak``.
-    """
+    """Set one top-level key, or remove it with ``None``; return its old value and keep the old text in ``.bak``."""
     with held(path) as file:
         before = file.values().get(key)
         file.replace(file.with_key(key, value))
@@ -123,11 +117,7 @@ class HeldSettings:
 
 @contextmanager
 def held(path: Path) -> Iterator[HeldSettings]:
-    """Hold the file's lock, and turn errors of the system into a sentence.
-
-    Raises:
-        SettingsError: it cannot be read or written, or another Chorus does not release it.
-    """
+    """Hold the file's lock, and turn errors of the system into a sentence."""
     file: HeldSettings | None = None
     try:
         with locked(path):

@@ -182,7 +182,6 @@ class _Reader:
         return self.take(",", "','") if self.peek() == "," else None
 
     def take(self, mark: str, expected: str) -> int:
-        """Step over ``mark`` and return its position."""
         if self.peek() != mark:
             raise self.error(expected)
         self.offset += 1
@@ -293,7 +292,6 @@ def _with_new_member(text: str, root: Node, member: str) -> str:
 
 
 def _lead_in_empty(text: str, root: Node) -> str:
-    """Return the white space before the first member of an object that was empty."""
     body = text[root.start + 1 : root.end - 1]
     if not LINE_END.search(body):
         return " " if body else ""
@@ -347,7 +345,6 @@ def _after_comments(text: str, offset: int) -> tuple[int, str]:
 
 
 def _line_prefix(text: str, offset: int) -> str:
-    """Return the text before ``offset`` on its line."""
     return text[max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1 : offset]
 
 

@@ -255,7 +255,6 @@ def _is_plain(text: str) -> bool:
 
 
 def _made_visible(kind: str | None, text: str) -> str:
-    """Return the visible form of a text that must not reach the terminal."""
     match kind:
         case "line_break":
             return "\n"

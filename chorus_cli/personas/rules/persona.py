@@ -51,10 +51,7 @@ class Persona(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Persona, thread and model that a message is addressed to; the persona as its files are now.
-
-    Users know the thread by ``thread_number``. The next run goes on in this thread unless it ``is_aside``.
-    """
+    """Persona, thread and model of a message; the next run goes on in this thread unless it ``is_aside``."""
 
     persona: Persona
     thread_id: int
@@ -83,11 +80,7 @@ _NAMELESS = "persona"
 
 
 def checked_name(name: str) -> str:
-    """Return a display name or an alias, stripped and normalised.
-
-    Raises:
-        PersonaError: it is empty, too long, reserved, or has characters unfit for a transcript or a folder.
-    """
+    """Return a display name or an alias, stripped and normalised, if it is fit for a transcript and a folder."""
     checked = unicodedata.normalize("NFC", name.strip())
     problem = _problem(checked)
     if problem:

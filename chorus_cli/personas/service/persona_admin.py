@@ -174,11 +174,7 @@ class PersonaAdmin:
         return (await self.make(name)).slug
 
     async def make(self, name: str) -> Made:
-        """Create a persona from the commented template; after a namesake it begins a new conversation.
-
-        Raises:
-            PersonaError: the name is not valid, or another persona has it.
-        """
+        """Create a persona from the commented template; after a namesake it begins a new conversation."""
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
         boundary = NewOperation(slug, Clear(begins=True), self.clock.now())

@@ -24,10 +24,7 @@ THIS_RUN = "this run"
 
 
 class Personas:
-    """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them.
-
-    If ``copies`` is given, settings are changed in copies below the folder that it returns.
-    """
+    """The personas of a folder; if ``copies`` is given, their settings are changed below the folder that it returns."""
 
     def __init__(self, folder: Path, config_file: Path, copies: Callable[[], Path] | None = None) -> None:
         self.folder = folder
@@ -121,11 +118,7 @@ class Personas:
         return checked
 
     def load(self, slug: str) -> Persona:
-        """Return a persona as its files are now; files that have not changed are not read again.
-
-        Raises:
-            UnknownPersonaError: the folder is gone.
-        """
+        """Return a persona as its files are now; those that have not changed are not read again."""
         # Taken before reading, so that a change meanwhile is noticed by the next call.
         fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file)
         known = self._loaded.get(slug)

@@ -283,10 +283,7 @@ def misfits(layer: Layer) -> tuple[str, ...]:
 
 
 def resolve(layers: Sequence[Layer]) -> Resolution:
-    """Take each setting from the first layer with a valid value; invalid values and unknown keys give warnings.
-
-    ``null`` counts as a missing key, as does an empty text where the default is none.
-    """
+    """Take each setting from the first layer with a valid value, where ``null`` is none; others give warnings."""
     # The table has checked every value, which mypy cannot see.
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -397,7 +394,6 @@ def _number(words: str) -> JsonValue:
 
 
 def _hint(setting: Setting, words: str) -> str:
-    """Return a hint for a common mistake, or an empty text."""
     if words.casefold() in _NOTHING:
         return f" /settings unset {setting.key} restores the default."
     if setting.key == "context_hours" and _TIME_WITH_UNIT.fullmatch(words):
