@@ -178,11 +178,7 @@ class PurgeError(ChorusError):
 
 
 class ModelError(ChorusError):
-    """The provider refused, failed or fell silent: ``problem`` and ``advice``, which a retry makes superfluous.
-
-    ``retryable`` says that the same request may succeed a moment later; ``retry_after_seconds`` is the pause that the
-    provider asked for.
-    """
+    """The provider refused, failed or fell silent; a retry may succeed if ``retryable``, and needs no ``advice``."""
 
     def __init__(
         self,

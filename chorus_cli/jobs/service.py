@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import JobError, StorageError
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.jobs.rules import (
-    MOST_CHARACTERS,
-    MOST_LINES,
-    BoundedOutput,
-    EndedJob,
-    Ending,
-    RunningJob,
-    going_line,
-    listed,
-    withheld_line,
-)
+from chorus_cli.jobs import rules
+from chorus_cli.jobs.rules import BoundedOutput, EndedJob, Ending, RunningJob
 from chorus_cli.memory.rules.capture import capture_notice
 
 if TYPE_CHECKING:
@@ -87,7 +78,7 @@ class Job:
 
     def ended(self, ending: Ending) -> EndedJob:
         """Return the values of a job that has ended."""
-        lines = self.output.last_lines(MOST_LINES, MOST_CHARACTERS)
+        lines = self.output.last_lines(rules.MOST_LINES, rules.MOST_CHARACTERS)
         return EndedJob(self.number, self.command, ending, lines, self.output.line_count)
 
     async def attend(self, show: Callable[[bytes], None] | None = None) -> Ending:
@@ -348,13 +339,13 @@ class Jobs:
             await job.close()
         if job.number in self._forgotten:
             return [first, *leftover_lines(job.number, job.leftovers)]
-        withheld = withheld_line(self.shell.withheld) if ending.is_failure else ""
+        withheld = rules.withheld_line(self.shell.withheld) if ending.is_failure else ""
         captured = await self._captured(job)
         ended = job.ended(ending)
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):
             self.news.add(job.target.thread_id, ended, self.clock.now())
-            going = going_line(ended, self._elsewhere(job.target))
+            going = rules.going_line(ended, self._elsewhere(job.target))
         told = " ".join(filter(None, (first, withheld)))
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
 
@@ -392,4 +383,4 @@ def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
 
 
 def _named(leftovers: Sequence[Leftover]) -> str:
-    return listed([f"{each.name} (process {each.process_id})" for each in leftovers])
+    return rules.listed([f"{each.name} (process {each.process_id})" for each in leftovers])

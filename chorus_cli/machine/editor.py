@@ -88,9 +88,6 @@ class UserEditor:
         The file is opened at ``line``, counted from 1, if the editor is known to take one. Without a terminal an editor
         is started unless it is known to need one: it may have a window, or be a script. The wait must not be cancelled,
         because the terminal is lent out until it ends.
-
-        Raises:
-            EditorError: no editor can be started, or it needs a terminal and there is none.
         """
         command = _command(self.environment)
         name = Path(command[0]).name

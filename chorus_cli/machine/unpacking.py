@@ -27,9 +27,6 @@ async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerato
 
     It is unpacked once, in pieces of at most 64 KiB, after any of which the reader may stop: it may become a thousand
     times as long.
-
-    Raises:
-        UnpackingError: it is compressed more than once, in a way that Chorus does not know, or not as it says.
     """
     names = [name for name in map(str.strip, encoding.lower().split(",")) if name not in {"", AS_IT_IS}]
     if len(names) > 1:

@@ -262,7 +262,9 @@ class PersonaAdmin:
             SettingsError: it holds a value that its setting does not take, or the file cannot be written.
             PersonaError: the persona cannot have its new name or one of its new aliases.
         """
-        changes = _changes(_values(opened.text), _checked_values(opened.path.name, draft))
+        before, after = _values(opened.text), _checked_values(opened.path.name, draft)
+        made = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
+        changes = [change for change in made if change.changed]
         for change in changes:
             await asyncio.to_thread(self._checked_names, opened.slug, change.setting.key, change.after)
         mark = BYTE_ORDER_MARK if opened.text.startswith(BYTE_ORDER_MARK) else ""
@@ -330,13 +332,7 @@ def _checked_values(name: str, draft: str) -> Mapping[str, JsonValue]:
 
 
 def _values(text: str) -> Mapping[str, JsonValue]:
-    """Return the values in a file; an invalid one has none."""
     try:
         return jsonc.parse_object(text).values
     except JsoncError:
         return {}
-
-
-def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> tuple[Change, ...]:
-    changes = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
-    return tuple(change for change in changes if not jsonc.same(change.before, change.after))

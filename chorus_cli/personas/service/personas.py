@@ -52,12 +52,7 @@ class Personas:
         return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
 
     def find(self, name: str) -> str:
-        """Return the slug of the persona in use with that slug, name or alias, or the beginning of one.
-
-        Raises:
-            UnknownPersonaError: there is none.
-            PersonaError: there are several, or the persona is archived.
-        """
+        """Return the slug of the persona in use with that slug, name or alias, or the beginning of one."""
         known = self.slugs()
         if found := self._the_one(name, known):
             return found
@@ -105,11 +100,7 @@ class Personas:
         return persona_files.names_taken(self.folder).union(*called)
 
     def check_name(self, slug: str | None, name: str) -> str:
-        """Return ``name``, normalized, if the persona ``slug``, or a new one, may have it.
-
-        Raises:
-            PersonaError: the name is not valid, or another persona has it.
-        """
+        """Return ``name``, normalised, if it is valid and no persona but ``slug`` has it."""
         checked = checked_name(name)
         self._refuse_archived(checked, but=slug)
         owners = [owner for owner in self._called(checked, self.slugs()) if owner != slug]

@@ -31,10 +31,7 @@ _LONGEST_SHOWN = 60
 
 
 class Settings(NamedTuple):
-    """One persona's settings; ``None`` leaves the choice to the provider, the model or model detection.
-
-    An empty ``name`` means the folder's name, an empty ``summary_model`` the model in use.
-    """
+    """One persona's settings; ``None`` leaves the choice to others, an empty text to the folder's name or model."""
 
     name: str = ""
     aliases: tuple[str, ...] = ()
@@ -72,11 +69,7 @@ class Kind(StrEnum):
 
 
 class Setting(NamedTuple):
-    """One row of the table: a key, its type and range, and one line of help.
-
-    ``default_words`` describe the default if its bare value says little. ``longest`` is the most characters of a text,
-    or of a list of texts together.
-    """
+    """One row of the table; ``longest`` is the most characters of a text, or of a list of texts together."""
 
     key: str
     kind: Kind
