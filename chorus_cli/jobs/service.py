@@ -36,10 +36,7 @@ _MOST_DRAINS = 10
 
 
 class Job:
-    """A command of the shell that a persona's thread has started.
-
-    ``leftovers`` are the processes that outlived it. The answer of a command reports its end if it ``is_answered_for``.
-    """
+    """A command of a thread with the processes that outlive it; another answer may report its end."""
 
     def __init__(self, number: int, command: str, target: Target, process: ShellProcess, clock: Clock) -> None:
         self.number = number
@@ -210,11 +207,7 @@ _MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 
 @dataclass(slots=True)
 class Jobs:
-    """The jobs of all personas, numbered from 1 in each run.
-
-    ``in_focus`` returns the persona and the thread in focus, ``done`` tells the user that a job in the background has
-    ended, ``report_bug`` keeps a traceback. Unless it ``has_any``, none was ever started.
-    """
+    """The jobs of all personas, numbered from 1 in each run; ``done`` tells the user about one in the background."""
 
     shell: UserShell
     clock: Clock

@@ -64,11 +64,7 @@ _IN_TERMINAL = frozenset(
 
 
 class UserEditor:
-    """The editor that ``environment`` names, one at a time; it is started with that environment without its secrets.
-
-    Nothing may write to the terminal while the editor has it: ``alone`` is entered then. Vim is told to keep nothing of
-    a text that ``is_private``; other editors are not known to keep anything outside the text's folder.
-    """
+    """The editor that ``environment`` names; within ``alone`` it has the terminal. Vim keeps no private text."""
 
     def __init__(
         self,

@@ -133,10 +133,7 @@ class _Found(NamedTuple):
 
 
 def made_private(paths: Paths) -> str:
-    """Take the permissions of other users from all that is kept; return a sentence if they could make use of any.
-
-    Links and files of other users stay, and so does a folder of the user's choice that holds other things too.
-    """
+    """Take the permissions of other users from all that is kept; return a sentence if they could make use of any."""
     wide = [found for root, is_exposed in _roots(paths) for found in _wide(root, is_exposed=is_exposed)]
     kept = [found for found in wide if not _narrow(found) and found.is_exposed]
     narrowed = [found for found in wide if found not in kept and found.is_exposed]

@@ -45,7 +45,14 @@ class MemoryFolder:
                 # A folder that is no mount is on a disk.
                 if not self._parent.is_mount() or not os.access(self._parent, os.W_OK | os.X_OK):
                     raise HomeError(_NONE)
-                self._path = self._made(self._parent / f"chorus-private-{os.urandom(8).hex()}")
+                path = self._parent / f"chorus-private-{os.urandom(8).hex()}"
+                try:
+                    # The watcher comes first: killed in between, this process leaves nothing.
+                    self._watcher = _watching(path, self._environment)
+                    path.mkdir(mode=0o700)
+                except OSError as error:
+                    raise HomeError(f"No folder in memory can be made at {path}: {error.strerror}.") from error
+                self._path = path
             return self._path
 
     def close(self) -> None:
@@ -59,15 +66,6 @@ class MemoryFolder:
                 with suppress(ChildProcessError):
                     os.waitpid(process_id, 0)
             self._path = self._watcher = None
-
-    def _made(self, path: Path) -> Path:
-        try:
-            # The watcher comes first: killed in between, this process leaves nothing.
-            self._watcher = _watching(path, self._environment)
-            path.mkdir(mode=0o700)
-        except OSError as error:
-            raise HomeError(f"No folder in memory can be made at {path}: {error.strerror}.") from error
-        return path
 
 
 def _watching(path: Path, environment: Mapping[str, str]) -> tuple[int, int]:

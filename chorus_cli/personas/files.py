@@ -188,9 +188,9 @@ def install(shipped: Path, personas: Path) -> None:
     try:
         draft = Path(tempfile.mkdtemp(prefix=_SHIPPED, dir=personas.parent))
         for slug in slugs(shipped):
-            shutil.copytree(shipped / slug, draft / slug, copy_function=_copy_private)
-        for folder in [draft, *(path for path in draft.rglob("*") if path.is_dir())]:
-            folder.chmod(0o700)
+            shutil.copytree(shipped / slug, draft / slug, copy_function=shutil.copyfile)
+        for path in [draft, *draft.rglob("*")]:
+            path.chmod(0o700 if path.is_dir() else 0o600)
         draft.rename(personas)
     except OSError as error:
         if draft is not None:
@@ -205,12 +205,6 @@ def _document_paths(folder: Path) -> Iterator[Path]:
     if not is_refused(folder):
         found = (path for path in folder.glob("*.md") if not path.name.startswith("."))
         yield from sorted(path for path in found if path.is_file())
-
-
-def _copy_private(source: str, target: str) -> str:
-    shutil.copyfile(source, target)
-    Path(target).chmod(0o600)
-    return target
 
 
 @contextmanager

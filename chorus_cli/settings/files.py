@@ -100,8 +100,16 @@ class HeldSettings:
         """Write the text, unless the file has it already; the previous one is kept in ``<name>.bak``."""
         if _text(self.path) != self.text:
             raise SettingsError(f"{self.path} is being edited by another program. It is left as it is; try again.")
-        if text != self.text:
-            _replace(self.path, self.text, text)
+        if text == self.text:
+            return
+        if len(text.encode()) > limits.SETTINGS_FILE.most:
+            raise SettingsError(f"{self.path} would have more than {limits.SETTINGS_FILE.size}. It is left as it was.")
+        if self.path.exists():
+            # A rename would ignore that the user made the file read-only.
+            if not os.access(self.path, os.W_OK):
+                raise SettingsError(f"{self.path} is read-only. Allow writing with chmod u+w, or edit it by hand.")
+            write_atomically(self.path.with_name(f"{self.path.name}.bak"), self.text)
+        write_atomically(self.path, text)
 
     def is_replaced(self) -> bool:
         """Return whether the file has another text by now."""
@@ -127,17 +135,6 @@ def held(path: Path) -> Iterator[HeldSettings]:
         if file and file.is_replaced():
             raise file.unnoted(_reason(error)) from error
         raise SettingsError(f"{path} cannot be changed: {_reason(error)}. It is left as it was.") from error
-
-
-def _replace(path: Path, text: str, new_text: str) -> None:
-    if len(new_text.encode()) > limits.SETTINGS_FILE.most:
-        raise SettingsError(f"{path} would have more than {limits.SETTINGS_FILE.size}. It is left as it was.")
-    if path.exists():
-        # A rename would ignore that the user made the file read-only.
-        if not os.access(path, os.W_OK):
-            raise SettingsError(f"{path} is read-only. Allow writing with chmod u+w, or edit it by hand.")
-        write_atomically(path.with_name(f"{path.name}.bak"), text)
-    write_atomically(path, new_text)
 
 
 def _read_or_warn(path: Path) -> tuple[Document, tuple[str, ...]]:

@@ -240,12 +240,12 @@ def set_key(text: str, key: str, value: JsonValue) -> str:
     if root is None:
         line_end = _line_end(text)
         unfinished = text.removeprefix(BYTE_ORDER_MARK) and not text.endswith(("\n", "\r"))
-        lines = ("{", f"{_INDENTATION}{_written(key)}: {written}", "}", "")
+        lines = ("{", f"{_INDENTATION}{json.dumps(key)}: {written}", "}", "")
         return text + (line_end if unfinished else "") + line_end.join(lines)
     for member in reversed(root.members or ()):
         if member.key == key:
             return text[: member.node.start] + written + text[member.node.end :]
-    return _with_new_member(text, root, f"{_written(key)}: {written}")
+    return _with_new_member(text, root, f"{json.dumps(key)}: {written}")
 
 
 def remove_key(text: str, key: str) -> str:

@@ -301,8 +301,11 @@ async def set_for_this_run(
         /set temperature default
         /set
     """
+    slug, files = services.current.slug, services.personas.files
     if key is None:
-        return Text(_listed(services))
+        changed = files.set_in_this_run(slug).items()
+        listed = [f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed]
+        return _lines(*listed or ["No setting was changed for this run. For example: /set temperature 0.2"])
     if key.key in _OTHERWISE:
         raise CommandError(f"{key.key} cannot be set for this run. {_OTHERWISE[key.key]}")
     if not value:
@@ -310,27 +313,15 @@ async def set_for_this_run(
     is_default = value.strip().casefold() == "default"
     if key.key == "model" and not is_default:
         return await for_this_run(services, value)
-    return await _changed(services, key, None if is_default else value)
-
-
-async def _changed(services: Services, key: Setting, value: str | None) -> Text:
-    slug, files = services.current.slug, services.personas.files
-    doubt = await services.personas.models.doubt(value) if value and key.key == "summary_model" else None
-    files.set_for_this_run(slug, key.key, None if value is None else read_value(key, value))
+    doubt = None
+    if key.key == "summary_model" and not is_default:
+        doubt = await services.personas.models.doubt(value)
+    files.set_for_this_run(slug, key.key, None if is_default else read_value(key, value))
     if key.key == "model":
         services.current.use_model(slug, None)
         await services.current.settle()
-    persona = files.load(slug)
-    held = shortened(as_typed(key.value_in(persona.settings))) or key.default_text
-    told = f"{key.key} is {held} again." if value is None else f"{key.key} is {held} until the end of this run."
-    return _lines(told, doubt)
-
-
-def _listed(services: Services) -> str:
-    changed = services.personas.files.set_in_this_run(services.current.slug)
-    if not changed:
-        return "No setting was changed for this run. For example: /set temperature 0.2"
-    return "\n".join(f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed.items())
+    held = shortened(as_typed(key.value_in(files.load(slug).settings))) or key.default_text
+    return _lines(f"{key.key} is {held} {'again' if is_default else 'until the end of this run'}.", doubt)
 
 
 @TOP.command("model")

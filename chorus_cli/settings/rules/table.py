@@ -334,9 +334,22 @@ def read_value(setting: Setting, text: str) -> JsonValue:
     Raises:
         SettingsError: the value is invalid; the sentence names the accepted ones.
     """
-    value = _read(setting, text)
+    words = text.strip()
+    # A text that spells no such value stays, which only text settings accept.
+    value: JsonValue = text
+    match setting.kind:
+        case Kind.TEXT:
+            value = next((choice for choice in setting.choices if choice == words.casefold()), text)
+        case Kind.TEXTS:
+            value = _texts(words)
+        case Kind.FLAG:
+            value = FLAGS.get(words.casefold(), text)
+        case Kind.WHOLE_NUMBER:
+            value = int(words) if _WHOLE_NUMBER.fullmatch(words) else text
+        case Kind.NUMBER:
+            value = _number(words)
     if not setting.accepts(value):
-        raise SettingsError(f"{setting.refusal(value)}.{_hint(setting, text.strip())}")
+        raise SettingsError(f"{setting.refusal(value)}.{_hint(setting, words)}")
     return value
 
 
@@ -351,22 +364,6 @@ def as_typed(value: JsonValue) -> str:
         if value and _texts(joined) == value:
             return joined
     return json.dumps(value, ensure_ascii=False)
-
-
-def _read(setting: Setting, text: str) -> JsonValue:
-    """Return the value that ``text`` spells, or the text itself, which only text settings accept."""
-    words = text.strip()
-    match setting.kind:
-        case Kind.TEXT:
-            return next((choice for choice in setting.choices if choice == words.casefold()), text)
-        case Kind.TEXTS:
-            return _texts(words)
-        case Kind.FLAG:
-            return FLAGS.get(words.casefold(), text)
-        case Kind.WHOLE_NUMBER:
-            return int(words) if _WHOLE_NUMBER.fullmatch(words) else text
-        case Kind.NUMBER:
-            return _number(words)
 
 
 def _texts(words: str) -> JsonValue:
