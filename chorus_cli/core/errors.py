@@ -1,7 +1,7 @@
 """All errors that are shown to the user.
 
 Each error is a sentence for the user: what happened, where, and what to do. One catcher per loop prints it.
-A class is caught by its type somewhere, or says which subject failed; the tree is that of the classes below.
+Each class is caught by its type somewhere, or names the subject that failed.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ MOST_CHARACTERS = 8_000
 
 _LONGEST_COMMAND = 200
 _MOST_NAMED = 5
+# Each further line of a job is indented, so that no output can pass for another part of a preamble.
 _ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_BELOW_SECONDS = 10
 _FIRST_SIGNAL_CODE = 128
@@ -130,10 +131,7 @@ def withheld_line(names: Sequence[str]) -> str:
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:
-    """Return the lines about ended jobs for the model, oldest first; empty for none. The newest outputs have the room.
-
-    Each further line of a job is indented, so that no output can pass for another part of a preamble.
-    """
+    """Return the lines about ended jobs for the model, oldest first; the newest outputs have the room."""
     room = MOST_CHARACTERS
     texts: list[str] = []
     for each in reversed(ended):

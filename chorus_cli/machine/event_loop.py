@@ -89,7 +89,6 @@ class _EventLoop(asyncio.SelectorEventLoop):
         proto: int = 0,
         flags: int = 0,
     ) -> _Found:
-        """Return the addresses of a host."""
         found: Future[_Found] = Future()
         # From here on the look-up cannot be cancelled, only the wait for it.
         found.set_running_or_notify_cancel()

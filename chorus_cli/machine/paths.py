@@ -37,7 +37,6 @@ class Paths:
         self.drafts = state / "drafts"
         self.rescue = state / "rescue"
         self.run = state / "run"
-        # Tracebacks, and the warnings of libraries.
         self.log_file = state / "chorus.log"
 
     def listing(self) -> tuple[tuple[str, Path], ...]:

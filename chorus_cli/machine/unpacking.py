@@ -25,8 +25,7 @@ class UnpackingError(ValueError):
 async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerator[bytes, None]:
     """Yield a body without the compression that ``encoding``, its ``Content-Encoding``, names.
 
-    It is unpacked once, in pieces of at most 64 KiB, after any of which the reader may stop: it may become a thousand
-    times as long.
+    It is unpacked once, in pieces of at most 64 KiB, after any of which the reader may stop.
     """
     names = [name for name in map(str.strip, encoding.lower().split(",")) if name not in {"", AS_IT_IS}]
     if len(names) > 1:

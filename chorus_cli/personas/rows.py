@@ -177,11 +177,10 @@ def create(
     leave_behind: LeaveBehind,
     fill: Callable[[Connection], None] | None = None,
 ) -> bool:
-    """Make a persona's folder, and hide the memory of an earlier persona of that slug behind ``boundary``.
+    """Make a persona's folder, hide an earlier one of that slug behind ``boundary``, and return whether there was one.
 
-    Return whether there was one. The rows, with those that ``fill`` stores, are committed before the folder has its
-    name, because without the boundary the earlier messages would be in context. Rows that a kill leaves without a
-    folder are behind the boundary of the next persona of that slug.
+    The rows, with those of ``fill``, are committed before the folder has its name, lest the earlier messages be in
+    context. Rows that a kill leaves without a folder are behind the boundary of the next persona of that slug.
     """
 
     def work(connection: Connection) -> bool:

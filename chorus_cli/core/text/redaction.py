@@ -137,7 +137,7 @@ _PRIVATE_KEY = re.compile(
 
 @cache
 def _any_key() -> re.Pattern[str]:
-    """Return the pattern of a key of any shape, compiled when it is first needed: that takes milliseconds."""
+    """Return the pattern of a key of any shape, which takes milliseconds to compile."""
     return re.compile(rf"\b(?:{'|'.join(pattern for shape in KEY_SHAPES for pattern in shape.patterns)})")
 
 

@@ -29,21 +29,21 @@ _SELECTOR = re.compile(f"[{code_points.EMOJI_SELECTORS}]")
 _BREAKS_AND_TABS = re.compile(r"[\n\t]+")
 
 
+# Compiled when first needed: ASCII needs none of them.
+
+
 @cache
 def _plain_text() -> re.Pattern[str]:
-    """Text without any rule; compiled when first needed, since ASCII does not need it."""
     return re.compile(f"[{code_points.PLAIN}]+")
 
 
 @cache
 def _joining() -> re.Pattern[str]:
-    """Characters that a joiner may join; compiled when first needed, since joiners are rare."""
     return re.compile(f"[{code_points.JOINING}]")
 
 
 @cache
 def _token_pattern() -> re.Pattern[str]:
-    """One branch for each rule; compiled when first needed, since plain text does not need it."""
     return re.compile(
         rf"(?P<plain>[{code_points.PLAIN}]+)"
         rf"|(?P<line_break>\r\n|[{code_points.UNICODE_LINE_BREAKS}])"
@@ -64,7 +64,6 @@ def _token_pattern() -> re.Pattern[str]:
 
 @cache
 def _hiding() -> re.Pattern[str]:
-    """Characters that may hide or mislead; compiled when first needed, since plain text does not need it."""
     return re.compile(
         f"[{code_points.BIDI_CONTROLS}{code_points.NONCHARACTERS}{code_points.IGNORABLES}{code_points.TAG_CHARACTERS}{code_points.CANCEL_TAG}{code_points.EMOJI_SELECTORS}"
         f"{code_points.UNICODE_LINE_BREAKS}{code_points.ZERO_WIDTH_JOINER}{code_points.ZERO_WIDTH_NON_JOINER}]"

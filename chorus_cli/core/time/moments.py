@@ -109,10 +109,9 @@ def _with_year_first(found: re.Match[str]) -> str:
 def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | None:
     """Return in UTC the moment that casefolded, singly spaced words name; ``None`` if they name none.
 
-    A day is its first moment, but ``yesterday`` is 24 elapsed hours ago. ``monday`` is the latest Monday, today
-    included unless that is in the future; ``last monday`` is the latest before today; ``this monday`` is that of the
-    week, which begins on Mondays. ``--03-17`` is the latest 17 March. What lies in the future is returned when the
-    words allow nothing else.
+    A day is its first moment, but ``yesterday`` is 24 elapsed hours ago. ``monday`` is the latest Monday, ``last
+    monday`` the latest before today; ``this monday`` is that of the week, which begins on Mondays. ``--03-17`` is the
+    latest 17 March. What lies in the future is returned when the words allow nothing else.
     """
     if _IN_UTC.fullmatch(words):
         with suppress(ValueError):
@@ -304,12 +303,8 @@ def corrected(words: str) -> str | None:
     """Return casefolded words with typing errors mended; ``None`` if there are none."""
     if len(words.split()) > _MOST_WORDS:
         return None
-    mended = _WORD.sub(lambda found: _nearest(found[0]), words)
+    mended = _WORD.sub(lambda found: next(iter(get_close_matches(found[0], _KNOWN, 1, _ALIKE)), found[0]), words)
     return None if mended == words else mended
-
-
-def _nearest(word: str) -> str:
-    return word if word in _KNOWN else next(iter(get_close_matches(word, _KNOWN, 1, _ALIKE)), word)
 
 
 def refusal(words: str, *, after_since: bool) -> str | None:

@@ -16,28 +16,25 @@ from chorus_cli.log.rules.wording import local
 from chorus_cli.personas.commands.settings import edit_settings
 from chorus_cli.personas.rules.persona import COMMAND_WORDS, DEFAULT_PERSONA
 from chorus_cli.personas.service.persona_admin import PersonaEntry
-from chorus_cli.personas.service.personas import Personas
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("persona", "Your personas, each with a memory of its own.", aliases=("p",))
 
 
 def _in_use(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services.personas.files, services.personas.files.slugs())
+    return _candidates(services, services.personas.files.slugs())
 
 
 def _archivable(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(
-        services.personas.files, [slug for slug in services.personas.files.slugs() if slug != DEFAULT_PERSONA]
-    )
+    return _candidates(services, [slug for slug in services.personas.files.slugs() if slug != DEFAULT_PERSONA])
 
 
 def _archived(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services.personas.files, services.personas.files.archived())
+    return _candidates(services, services.personas.files.archived())
 
 
-def _candidates(personas: Personas, slugs: Sequence[str]) -> Sequence[Candidate]:
-    chosen = [(slug, personas.own_settings(slug)) for slug in slugs]
+def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]:
+    chosen = [(slug, services.personas.files.own_settings(slug)) for slug in slugs]
     return [Candidate(settings.name or slug, settings.description) for slug, settings in chosen]
 
 

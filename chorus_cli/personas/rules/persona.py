@@ -27,11 +27,10 @@ class Document(NamedTuple):
 
 
 class Persona(NamedTuple):
-    """A character to talk to, with its settings and documents.
+    """A character to talk to, with its settings and documents; ``slug`` is its folder's name and its key everywhere.
 
-    ``slug`` is the folder's name and the key of everything stored. ``defaults`` apply where its own file sets nothing;
-    ``sources`` and ``default_sources`` say where each value comes from. ``warnings`` about its files are to be read
-    once; ``unreadable`` are the settings files that could not be read. One that ``has_card`` has macros in its texts.
+    ``sources`` say where each value comes from; ``defaults`` apply where its own file sets nothing. ``warnings`` are
+    about its files, of which those in ``unreadable`` could not be read. One that ``has_card`` has macros in its texts.
     """
 
     slug: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, UnknownPersonaError
 from chorus_cli.core.json import jsonc
@@ -63,13 +63,6 @@ class PersonaEntry:
         }
 
 
-class Made(NamedTuple):
-    """A persona that was made, and whether the log has an earlier one of the same slug."""
-
-    slug: str
-    has_namesake: bool
-
-
 @dataclass(frozen=True, slots=True)
 class SettingState:
     """The value of a setting, and that without the persona's own file, each with its source: file:line or "default"."""
@@ -106,11 +99,7 @@ class Change:
 
 
 class UnrecordedChanges:
-    """Changes of this process that are not in the journal, by persona, oldest first.
-
-    ``/undo`` would pass over them and take back something older, so it asks first. A window set to the value that it
-    had is one of them, because its answer confirms it as if it were new.
-    """
+    """Changes of this process that are not in the journal, so that ``/undo`` asks before it goes further back."""
 
     def __init__(self) -> None:
         self._made: dict[str, list[tuple[datetime, Change]]] = {}
@@ -131,10 +120,9 @@ class UnrecordedChanges:
 
 @dataclass(frozen=True, slots=True)
 class PersonaAdmin:
-    """Makes and changes the personas of the user; those that are deleted go to the folder ``deleted``.
+    """Makes and changes personas; those that are deleted go to ``deleted``, and ``leave_behind`` hides their memory.
 
-    ``leave_behind`` hides the memory of an earlier persona. A change of a window becomes an operation of the journal,
-    that of another setting goes into ``unrecorded``.
+    A change of a window becomes an operation of the journal, that of another setting goes into ``unrecorded``.
     """
 
     store: Store
@@ -171,18 +159,19 @@ class PersonaAdmin:
 
     async def create(self, name: str) -> str:
         """Create a persona called ``name`` as `make` does, and return its slug."""
-        return (await self.make(name)).slug
+        slug, _ = await self.make(name)
+        return slug
 
-    async def make(self, name: str) -> Made:
-        """Create a persona from the commented template; after a namesake it begins a new conversation."""
+    async def make(self, name: str) -> tuple[str, bool]:
+        """Create a persona from the template; return its slug, and whether the log has an earlier one of that slug."""
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
         boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
         new = NewPersona(slug, template(checked))
-        follows_another = await self.store.write_in_steps(
+        has_namesake = await self.store.write_in_steps(
             persona_rows.create, self.personas.folder, new, boundary, self.leave_behind
         )
-        return Made(slug, follows_another)
+        return slug, has_namesake
 
     async def archive(self, slug: str) -> None:
         """Archive a persona: it is no longer listed or found; its files and messages stay."""
@@ -277,6 +266,7 @@ class PersonaAdmin:
         return tuple(self._noted(opened.slug, change) for change in changes)
 
     def _noted(self, slug: str, change: Change) -> Change:
+        # A window that was set to the value it had is answered as if it were new.
         if not change.changed or change.setting.key != persona_rows.KEY:
             self.unrecorded.add(slug, change, self.clock.now())
         return change
