@@ -25,7 +25,7 @@ from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.paths import shipped_personas
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.files import COMMANDS_FOLDER
-from chorus_cli.personas.service.persona_admin import PersonaAdmin, PersonaSettings
+from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.private import private_groups
 from chorus_cli.services import (
     ContextServices,
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.composition import Turns
-    from chorus_cli.machine.ports import Editor
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class UserTools:
     ``picture`` returns the picture in the clipboard; it blocks and raises an ``AttachmentError``.
     """
 
-    editor: Editor
+    editor: UserEditor
     copy: Callable[[str], str]
     picture: Callable[[], bytes]
 
@@ -77,14 +76,14 @@ def tools_of_machine(
 ) -> UserTools:
     """Return the user's own tools; ``alone`` is entered while an editor has the terminal."""
     clipboard = Clipboard(environment, sys.stdout)
-    return UserTools(UserEditor(environment, alone, is_private), clipboard.copy, clipboard.picture)
+    return UserTools(UserEditor(environment, alone, is_private=is_private), clipboard.copy, clipboard.picture)
 
 
 def compose(turns: Turns, user_tools: UserTools) -> Services:
     """Build all services around those that answer messages."""
     opened, clock, context = turns.opened, turns.machine.clock, turns.context
     store, personas, current = opened.storage.store, opened.storage.personas, opened.current
-    settings = PersonaSettings(store, clock, personas)
+    persona_admin = _persona_admin(turns)
     journal = Journal(context, clock, personas, turns.memory)
     # A private chat may read the shipped personas, beside which nothing is saved.
     install = partial(_install, opened.paths.personas)
@@ -98,15 +97,15 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
         conversation=turns.conversation,
         replies=replies,
         threads=Threads(context, current, replies, opened.storage.is_alive, clock),
-        context=ContextServices(context, ContextWindow(settings, clock, current, context), turns.folding),
-        personas=PersonaServices(personas, _roster(turns), settings, turns.providers.models),
+        context=ContextServices(context, ContextWindow(persona_admin, clock, current, context), turns.folding),
+        personas=PersonaServices(personas, persona_admin, turns.providers.models),
         cards=Cards(turns.memory, personas),
         sessions=Sessions(store, clock, personas, current, saving),
         idle_timer=timer,
         memory=turns.memory,
         jobs=turns.jobs,
         log=LogServices(journal, turns.search, turns.costs),
-        imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
+        imports=Imports(store, clock, persona_admin, opened.paths.attachments),
         editing=_editing(turns, user_tools),
         upkeep=_upkeep(turns),
         machine=MachineServices(
@@ -145,7 +144,7 @@ def _install(personas: Path) -> None:
     persona_files.install(shipped_personas(), personas)
 
 
-def _roster(turns: Turns) -> PersonaAdmin:
+def _persona_admin(turns: Turns) -> PersonaAdmin:
     opened = turns.opened
     return PersonaAdmin(
         opened.storage.store, turns.machine.clock, opened.storage.personas, opened.paths.deleted_personas, leave_behind
@@ -154,7 +153,7 @@ def _roster(turns: Turns) -> PersonaAdmin:
 
 def _upkeep(turns: Turns) -> UpkeepServices:
     storage, clock, paths = turns.opened.storage, turns.machine.clock, turns.opened.paths
-    purging = Purging(storage.store, clock, turns.search, _roster(turns), Home(paths, storage.is_alive))
+    purging = Purging(storage.store, clock, turns.search, _persona_admin(turns), Home(paths, storage.is_alive))
     rescued = RescuedTexts(storage.store, paths, clock, storage.is_alive)
     return UpkeepServices(Backups(paths, clock), rescued, purging)
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.machine.ports import Clock, Shell, TokenCounter
+    from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.costs import Prices
@@ -78,7 +78,7 @@ class Machine:
     clock: Clock
     rescue: Callable[[Mapping[str, str]], Path | None]
     report_bug: Callable[[Exception], str]
-    shell: Shell
+    shell: UserShell
 
 
 async def _nothing(_model: str) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.service.costs import Costs
     from chorus_cli.personas.service.models import Models
-    from chorus_cli.personas.service.persona_admin import PersonaAdmin, PersonaSettings
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.recall.service import Search
     from chorus_cli.sessions.service.idle import IdleTimer
@@ -54,7 +54,6 @@ class PersonaServices:
 
     files: Personas
     persona_admin: PersonaAdmin
-    settings: PersonaSettings
     models: Models
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError, ModelError
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
+from chorus_cli.machine.editor import UserEditor
+from chorus_cli.machine.shell import ShellProcess, UserShell
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 
@@ -105,7 +107,7 @@ class ScriptedModel:
 
 
 @dataclass
-class ScriptedEditor:
+class ScriptedEditor(UserEditor):
     """Changes each file that it opens as its script says, which takes a minute; without a script it leaves the file.
 
     ``shown`` holds the texts that it was given, ``opened`` the files, ``lines`` where each was to be opened.
@@ -150,7 +152,7 @@ class ScriptedEditor:
 
 
 @dataclass
-class ScriptedProcess:
+class ScriptedProcess(ShellProcess):
     """A command that prints its pieces, waits where its script has an event, and ends with ``code`` or by a signal.
 
     ``signals`` holds those that it was sent.
@@ -196,7 +198,7 @@ class ScriptedProcess:
 
 
 @dataclass
-class ScriptedShell:
+class ScriptedShell(UserShell):
     """Starts commands that do as its script says; without a script they print ``ok`` and end well."""
 
     withheld: tuple[str, ...] = ()

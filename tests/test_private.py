@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -16,7 +17,6 @@ from chorus_cli.cli import main
 from chorus_cli.core.errors import AttachmentError, CommandError, HomeError
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.paths import Paths
-from chorus_cli.personas.service.persona_admin import PersonaSettings
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.run_storage import forgotten
 from chorus_cli.storage.store import IN_MEMORY, Store
@@ -188,7 +188,7 @@ async def test_settings_of_a_private_chat_are_changed_in_a_copy(world: World, tm
     world.configure('{"temperature": 0.2} // mine')
     copies = tmp_path / "in memory"
     personas = Personas(world.personas.folder, world.personas.config_file, copies=lambda: copies)
-    settings = PersonaSettings(world.store, world.clock, personas)
+    settings = replace(world.persona_admin, personas=personas)
     await settings.set("chorus", "temperature", 0.7)
     await settings.set_window("chorus", 24)
     assert (personas.load("chorus").settings.temperature, personas.load("chorus").settings.context_hours) == (0.7, 24)
@@ -204,5 +204,5 @@ async def test_without_a_place_for_copies_settings_are_not_changed(world: World)
     world.configure("{}")
     personas = Personas(world.personas.folder, world.personas.config_file, copies=nowhere)
     with pytest.raises(HomeError):
-        await PersonaSettings(world.store, world.clock, personas).set("chorus", "temperature", 0.7)
+        await replace(world.persona_admin, personas=personas).set("chorus", "temperature", 0.7)
     assert world.settings_text() == "{}"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.personas.service.persona_admin import PersonaAdmin, PersonaSettings
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.recall.service import Search
     from chorus_cli.services import Services
@@ -135,8 +135,8 @@ class World:
         return self.services.personas.files
 
     @property
-    def settings(self) -> PersonaSettings:
-        return self.services.personas.settings
+    def settings(self) -> PersonaAdmin:
+        return self.services.personas.persona_admin
 
     @property
     def persona_admin(self) -> PersonaAdmin:

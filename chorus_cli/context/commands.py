@@ -11,7 +11,7 @@ from chorus_cli.context.rules.memory import CORRECTED
 from chorus_cli.context.service.report import context_report, request_report
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timespan
-from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_length, slot_of, timeline
+from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_of, timeline
 from chorus_cli.core.time.timespan import Span, WindowChoice, format_span
 from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Parameter
 from chorus_cli.framework.registry import CommandGroup
@@ -43,7 +43,7 @@ def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns
     counts = counts_by_slot(moments, view.cutoff, now, slots)
     boundary = view.boundary
     slot = slot_of(boundary.created_at, view.cutoff, now, slots) if boundary else None
-    length = gap(slot_length(view.cutoff, now, slots))
+    length = gap((now - view.cutoff) / slots)
     line = f"{begin} {timeline(counts, slot)} {end}"
     meaning = [f"█ {counted(max(counts), 'message')} in {length}"] if any(counts) else []
     meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []

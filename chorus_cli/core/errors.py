@@ -1,7 +1,7 @@
 """All errors that are shown to the user.
 
 Each error is a sentence for the user: what happened, where, and what to do. One catcher per loop prints it.
-A class is caught by its type somewhere, or says which subject failed; the tree is that of the classes below.
+Each class is caught by its type somewhere, or names the subject that failed.
 """
 
 from __future__ import annotations
@@ -178,11 +178,7 @@ class PurgeError(ChorusError):
 
 
 class ModelError(ChorusError):
-    """The provider refused, failed or fell silent: ``problem`` and ``advice``, which a retry makes superfluous.
-
-    ``retryable`` says that the same request may succeed a moment later; ``retry_after_seconds`` is the pause that the
-    provider asked for.
-    """
+    """The provider refused, failed or fell silent; a retry may succeed if ``retryable``, and needs no ``advice``."""
 
     def __init__(
         self,

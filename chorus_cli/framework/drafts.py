@@ -16,7 +16,8 @@ from chorus_cli.storage import drafts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chorus_cli.machine.ports import Clock, Editor
+    from chorus_cli.machine.editor import UserEditor
+    from chorus_cli.machine.ports import Clock
 
 _AT_ONCE_SECONDS = 2.0
 _RETURNED_AT_ONCE = (
@@ -51,7 +52,7 @@ class Editing:
     ``folder`` returns the folder; it is called for each draft.
     """
 
-    def __init__(self, editor: Editor, folder: Callable[[], Path], clock: Clock, run: str = "") -> None:
+    def __init__(self, editor: UserEditor, folder: Callable[[], Path], clock: Clock, run: str = "") -> None:
         self._editor = editor
         self.folder = folder
         self._clock = clock

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -21,13 +21,6 @@ _ALL = "all"
 _LONGEST_LINE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenJobs:
-    """The number of a job, ``None`` for all that run."""
-
-    number: int | None
-
-
 def _every(services: Services, _text: str) -> Sequence[Candidate]:
     return _candidates(services.jobs.all)
 
@@ -41,8 +34,8 @@ def _candidates(jobs: Sequence[Job]) -> list[Candidate]:
     return [Candidate(str(job.number), f"{job.state}: {shortened(job.command)}") for job in reversed(jobs)]
 
 
-def _chosen(text: str, now: datetime) -> ChosenJobs:
-    return ChosenJobs(None if text.casefold() == _ALL else NUMBER.parse(text, now))
+def _chosen(text: str, now: datetime) -> int:
+    return 0 if text.casefold() == _ALL else NUMBER.parse(text, now)
 
 
 COMMAND_LINE = replace(TEXT, name="command", help="a command of your shell, as typed")
@@ -82,13 +75,12 @@ async def listing(services: Services) -> Table | Text:
 
 
 def _row(job: Job, name: str) -> tuple[str, ...]:
-    """Return the cells of a job; an empty name is left out."""
     last_line = job.output.last_line(_LONGEST_LINE)
     return (f"#{job.number}", *([name] if name else []), job.state, elapsed(job.seconds), last_line, job.command)
 
 
 @GROUP.command("kill", guesses=("kill",))
-async def kill(services: Services, job: Annotated[ChosenJobs, CHOSEN_JOBS]) -> Text:
+async def kill(services: Services, job: Annotated[int, CHOSEN_JOBS]) -> Text:
     """Stop a job with all its processes, or all jobs that run, of all personas.
 
     A job that does not end within two seconds is killed.
@@ -97,11 +89,11 @@ async def kill(services: Services, job: Annotated[ChosenJobs, CHOSEN_JOBS]) -> T
         /jobs kill 1
         /jobs kill all
     """
-    jobs = services.jobs.all if job.number is None else (services.jobs.find(job.number),)
+    jobs = (services.jobs.find(job),) if job else services.jobs.all
     lines = await services.jobs.stop([each for each in jobs if each.ending is None or each.has_leftovers])
     if lines:
         return Text("\n".join(lines))
-    return Text("No job runs." if job.number is None else f"Job #{job.number} has ended already: {jobs[0].state}.")
+    return Text(f"Job #{job} has ended already: {jobs[0].state}." if job else "No job runs.")
 
 
 @GROUP.command("log", guesses=("tail",))

@@ -24,6 +24,7 @@ MOST_CHARACTERS = 8_000
 
 _LONGEST_COMMAND = 200
 _MOST_NAMED = 5
+# Each further line of a job is indented, so that no output can pass for another part of a preamble.
 _ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_BELOW_SECONDS = 10
 _FIRST_SIGNAL_CODE = 128
@@ -130,10 +131,7 @@ def withheld_line(names: Sequence[str]) -> str:
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:
-    """Return the lines about ended jobs for the model, oldest first; empty for none. The newest outputs have the room.
-
-    Each further line of a job is indented, so that no output can pass for another part of a preamble.
-    """
+    """Return the lines about ended jobs for the model, oldest first; the newest outputs have the room."""
     room = MOST_CHARACTERS
     texts: list[str] = []
     for each in reversed(ended):
@@ -176,7 +174,7 @@ MOST_BYTES = limits.JOB_OUTPUT.most
 """The most bytes of a job's output that are kept."""
 
 _MOST_BYTES_OF_A_CHARACTER = 4
-_ENCODED_OVERHEAD = 4
+_ENCODED_BYTES = 4 * _MOST_BYTES_OF_A_CHARACTER
 """Bytes read for each character of a line to be shown: colours and the like are taken out."""
 
 _BEGUN_CHARACTER = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
@@ -230,7 +228,7 @@ class BoundedOutput:
     def last_lines(self, most: int, most_characters: int) -> tuple[str, ...]:
         """Return the last lines in readable form, at most so many characters in all; a longer one loses its start."""
         newest = self._tail[-self._half :] if self._has_gap else self._head + self._tail
-        text = _without_broken_start(bytes(newest[-_read_bytes(most_characters) :])).decode(errors="replace")
+        text = _without_broken_start(bytes(newest[-_ENCODED_BYTES * most_characters :])).decode(errors="replace")
         lines = readable(text.removesuffix("\n")).split("\n")[-most:] if text else []
         chosen: list[str] = []
         room = most_characters
@@ -261,17 +259,11 @@ def _sequences() -> re.Pattern[str]:
     return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])")
 
 
-def _read_bytes(characters: int) -> int:
-    return characters * _MOST_BYTES_OF_A_CHARACTER * _ENCODED_OVERHEAD
-
-
 def _without_broken_end(data: bytes) -> bytes:
-    """Return the bytes without a character of UTF-8 that is cut off at their end."""
     begun = _BEGUN_CHARACTER.search(data, max(0, len(data) - _MOST_BYTES_OF_A_CHARACTER + 1))
     return data[: begun.start()] if begun else data
 
 
 def _without_broken_start(data: bytes) -> bytes:
-    """Return the bytes without the rest of a character of UTF-8 that is cut off at their start."""
     continuation = re.match(rb"[\x80-\xbf]{0,3}", data)
     return data[continuation.end() :] if continuation else data

@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import JobError, StorageError
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.jobs.rules import (
-    MOST_CHARACTERS,
-    MOST_LINES,
-    BoundedOutput,
-    EndedJob,
-    Ending,
-    RunningJob,
-    going_line,
-    listed,
-    withheld_line,
-)
+from chorus_cli.jobs import rules
+from chorus_cli.jobs.rules import BoundedOutput, EndedJob, Ending, RunningJob
 from chorus_cli.memory.rules.capture import capture_notice
 
 if TYPE_CHECKING:
@@ -28,7 +19,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from signal import Signals
 
-    from chorus_cli.machine.ports import Clock, JobProcess, Leftover, Shell
+    from chorus_cli.machine.ports import Clock, Leftover
+    from chorus_cli.machine.shell import ShellProcess, UserShell
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
 
@@ -44,12 +36,9 @@ _MOST_DRAINS = 10
 
 
 class Job:
-    """A command of the shell that a persona's thread has started.
+    """A command of a thread with the processes that outlive it; another answer may report its end."""
 
-    ``leftovers`` are the processes that outlived it. The answer of a command reports its end if it ``is_answered_for``.
-    """
-
-    def __init__(self, number: int, command: str, target: Target, process: JobProcess, clock: Clock) -> None:
+    def __init__(self, number: int, command: str, target: Target, process: ShellProcess, clock: Clock) -> None:
         self.number = number
         self.command = command
         self.target = target
@@ -86,14 +75,11 @@ class Job:
 
     def ended(self, ending: Ending) -> EndedJob:
         """Return the values of a job that has ended."""
-        lines = self.output.last_lines(MOST_LINES, MOST_CHARACTERS)
+        lines = self.output.last_lines(rules.MOST_LINES, rules.MOST_CHARACTERS)
         return EndedJob(self.number, self.command, ending, lines, self.output.line_count)
 
     async def attend(self, show: Callable[[bytes], None] | None = None) -> Ending:
-        """Read the output, pass it on to ``show``, and return the end of the job; an error of ``show`` kills it.
-
-        It ends with its command, although a process that it left behind may still hold the output.
-        """
+        """Read the output, pass it on to ``show``, and return the end of the job; an error of ``show`` kills it."""
         self._show = show
         self._reading = asyncio.create_task(self._read())
         leaving = asyncio.create_task(self.process.wait())
@@ -221,13 +207,9 @@ _MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 
 @dataclass(slots=True)
 class Jobs:
-    """The jobs of all personas, numbered from 1 in each run.
+    """The jobs of all personas, numbered from 1 in each run; ``done`` tells the user about one in the background."""
 
-    ``in_focus`` returns the persona and the thread in focus, ``done`` tells the user that a job in the background has
-    ended, ``report_bug`` keeps a traceback. Unless it ``has_any``, none was ever started.
-    """
-
-    shell: Shell
+    shell: UserShell
     clock: Clock
     memory: Memory
     in_focus: Callable[[], tuple[str, int]]
@@ -350,13 +332,13 @@ class Jobs:
             await job.close()
         if job.number in self._forgotten:
             return [first, *leftover_lines(job.number, job.leftovers)]
-        withheld = withheld_line(self.shell.withheld) if ending.is_failure else ""
+        withheld = rules.withheld_line(self.shell.withheld) if ending.is_failure else ""
         captured = await self._captured(job)
         ended = job.ended(ending)
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):
             self.news.add(job.target.thread_id, ended, self.clock.now())
-            going = going_line(ended, self._elsewhere(job.target))
+            going = rules.going_line(ended, self._elsewhere(job.target))
         told = " ".join(filter(None, (first, withheld)))
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
 
@@ -394,4 +376,4 @@ def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
 
 
 def _named(leftovers: Sequence[Leftover]) -> str:
-    return listed([f"{each.name} (process {each.process_id})" for each in leftovers])
+    return rules.listed([f"{each.name} (process {each.process_id})" for each in leftovers])

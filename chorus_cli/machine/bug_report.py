@@ -22,10 +22,7 @@ _LONGEST_NOTE, _LOOKED_AT = 200, 10_000
 
 
 def report_bug(log_file: Path | None, error: BaseException, environment: Mapping[str, str]) -> str:
-    """Append the traceback of ``error`` to the log file and return a sentence for the user that names it.
-
-    Without a log file nothing is written, because a traceback may quote the conversation.
-    """
+    """Append the traceback of ``error`` to the log file, if there is one, and return a sentence about it."""
     if log_file is None:
         return _place_of(error)
     kind = type(error).__name__
@@ -47,8 +44,10 @@ def _without_keys(text: str, environment: Mapping[str, str]) -> str:
 
 
 def _append(log_file: Path, entry: str) -> None:
-    """Append an entry, which begins with the time."""
-    _set_full_aside(log_file)
+    """Append an entry, which begins with the time, to the log file, or to a new one if it has grown large."""
+    with suppress(FileNotFoundError):
+        if log_file.stat().st_size > limits.LOG_FILE.most:
+            log_file.replace(log_file.with_name(f"{log_file.name}.old"))
     descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}{entry}\n")
@@ -64,21 +63,11 @@ def _place_of(error: BaseException) -> str:
     )
 
 
-def _set_full_aside(log_file: Path) -> None:
-    """Rename a log file that has grown large, so that an error that comes again and again cannot fill the disk."""
-    with suppress(FileNotFoundError):
-        if log_file.stat().st_size > limits.LOG_FILE.most:
-            log_file.replace(log_file.with_name(f"{log_file.name}.old"))
-
-
 _BEGINS = "Traceback (most recent call last)"
 
 
 class ForeignWords(io.TextIOBase):
-    """Replaces standard error ``own``, and notes the first line of each text in a log file; of a traceback its kind.
-
-    ``log_file`` returns the file, or ``None`` if nothing may be kept.
-    """
+    """Replaces standard error ``own``: the first line of each text goes to the file of ``log_file``, if any."""
 
     def __init__(self, own: TextIO | None, log_file: Callable[[], Path | None], environment: Mapping[str, str]) -> None:
         self.own = own

@@ -1,8 +1,6 @@
 """The user's clipboard, set by the installed tools and by the terminal itself with OSC 52, which works over SSH.
 
-A picture in it is read by the tools alone.
-
-The sequence bypasses the terminal guard, which blocks it in all other output; only base64 varies in it.
+The sequence bypasses the guard of the terminal; only base64 varies in it. A picture is read by the tools alone.
 """
 
 from __future__ import annotations

@@ -32,10 +32,7 @@ class SystemClock:
 
 
 class Patience:
-    """A timeout, in seconds, for one wait or several, counted in ticks.
-
-    A process stopped by Ctrl-Z misses one tick at most, whereas a deadline would have passed when it continues.
-    """
+    """A timeout for one wait or several, in ticks: a process stopped by Ctrl-Z misses one tick, not the deadline."""
 
     def __init__(self, seconds: float) -> None:
         self._tick_seconds = seconds / _TICKS
@@ -49,13 +46,13 @@ class Patience:
     async def wait_for(self, awaitable: Awaitable[_Answer]) -> _Answer:
         """Await an answer."""
         async with asyncio.timeout(None) as watchdog:
-            self._start_tick(watchdog)
+            self._next_tick(watchdog)
             try:
                 return await awaitable
             finally:
                 self._ticking.cancel()
 
-    def _start_tick(self, watchdog: asyncio.Timeout) -> None:
+    def _next_tick(self, watchdog: asyncio.Timeout) -> None:
         self._ticking = asyncio.get_running_loop().call_later(self._tick_seconds, self._end_tick, watchdog)
 
     def _end_tick(self, watchdog: asyncio.Timeout) -> None:
@@ -63,7 +60,7 @@ class Patience:
         if self.is_over:
             watchdog.reschedule(asyncio.get_running_loop().time())
         else:
-            self._start_tick(watchdog)
+            self._next_tick(watchdog)
 
 
 class Pauses:

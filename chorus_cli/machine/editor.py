@@ -13,7 +13,6 @@ import signal
 import termios
 import threading
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,18 +63,20 @@ _IN_TERMINAL = frozenset(
 )
 
 
-@dataclass(slots=True)
 class UserEditor:
-    """The editor that ``environment`` names, one at a time; it is started with that environment without its secrets.
+    """The editor that ``environment`` names; within ``alone`` it has the terminal. Vim keeps no private text."""
 
-    Nothing may write to the terminal while the editor has it: ``alone`` is entered then. Vim is told to keep nothing of
-    a text that ``is_private``; other editors are not known to keep anything outside the text's folder.
-    """
-
-    environment: Mapping[str, str]
-    alone: Callable[[], AbstractContextManager[None]] = nullcontext
-    is_private: bool = False
-    _process_id: int | None = field(default=None, init=False)
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        alone: Callable[[], AbstractContextManager[None]] = nullcontext,
+        *,
+        is_private: bool = False,
+    ) -> None:
+        self.environment = environment
+        self.alone = alone
+        self.is_private = is_private
+        self._process_id: int | None = None
 
     async def open(self, path: Path, line: int | None = None) -> str:
         """Wait until the user has left the editor; return a sentence if it failed, else an empty text.
@@ -83,9 +84,6 @@ class UserEditor:
         The file is opened at ``line``, counted from 1, if the editor is known to take one. Without a terminal an editor
         is started unless it is known to need one: it may have a window, or be a script. The wait must not be cancelled,
         because the terminal is lent out until it ends.
-
-        Raises:
-            EditorError: no editor can be started, or it needs a terminal and there is none.
         """
         command = _command(self.environment)
         name = Path(command[0]).name
@@ -97,7 +95,10 @@ class UserEditor:
         with self.alone(), _terminal_lent() if has_terminal else nullcontext(), _keys_left_to_the_editor():
             self._process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
             status = await asyncio.to_thread(self._wait, self._process_id)
-        return _complaint(name, os.waitstatus_to_exitcode(status))
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            return f"{name} was ended by signal {-code} ({signal.strsignal(-code)})."
+        return f"{name} ended with status {code}." if code else ""
 
     def end(self) -> None:
         """Ask the open editor to end, even if it is stopped, and kill it if it does not."""
@@ -229,9 +230,3 @@ def _keys_left_to_the_editor() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _complaint(name: str, status: int) -> str:
-    if status < 0:
-        return f"{name} was ended by signal {-status} ({signal.strsignal(-status)})."
-    return f"{name} ended with status {status}." if status else ""

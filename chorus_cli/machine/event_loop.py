@@ -31,10 +31,7 @@ def run(work: Coroutine[Any, Any, _Result]) -> _Result:
 
 
 def leave_the_second_to_the_system(numbers: Iterable[int]) -> None:
-    """Let the second signal of these numbers end the process at once, which the running loop has handlers for.
-
-    No handler is called while C code holds the interpreter. Only glibc can do this.
-    """
+    """Let the second of these signals end the process at once, even while C code holds the interpreter (glibc)."""
     import ctypes  # noqa: PLC0415 - it takes milliseconds
 
     library = ctypes.CDLL(None)
@@ -53,7 +50,9 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
     in_loop = loop.get_exception_handler()
 
     def tell(error: BaseException | None) -> None:
-        if error is not None and not _is_no_bug(error):
+        # A thread that ends itself, a pipe that its reader has closed and a terminal that is gone are no bugs.
+        is_no_bug = isinstance(error, BrokenPipeError | SystemExit) or getattr(error, "errno", None) == errno.EIO
+        if error is not None and not is_no_bug:
             report(error)
 
     loop.set_exception_handler(lambda _, seen: tell(seen.get("exception") or RuntimeError(seen["message"])))
@@ -66,17 +65,8 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
         threading.excepthook, sys.unraisablehook = in_threads, unraisable
 
 
-def _is_no_bug(error: BaseException) -> bool:
-    """Return whether a thread has ended itself, a reader has closed a pipe, or a terminal is gone."""
-    return isinstance(error, BrokenPipeError | SystemExit) or getattr(error, "errno", None) == errno.EIO
-
-
 class _EventLoop(asyncio.SelectorEventLoop):
-    """A loop whose end waits for no thread: host names are looked up in daemon threads, and the executor is left.
-
-    Without a network a look-up may take half a minute. Work that must be finished is awaited before (see
-    `run_to_completion`).
-    """
+    """A loop whose end waits for no thread: a host name may take half a minute, and so may the import of a library."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +89,6 @@ class _EventLoop(asyncio.SelectorEventLoop):
         proto: int = 0,
         flags: int = 0,
     ) -> _Found:
-        """Return the addresses of a host."""
         found: Future[_Found] = Future()
         # From here on the look-up cannot be cancelled, only the wait for it.
         found.set_running_or_notify_cancel()

@@ -54,10 +54,7 @@ T = TypeVar("T")
 
 
 async def run_to_completion(work: Awaitable[T], hurry: Callable[[], None] | None = None) -> tuple[T, bool]:
-    """Do ``work`` to its end and return its result, and whether the caller was cancelled meanwhile.
-
-    ``hurry`` is called at each cancellation, to bring that end about sooner.
-    """
+    """Do ``work`` to its end, and return also whether the caller was cancelled, which calls ``hurry``."""
     task = asyncio.ensure_future(work)
     cancelled = False
     while not task.done():

@@ -37,7 +37,6 @@ class Paths:
         self.drafts = state / "drafts"
         self.rescue = state / "rescue"
         self.run = state / "run"
-        # Tracebacks, and the warnings of libraries.
         self.log_file = state / "chorus.log"
 
     def listing(self) -> tuple[tuple[str, Path], ...]:
@@ -78,11 +77,7 @@ class Paths:
 
 
 def paths(environment: Mapping[str, str], home: str | None) -> Paths:
-    """Return the paths: below ``home`` or ``CHORUS_HOME`` if given, else in the platform's user folders.
-
-    Raises:
-        HomeError: there is no home directory.
-    """
+    """Return the paths: below ``home`` or ``CHORUS_HOME`` if given, else in the platform's user folders."""
     chosen = home or environment.get("CHORUS_HOME")
     if chosen:
         try:
@@ -137,10 +132,7 @@ class _Found(NamedTuple):
 
 
 def made_private(paths: Paths) -> str:
-    """Take the permissions of other users from all that is kept; return a sentence if they could make use of any.
-
-    Links and files of other users stay, and so does a folder of the user's choice that holds other things too.
-    """
+    """Take the permissions of other users from all that is kept; return a sentence if they could make use of any."""
     wide = [found for root, is_exposed in _roots(paths) for found in _wide(root, is_exposed=is_exposed)]
     kept = [found for found in wide if not _narrow(found) and found.is_exposed]
     narrowed = [found for found in wide if found not in kept and found.is_exposed]

@@ -14,7 +14,7 @@ import subprocess
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.errors import JobError
 from chorus_cli.machine.environment import umask_of, withheld_names, without_secrets
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from signal import Signals
 
+_Value = TypeVar("_Value")
 _PROCESSES = Path("/proc")
 _ENDED = {"Z", "X"}
 
 
 def marked_processes(mark: str, ignored: str, group: int) -> tuple[Leftover, ...]:
-    """Return the processes whose environment has the variable ``mark`` and none that begins with ``ignored``.
-
-    ``group`` is the process group of their job.
-    """
+    """Return the processes with the variable ``mark`` and none like ``ignored``; ``group`` is that of their job."""
     folders: list[Path] = []
     with suppress(OSError):
         folders = [folder for folder in _PROCESSES.iterdir() if folder.name.isdecimal()]
@@ -157,11 +155,11 @@ class ShellProcess:
         self._loop.remove_reader(self._output.fileno())
         self._output.close()
         if self._readability is not None:
-            _fulfil(self._readability)
+            _fulfil(self._readability, None)
 
     async def _readable(self) -> None:
         self._readability = self._loop.create_future()
-        self._loop.add_reader(self._output.fileno(), _fulfil, self._readability)
+        self._loop.add_reader(self._output.fileno(), _fulfil, self._readability, None)
         try:
             await self._readability
         finally:
@@ -172,13 +170,9 @@ class ShellProcess:
         code = self._process.wait()
         with suppress(RuntimeError):
             # After the end of the loop nobody waits.
-            self._loop.call_soon_threadsafe(self._set_exit_code, code)
-
-    def _set_exit_code(self, code: int) -> None:
-        if not self._exit_code.done():
-            self._exit_code.set_result(code)
+            self._loop.call_soon_threadsafe(_fulfil, self._exit_code, code)
 
 
-def _fulfil(waiter: asyncio.Future[None]) -> None:
+def _fulfil(waiter: asyncio.Future[_Value], value: _Value) -> None:
     if not waiter.done():
-        waiter.set_result(None)
+        waiter.set_result(value)

@@ -39,17 +39,20 @@ class MemoryFolder:
         self._watcher: tuple[int, int] | None = None
 
     def path(self) -> Path:
-        """Return the folder.
-
-        Raises:
-            HomeError: this machine has no file system in memory, or it is full.
-        """
+        """Return the folder; an error if this machine has no file system in memory, or it is full."""
         with self._making:
             if self._path is None:
                 # A folder that is no mount is on a disk.
                 if not self._parent.is_mount() or not os.access(self._parent, os.W_OK | os.X_OK):
                     raise HomeError(_NONE)
-                self._path = self._made(self._parent / f"chorus-private-{os.urandom(8).hex()}")
+                path = self._parent / f"chorus-private-{os.urandom(8).hex()}"
+                try:
+                    # The watcher comes first: killed in between, this process leaves nothing.
+                    self._watcher = _watching(path, self._environment)
+                    path.mkdir(mode=0o700)
+                except OSError as error:
+                    raise HomeError(f"No folder in memory can be made at {path}: {error.strerror}.") from error
+                self._path = path
             return self._path
 
     def close(self) -> None:
@@ -63,15 +66,6 @@ class MemoryFolder:
                 with suppress(ChildProcessError):
                     os.waitpid(process_id, 0)
             self._path = self._watcher = None
-
-    def _made(self, path: Path) -> Path:
-        try:
-            # The watcher comes first: killed in between, this process leaves nothing.
-            self._watcher = _watching(path, self._environment)
-            path.mkdir(mode=0o700)
-        except OSError as error:
-            raise HomeError(f"No folder in memory can be made at {path}: {error.strerror}.") from error
-        return path
 
 
 def _watching(path: Path, environment: Mapping[str, str]) -> tuple[int, int]:

@@ -38,18 +38,12 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.personas-{RANDOM}"
 """The names of folders of personas that are being made, and of all shipped ones, as regular expressions."""
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
-_TRUSTED_AFTER_NS = 2_000_000_000
-"""Longer than any file system's clock takes to tick: two changes within a tick leave the same times."""
-
 Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 """Path, mtime and ctime in nanoseconds, inode and size of each file; the errno for one without a status."""
 
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
-    """Return the names of the personas' folders, sorted: those in use, or the archived ones.
-
-    A folder that cannot be looked into counts as one in use, so that its persona is reported.
-    """
+    """Return the sorted names of personas' folders, in use or archived; one that cannot be looked into is in use."""
     with _sentence(f"The folder {personas} cannot be read", access_advice(personas)):
         entries = [*personas.iterdir()] if personas.is_dir() else []
         folders = [entry for entry in entries if _SLUG.fullmatch(entry.name) and entry.is_dir()]
@@ -73,10 +67,7 @@ def create(
     files: Mapping[str, bytes] = _NO_FILES,
     record: Callable[[], bool] = bool,
 ) -> bool:
-    """Make the folder of a new persona, whole or not at all; ``files`` are more files in it, by their paths.
-
-    ``record`` is called when the folder is finished and lacks only its name; its answer is returned.
-    """
+    """Make the folder of a new persona with its ``files``, whole or not at all; ``record`` precedes its name."""
     folder = personas / slug
     failure = f"The folder {folder} cannot be made"
     if len(settings.encode()) > limits.SETTINGS_FILE.most:
@@ -174,12 +165,8 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
     return tuple(found), tuple(warnings)
 
 
-def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fingerprint | None:
-    """Return a value that changes with every change of a persona's files, ``None`` where that is not certain.
-
-    It is not if the folder is gone, or if a file changed so recently, by the clock ``now_ns``, that its time might not
-    show another change.
-    """
+def fingerprint(personas: Path, slug: str, config_file: Path) -> Fingerprint | None:
+    """Return a value that changes with every change of a persona's files; ``None`` if its folder is gone."""
     if not exists(personas, slug):
         return None
     own, folder = personas / slug, personas / slug / DOCUMENTS_FOLDER
@@ -187,12 +174,9 @@ def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fi
     for path in (config_file, own / SETTINGS_FILE, own / CARD_FILE, folder, *_document_paths(folder)):
         try:
             found = path.stat()
+            states.append((str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))
         except OSError as error:
             states.append((str(path), error.errno or 0, 0, 0, 0))
-            continue
-        if max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _TRUSTED_AFTER_NS:
-            return None
-        states.append((str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))
     return tuple(states)
 
 
@@ -204,9 +188,9 @@ def install(shipped: Path, personas: Path) -> None:
     try:
         draft = Path(tempfile.mkdtemp(prefix=_SHIPPED, dir=personas.parent))
         for slug in slugs(shipped):
-            shutil.copytree(shipped / slug, draft / slug, copy_function=_copy_private)
-        for folder in [draft, *(path for path in draft.rglob("*") if path.is_dir())]:
-            folder.chmod(0o700)
+            shutil.copytree(shipped / slug, draft / slug, copy_function=shutil.copyfile)
+        for path in [draft, *draft.rglob("*")]:
+            path.chmod(0o700 if path.is_dir() else 0o600)
         draft.rename(personas)
     except OSError as error:
         if draft is not None:
@@ -221,12 +205,6 @@ def _document_paths(folder: Path) -> Iterator[Path]:
     if not is_refused(folder):
         found = (path for path in folder.glob("*.md") if not path.name.startswith("."))
         yield from sorted(path for path in found if path.is_file())
-
-
-def _copy_private(source: str, target: str) -> str:
-    shutil.copyfile(source, target)
-    Path(target).chmod(0o600)
-    return target
 
 
 @contextmanager

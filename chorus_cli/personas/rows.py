@@ -67,10 +67,7 @@ def put_window_back(connection: Connection, path: Path, change: Window, operatio
 
 
 def replace_settings(connection: Connection, path: Path, expected: str, text: str, persona: str, now: datetime) -> bool:
-    """Replace the whole file if its text is still ``expected``, and return whether it was.
-
-    An invalid text has no window, so mending a file may be a change of the window too.
-    """
+    """Replace the whole file if its text is still ``expected``, and return whether it was."""
     with settings_file.held(path) as file:
         if file.text != expected:
             return False
@@ -80,10 +77,7 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
 
 
 def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -> None:
-    """Store an operation if the file has another window than the one that the journal knows.
-
-    A file that cannot be read waits until it is mended.
-    """
+    """Store an operation if a file that can be read has another window than the one that the journal knows."""
     with suppress(JsoncError, SettingsError):
         _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
 
@@ -110,10 +104,7 @@ def _write(connection: Connection, file: HeldSettings, text: str, change: Window
 
 
 def _note(connection: Connection, persona: str, present: JsonValue, now: datetime) -> None:
-    """Store an operation if the journal knows another window than the ``present`` one; if it knows none, it begins.
-
-    A value that is no window waits until it is mended: it may be anything, even a key.
-    """
+    """Store an operation if the journal knows another window; a value that is no window waits until it is mended."""
     if present is not None and hours_in(present) is None:
         return
     try:
@@ -186,11 +177,10 @@ def create(
     leave_behind: LeaveBehind,
     fill: Callable[[Connection], None] | None = None,
 ) -> bool:
-    """Make a persona's folder, and hide the memory of an earlier persona of that slug behind ``boundary``.
+    """Make a persona's folder, hide an earlier one of that slug behind ``boundary``, and return whether there was one.
 
-    Return whether there was one. The rows, with those that ``fill`` stores, are committed before the folder has its
-    name, because without the boundary the earlier messages would be in context. Rows that a kill leaves without a
-    folder are behind the boundary of the next persona of that slug.
+    The rows, with those of ``fill``, are committed before the folder has its name, lest the earlier messages be in
+    context. Rows that a kill leaves without a folder are behind the boundary of the next persona of that slug.
     """
 
     def work(connection: Connection) -> bool:

@@ -34,10 +34,7 @@ def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
 
 
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
-    """Return the settings for every persona in ``config.jsonc``, and warnings about keys that have no effect.
-
-    They are inside ``"defaults"``; a ``"model"`` beside it counts if there is none inside.
-    """
+    """Return the settings inside ``"defaults"`` of ``config.jsonc``, or ``"model"`` beside it, and warnings."""
     document, warnings = _read_or_warn(path)
     inner = document.sections.get(_DEFAULTS, jsonc.Document())
     values, lines = dict(inner.values), dict(inner.lines)
@@ -72,10 +69,7 @@ def copied(path: Path, copy: Path) -> None:
 
 
 def change_key(path: Path, key: str, value: JsonValue) -> JsonValue:
-    """Set one top-level key of a file, or remove it with ``None``, and return its old value; all else stays.
-
-    The previous text is kept in ``<name>.bak``.
-    """
+    """Set one top-level key, or remove it with ``None``; return its old value and keep the old text in ``.bak``."""
     with held(path) as file:
         before = file.values().get(key)
         file.replace(file.with_key(key, value))
@@ -106,8 +100,16 @@ class HeldSettings:
         """Write the text, unless the file has it already; the previous one is kept in ``<name>.bak``."""
         if _text(self.path) != self.text:
             raise SettingsError(f"{self.path} is being edited by another program. It is left as it is; try again.")
-        if text != self.text:
-            _replace(self.path, self.text, text)
+        if text == self.text:
+            return
+        if len(text.encode()) > limits.SETTINGS_FILE.most:
+            raise SettingsError(f"{self.path} would have more than {limits.SETTINGS_FILE.size}. It is left as it was.")
+        if self.path.exists():
+            # A rename would ignore that the user made the file read-only.
+            if not os.access(self.path, os.W_OK):
+                raise SettingsError(f"{self.path} is read-only. Allow writing with chmod u+w, or edit it by hand.")
+            write_atomically(self.path.with_name(f"{self.path.name}.bak"), self.text)
+        write_atomically(self.path, text)
 
     def is_replaced(self) -> bool:
         """Return whether the file has another text by now."""
@@ -123,11 +125,7 @@ class HeldSettings:
 
 @contextmanager
 def held(path: Path) -> Iterator[HeldSettings]:
-    """Hold the file's lock, and turn errors of the system into a sentence.
-
-    Raises:
-        SettingsError: it cannot be read or written, or another Chorus does not release it.
-    """
+    """Hold the file's lock, and turn errors of the system into a sentence."""
     file: HeldSettings | None = None
     try:
         with locked(path):
@@ -137,17 +135,6 @@ def held(path: Path) -> Iterator[HeldSettings]:
         if file and file.is_replaced():
             raise file.unnoted(_reason(error)) from error
         raise SettingsError(f"{path} cannot be changed: {_reason(error)}. It is left as it was.") from error
-
-
-def _replace(path: Path, text: str, new_text: str) -> None:
-    if len(new_text.encode()) > limits.SETTINGS_FILE.most:
-        raise SettingsError(f"{path} would have more than {limits.SETTINGS_FILE.size}. It is left as it was.")
-    if path.exists():
-        # A rename would ignore that the user made the file read-only.
-        if not os.access(path, os.W_OK):
-            raise SettingsError(f"{path} is read-only. Allow writing with chmod u+w, or edit it by hand.")
-        write_atomically(path.with_name(f"{path.name}.bak"), text)
-    write_atomically(path, new_text)
 
 
 def _read_or_warn(path: Path) -> tuple[Document, tuple[str, ...]]:

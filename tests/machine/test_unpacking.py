@@ -42,11 +42,6 @@ async def test_a_body_is_what_it_was_before_it_was_compressed(body: bytes, size:
     assert b"".join(await parts_of(PACKED[encoding](body), encoding, size)) == body
 
 
-@given(body=st.binary(max_size=2_000))
-async def test_deflate_without_a_head_is_read_as_by_a_browser(body: bytes) -> None:
-    assert b"".join(await parts_of(zlib.compress(body)[2:-4], "deflate")) == body
-
-
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 131_072, MEGABYTE])
 async def test_a_long_body_comes_whole_and_in_small_parts(size: int) -> None:
     parts = await parts_of(gzip.compress(bytes(size)), "gzip")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.service.persona_admin import PersonaSettings
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.storage.store import Connection
 
 
@@ -66,7 +66,7 @@ class Preview(NamedTuple):
 class ContextWindow:
     """Changes ``context_hours`` of the persona in focus; every change is an operation of the journal."""
 
-    settings: PersonaSettings
+    persona_admin: PersonaAdmin
     clock: Clock
     current: Current
     context: Context
@@ -74,18 +74,18 @@ class ContextWindow:
     async def set(self, span: Span) -> WindowState:
         """Reach back ``span``, rounded to whole hours and brought within bounds."""
         choice = timespan.window_hours(span)
-        await self.settings.set_window(self.current.slug, choice.hours)
+        await self.persona_admin.set_window(self.current.slug, choice.hours)
         return await self.begun(choice.hours, choice.warning)
 
     async def shift(self, span: Span, sign: Literal[1, -1]) -> WindowState:
         """Reach back ``span`` more (1) or less (-1)."""
         slug = self.current.slug
-        choice = await self.settings.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
+        choice = await self.persona_admin.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
         return await self.begun(choice.hours, choice.warning)
 
     async def reset(self) -> WindowState:
         """Remove the setting, so that the default holds."""
-        change = await self.settings.set_window(self.current.slug, None)
+        change = await self.persona_admin.set_window(self.current.slug, None)
         return await self.state(None if change.changed else _HELD_ALREADY)
 
     async def state(self, warning: str | None = None) -> WindowState:

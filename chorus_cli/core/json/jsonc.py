@@ -182,7 +182,6 @@ class _Reader:
         return self.take(",", "','") if self.peek() == "," else None
 
     def take(self, mark: str, expected: str) -> int:
-        """Step over ``mark`` and return its position."""
         if self.peek() != mark:
             raise self.error(expected)
         self.offset += 1
@@ -239,11 +238,14 @@ def set_key(text: str, key: str, value: JsonValue) -> str:
     written = _written(value)
     root = root_object(text)
     if root is None:
-        return _with_new_object(text, f"{_written(key)}: {written}")
+        line_end = _line_end(text)
+        unfinished = text.removeprefix(BYTE_ORDER_MARK) and not text.endswith(("\n", "\r"))
+        lines = ("{", f"{_INDENTATION}{json.dumps(key)}: {written}", "}", "")
+        return text + (line_end if unfinished else "") + line_end.join(lines)
     for member in reversed(root.members or ()):
         if member.key == key:
             return text[: member.node.start] + written + text[member.node.end :]
-    return _with_new_member(text, root, f"{_written(key)}: {written}")
+    return _with_new_member(text, root, f"{json.dumps(key)}: {written}")
 
 
 def remove_key(text: str, key: str) -> str:
@@ -271,12 +273,6 @@ def _written(value: JsonValue) -> str:
     return written
 
 
-def _with_new_object(text: str, member: str) -> str:
-    line_end = _line_end(text)
-    unfinished = text.removeprefix(BYTE_ORDER_MARK) and not text.endswith(("\n", "\r"))
-    return text + (line_end if unfinished else "") + line_end.join(("{", _INDENTATION + member, "}", ""))
-
-
 def _with_new_member(text: str, root: Node, member: str) -> str:
     """Add ``member`` after the last one and its comments, in the layout and comma style of its neighbours."""
     if not root.members:
@@ -296,7 +292,6 @@ def _with_new_member(text: str, root: Node, member: str) -> str:
 
 
 def _lead_in_empty(text: str, root: Node) -> str:
-    """Return the white space before the first member of an object that was empty."""
     body = text[root.start + 1 : root.end - 1]
     if not LINE_END.search(body):
         return " " if body else ""
@@ -319,18 +314,14 @@ def _without_member(text: str, members: Sequence[Member], index: int) -> str:
 def _without_marks(text: str, member: Member, start: int, comma: int | None) -> str:
     """Delete from ``start`` up to the value's end, or its comma, but for the comments in between."""
     end = member.node.end if comma is None else comma + 1
-    comments = _inner_comments(text, member, comma)
-    if not comments:
-        start, end = _widened(text, start, end)
-    return text[:start] + comments + text[end:]
-
-
-def _inner_comments(text: str, member: Member, comma: int | None) -> str:
-    """Return the comments inside ``member``, with the white space around them; they outlive it."""
     gaps = [text[member.key_end : member.colon], text[member.colon + 1 : member.node.start]]
     if comma is not None:
         gaps.append(text[member.node.end : comma])
-    return "".join(gap for gap in gaps if not gap.isspace())
+    # The comments inside outlive it, with the white space around them.
+    comments = "".join(gap for gap in gaps if not gap.isspace())
+    if not comments:
+        start, end = _widened(text, start, end)
+    return text[:start] + comments + text[end:]
 
 
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:
@@ -354,7 +345,6 @@ def _after_comments(text: str, offset: int) -> tuple[int, str]:
 
 
 def _line_prefix(text: str, offset: int) -> str:
-    """Return the text before ``offset`` on its line."""
     return text[max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1 : offset]
 
 

@@ -94,11 +94,7 @@ def join_surrogates(text: str) -> str:
 
 
 def cleaned_input(text: str) -> tuple[str, bool]:
-    """Return typed or pasted text as it is stored, and whether characters had to be replaced.
-
-    Line ends become LF and surrogate pairs are joined, which is no replacement. A lone surrogate becomes U+FFFD, NUL
-    its picture.
-    """
+    """Return typed text as it is stored, and whether a lone surrogate (now U+FFFD) or NUL was replaced."""
     replaced = "\0" in text or (has_surrogates(text) and has_surrogates(paired(text)))
     whole_lines = join_surrogates(text).replace("\r\n", "\n").replace("\r", "\n")
     return whole_lines.replace("\0", "\u2400"), replaced

@@ -75,10 +75,7 @@ _LONGEST_QUOTATION = 40
 
 
 def cut_in_the_middle(text: str, text_tokens: int, allowed_tokens: int, count: Callable[[str], int]) -> str:
-    """Return the beginning and the end of a text, together about ``allowed_tokens`` long.
-
-    A mark between them, which is always there, says how many of its ``text_tokens`` were left out.
-    """
+    """Return beginning and end of a text, about ``allowed_tokens`` long, and between them how many were left out."""
     if text_tokens <= allowed_tokens:
         return text
     kept = len(text) * allowed_tokens // max(1, text_tokens)

@@ -21,10 +21,7 @@ _TRUFFLEHOG = "detectors of trufflehog: "
 
 
 class KeyShape(NamedTuple):
-    """Keys of one kind: owner, patterns of the prefixes that begin a word, the least that follows, source and example.
-
-    The example opens nothing. ``rest`` is a pattern that may follow.
-    """
+    """Keys of one kind: owner, patterns of prefixes, the least that follows, source, an example that opens nothing."""
 
     owner: str
     prefixes: tuple[str, ...]
@@ -140,7 +137,7 @@ _PRIVATE_KEY = re.compile(
 
 @cache
 def _any_key() -> re.Pattern[str]:
-    """Return the pattern of a key of any shape, compiled when it is first needed: that takes milliseconds."""
+    """Return the pattern of a key of any shape, which takes milliseconds to compile."""
     return re.compile(rf"\b(?:{'|'.join(pattern for shape in KEY_SHAPES for pattern in shape.patterns)})")
 
 
@@ -202,10 +199,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of the variables named like secrets, without short and ordinary ones.
-
-    Counts (``MAX_TOKENS``), paths and words are ordinary: to replace them would only make sentences harder to read.
-    """
+    """Return the values of variables named like secrets, but for counts, paths and words, which sentences need."""
     found = (value.strip() for name, value in environment.items() if _holds_secret(name.upper(), value.strip()))
     return tuple(dict.fromkeys(found))
 

@@ -10,27 +10,7 @@ import re
 import unicodedata
 from functools import cache
 
-from chorus_cli.core.text.code_points import (
-    BIDI_CONTROLS,
-    C1_CONTROLS,
-    CANCEL_TAG,
-    CONTROLS,
-    EMOJI_SELECTORS,
-    FLAG_PATTERN,
-    HIGH_SURROGATES,
-    IGNORABLES,
-    JOINING,
-    NONCHARACTERS,
-    PLAIN,
-    REPLACEMENT_CHARACTER,
-    SURROGATES,
-    TAG_CHARACTERS,
-    UNFINISHED_FLAG_PATTERN,
-    UNICODE_LINE_BREAKS,
-    ZERO_WIDTH_JOINER,
-    ZERO_WIDTH_NON_JOINER,
-    paired,
-)
+from chorus_cli.core.text import code_points
 
 MARKS_PER_BASE = 30
 """How many combining marks one base may carry: the limit of UAX #15's stream-safe text format."""
@@ -44,39 +24,39 @@ _TAG_OFFSET = 0xE0000
 _CONTROL_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
 
 _PLAIN_ASCII = re.compile(r"[\n\t -~]+")
-_UNDECIDED_TAIL = re.compile(rf"(?:\r|(?:{UNFINISHED_FLAG_PATTERN})?[{HIGH_SURROGATES}]?)\Z")
-_SELECTOR = re.compile(f"[{EMOJI_SELECTORS}]")
+_UNDECIDED_TAIL = re.compile(rf"(?:\r|(?:{code_points.UNFINISHED_FLAG_PATTERN})?[{code_points.HIGH_SURROGATES}]?)\Z")
+_SELECTOR = re.compile(f"[{code_points.EMOJI_SELECTORS}]")
 _BREAKS_AND_TABS = re.compile(r"[\n\t]+")
+
+
+# Compiled when first needed: ASCII needs none of them.
 
 
 @cache
 def _plain_text() -> re.Pattern[str]:
-    """Text without any rule; compiled when first needed, since ASCII does not need it."""
-    return re.compile(f"[{PLAIN}]+")
+    return re.compile(f"[{code_points.PLAIN}]+")
 
 
 @cache
 def _joining() -> re.Pattern[str]:
-    """Characters that a joiner may join; compiled when first needed, since joiners are rare."""
-    return re.compile(f"[{JOINING}]")
+    return re.compile(f"[{code_points.JOINING}]")
 
 
 @cache
 def _token_pattern() -> re.Pattern[str]:
-    """One branch for each rule; compiled when first needed, since plain text does not need it."""
     return re.compile(
-        rf"(?P<plain>[{PLAIN}]+)"
-        rf"|(?P<line_break>\r\n|[{UNICODE_LINE_BREAKS}])"
-        rf"|(?P<control>(?:[{CONTROLS}]|\r(?!\n))+)"
-        rf"|(?P<c1_control>[{C1_CONTROLS}])"
-        rf"|(?P<unfit>[{BIDI_CONTROLS}{NONCHARACTERS}])"
-        rf"|(?P<lone_surrogate>[{SURROGATES}]+)"
-        rf"|(?P<flag>{FLAG_PATTERN})"
-        rf"|(?P<tags>[{TAG_CHARACTERS}{CANCEL_TAG}]+)"
-        rf"|(?P<ignorable>[{IGNORABLES}]+)"
-        rf"|(?P<joiner>{ZERO_WIDTH_JOINER})"
-        rf"|(?P<non_joiner>{ZERO_WIDTH_NON_JOINER})"
-        rf"|(?P<selector>[{EMOJI_SELECTORS}])"
+        rf"(?P<plain>[{code_points.PLAIN}]+)"
+        rf"|(?P<line_break>\r\n|[{code_points.UNICODE_LINE_BREAKS}])"
+        rf"|(?P<control>(?:[{code_points.CONTROLS}]|\r(?!\n))+)"
+        rf"|(?P<c1_control>[{code_points.C1_CONTROLS}])"
+        rf"|(?P<unfit>[{code_points.BIDI_CONTROLS}{code_points.NONCHARACTERS}])"
+        rf"|(?P<lone_surrogate>[{code_points.SURROGATES}]+)"
+        rf"|(?P<flag>{code_points.FLAG_PATTERN})"
+        rf"|(?P<tags>[{code_points.TAG_CHARACTERS}{code_points.CANCEL_TAG}]+)"
+        rf"|(?P<ignorable>[{code_points.IGNORABLES}]+)"
+        rf"|(?P<joiner>{code_points.ZERO_WIDTH_JOINER})"
+        rf"|(?P<non_joiner>{code_points.ZERO_WIDTH_NON_JOINER})"
+        rf"|(?P<selector>[{code_points.EMOJI_SELECTORS}])"
         r"|(?P<other>.)",
         re.DOTALL,
     )
@@ -84,10 +64,9 @@ def _token_pattern() -> re.Pattern[str]:
 
 @cache
 def _hiding() -> re.Pattern[str]:
-    """Characters that may hide or mislead; compiled when first needed, since plain text does not need it."""
     return re.compile(
-        f"[{BIDI_CONTROLS}{NONCHARACTERS}{IGNORABLES}{TAG_CHARACTERS}{CANCEL_TAG}{EMOJI_SELECTORS}"
-        f"{UNICODE_LINE_BREAKS}{ZERO_WIDTH_JOINER}{ZERO_WIDTH_NON_JOINER}]"
+        f"[{code_points.BIDI_CONTROLS}{code_points.NONCHARACTERS}{code_points.IGNORABLES}{code_points.TAG_CHARACTERS}{code_points.CANCEL_TAG}{code_points.EMOJI_SELECTORS}"
+        f"{code_points.UNICODE_LINE_BREAKS}{code_points.ZERO_WIDTH_JOINER}{code_points.ZERO_WIDTH_NON_JOINER}]"
     )
 
 
@@ -112,7 +91,7 @@ class SafeTextStream:
         """Return the text that can be shown now, of ``chunk`` and of the undecided rest before it."""
         if not (self._undecided or self._joiner_waits) and _is_plain(chunk):
             return self._shown(chunk)
-        text = paired(self._undecided + chunk)
+        text = code_points.paired(self._undecided + chunk)
         tail = _UNDECIDED_TAIL.search(text, max(0, len(text) - _LONGEST_UNDECIDED_TAIL))
         decided = tail.start() if tail else len(text)
         self._undecided = text[decided:]
@@ -173,7 +152,8 @@ class SafeTextStream:
         if not self._joiner_waits:
             return ""
         self._joiner_waits = False
-        return ZERO_WIDTH_JOINER if _joining().match(following) else self._hidden(ZERO_WIDTH_JOINER)
+        joiner = code_points.ZERO_WIDTH_JOINER
+        return joiner if _joining().match(following) else self._hidden(joiner)
 
     def _non_joiner(self, non_joiner: str) -> str:
         """Keep it after a letter, with its marks, of the scripts that use it."""
@@ -186,7 +166,7 @@ class SafeTextStream:
 
     def _selector(self, selector: str) -> str:
         """Keep one after something that can be seen; it counts as a mark, lest it restart the count of marks."""
-        after_visible = self._previous.strip() and self._previous != ZERO_WIDTH_NON_JOINER
+        after_visible = self._previous.strip() and self._previous != code_points.ZERO_WIDTH_NON_JOINER
         if not after_visible or _SELECTOR.match(self._previous):
             return self._hidden(selector)
         return self._mark(selector)
@@ -255,7 +235,6 @@ def _is_plain(text: str) -> bool:
 
 
 def _made_visible(kind: str | None, text: str) -> str:
-    """Return the visible form of a text that must not reach the terminal."""
     match kind:
         case "line_break":
             return "\n"
@@ -264,7 +243,7 @@ def _made_visible(kind: str | None, text: str) -> str:
         case "c1_control":
             return f"<{ord(text):02X}>"
         case "lone_surrogate":
-            return REPLACEMENT_CHARACTER * len(text)
+            return code_points.REPLACEMENT_CHARACTER * len(text)
         case _:
             return _number(text)
 

@@ -80,10 +80,7 @@ _ELAPSED = {"yesterday": timedelta(days=1), "day before yesterday": timedelta(da
 
 
 def with_iso_dates(words: str) -> str:
-    """Return casefolded, singly spaced words in which each date with one meaning is written as in ISO 8601.
-
-    ``last night`` begins at 18:00 of yesterday, ``this morning`` at 6:00.
-    """
+    """Return casefolded, singly spaced words with each date that has one meaning written as in ISO 8601."""
     for pattern, replacement in _ABBREVIATED:
         words = pattern.sub(replacement, words)
     for pattern in _NAMED_MONTHS:
@@ -112,10 +109,9 @@ def _with_year_first(found: re.Match[str]) -> str:
 def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | None:
     """Return in UTC the moment that casefolded, singly spaced words name; ``None`` if they name none.
 
-    A day is its first moment, but ``yesterday`` is 24 elapsed hours ago. ``monday`` is the latest Monday, today
-    included unless that is in the future; ``last monday`` is the latest before today; ``this monday`` is that of the
-    week, which begins on Mondays. ``--03-17`` is the latest 17 March. What lies in the future is returned when the
-    words allow nothing else.
+    A day is its first moment, but ``yesterday`` is 24 elapsed hours ago. ``monday`` is the latest Monday, ``last
+    monday`` the latest before today; ``this monday`` is that of the week, which begins on Mondays. ``--03-17`` is the
+    latest 17 March. What lies in the future is returned when the words allow nothing else.
     """
     if _IN_UTC.fullmatch(words):
         with suppress(ValueError):
@@ -307,18 +303,11 @@ def corrected(words: str) -> str | None:
     """Return casefolded words with typing errors mended; ``None`` if there are none."""
     if len(words.split()) > _MOST_WORDS:
         return None
-    mended = _WORD.sub(lambda found: _nearest(found[0]), words)
+    mended = _WORD.sub(lambda found: next(iter(get_close_matches(found[0], _KNOWN, 1, _ALIKE)), found[0]), words)
     return None if mended == words else mended
 
 
-def _nearest(word: str) -> str:
-    return word if word in _KNOWN else next(iter(get_close_matches(word, _KNOWN, 1, _ALIKE)), word)
-
-
 def refusal(words: str, *, after_since: bool) -> str | None:
-    """Return the reason why casefolded, singly spaced words are no time for certain, as the end of a sentence.
-
-    ``after_since`` says that ``since`` led to them: ``9:30`` is a time of day then, and ``9`` may be one.
-    """
+    """Return why words are no time for certain; after ``since``, ``9:30`` is a time of day and ``9`` may be one."""
     either = _CLOCK_OR_HOURS if after_since else _CLOCK_OR_LENGTH
     return next((reason for pattern, reason in (*_REFUSED, either) if pattern.search(words)), None)

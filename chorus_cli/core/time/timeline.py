@@ -42,11 +42,6 @@ def slot_of(moment: datetime, since: datetime, until: datetime, slots: int) -> i
     return min(int((moment - since) / (until - since) * slots), slots - 1)
 
 
-def slot_length(since: datetime, until: datetime, slots: int) -> timedelta:
-    """Return how long a slot lasts."""
-    return (until - since) / slots
-
-
 def gap(elapsed: timedelta) -> str:
     """Write a pause as days, hours and minutes, the largest two of them: ``3 d 4 h``, ``7 h 12 m``."""
     minutes = int(elapsed.total_seconds() // 60)

@@ -66,11 +66,7 @@ _REWRITTEN = (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time: positive, exact to the microsecond, and how it was written.
-
-    A confirmation mentions that a ``bare_number`` was read as hours. Whole hours must reach back to what ``is_moment``,
-    so they are rounded up.
-    """
+    """A length of time, exact to the microsecond: of a ``bare_number`` of hours, or since what ``is_moment``."""
 
     seconds: float
     bare_number: bool = False
@@ -97,7 +93,11 @@ def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: 
     """
     led, words = _words(text)
     trimmed = _rewritten(words, _TRIMMED)
-    _refuse(trimmed, text, after_since=(led or after_since) and trimmed == words)
+    if not trimmed:
+        raise TimeSpanError("No time given; write how far back to go, as in 24h.")
+    reason = refusal(trimmed, after_since=(led or after_since) and trimmed == words)
+    if reason is not None:
+        raise TimeSpanError(f"{quoted(text)} {reason}")
     length = _FORTNIGHTS.sub(lambda found: f"{2 * float(found[1]):f} weeks", _rewritten(trimmed, _REWRITTEN))
     bare_number = _NUMBER.fullmatch(length) is not None
     seconds = float(length) * _SECONDS_PER_HOUR if bare_number else _duration(length)
@@ -117,10 +117,7 @@ def shifted(hours: int, span: Span, sign: Literal[1, -1]) -> WindowChoice:
 
 
 def format_span(seconds: float) -> str:
-    """Write a length of time as hours, minutes and seconds: ``24h``, ``2h 30m``, ``45s``; nothing at all is ``0h``.
-
-    ``parse`` reads it back to the same number of seconds.
-    """
+    """Write a length of time, which ``parse`` reads back: ``24h``, ``2h 30m``, ``45s``; nothing at all is ``0h``."""
     hours, below_hour = divmod(timedelta(seconds=abs(seconds)), timedelta(hours=1))
     minutes, below_minute = divmod(below_hour, timedelta(minutes=1))
     rest = f"{below_minute.total_seconds():.6f}".rstrip("0").rstrip(".")
@@ -131,24 +128,14 @@ def format_span(seconds: float) -> str:
 
 
 def _words(text: str) -> tuple[bool, str]:
-    """Return whether ``since`` or ``from`` leads the text, and the rest in small letters, singly spaced, in digits.
-
-    Space is collapsed before any pattern sees it: pytimeparse takes polynomial time over a long run of blanks.
-    """
+    """Return whether ``since`` or ``from`` leads the text, and the rest in small letters, singly spaced, in digits."""
     if len(text.strip()) > _LONGEST_TEXT:
         raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")
+    # pytimeparse takes polynomial time over a long run of blanks.
     typed = " ".join(text.casefold().split()).strip("\"' ")
     typed = _rewritten(typed, _AROUND)
     words = _SINCE.sub("", typed)
     return words != typed, with_iso_dates(in_digits(words.removeprefix("~").lstrip()))
-
-
-def _refuse(words: str, text: str, *, after_since: bool) -> None:
-    if not words:
-        raise TimeSpanError("No time given; write how far back to go, as in 24h.")
-    reason = refusal(words, after_since=after_since)
-    if reason is not None:
-        raise TimeSpanError(f"{quoted(text)} {reason}")
 
 
 def _rewritten(words: str, rules: Iterable[tuple[re.Pattern[str], str]]) -> str:
@@ -161,10 +148,9 @@ def _duration(length: str) -> float | None:
     """Return the seconds that pytimeparse reads, but for its clock forms (``1:30`` would be ninety seconds)."""
     if ":" in length:
         return None
-    try:
-        seconds: float | None = timeparse(length)
-    except ValueError:  # pytimeparse 1.1.8 lets it out on "1.2.3h"; later ones return None
-        return None
+    seconds: float | None = None
+    with suppress(ValueError):  # pytimeparse 1.1.8 lets it out on "1.2.3h"; later ones return None
+        seconds = timeparse(length)
     return seconds
 
 

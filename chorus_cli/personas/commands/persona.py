@@ -16,28 +16,25 @@ from chorus_cli.log.rules.wording import local
 from chorus_cli.personas.commands.settings import edit_settings
 from chorus_cli.personas.rules.persona import COMMAND_WORDS, DEFAULT_PERSONA
 from chorus_cli.personas.service.persona_admin import PersonaEntry
-from chorus_cli.personas.service.personas import Personas
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("persona", "Your personas, each with a memory of its own.", aliases=("p",))
 
 
 def _in_use(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services.personas.files, services.personas.files.slugs())
+    return _candidates(services, services.personas.files.slugs())
 
 
 def _archivable(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(
-        services.personas.files, [slug for slug in services.personas.files.slugs() if slug != DEFAULT_PERSONA]
-    )
+    return _candidates(services, [slug for slug in services.personas.files.slugs() if slug != DEFAULT_PERSONA])
 
 
 def _archived(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services.personas.files, services.personas.files.archived())
+    return _candidates(services, services.personas.files.archived())
 
 
-def _candidates(personas: Personas, slugs: Sequence[str]) -> Sequence[Candidate]:
-    chosen = [(slug, personas.own_settings(slug)) for slug in slugs]
+def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]:
+    chosen = [(slug, services.personas.files.own_settings(slug)) for slug in slugs]
     return [Candidate(settings.name or slug, settings.description) for slug, settings in chosen]
 
 
@@ -102,9 +99,7 @@ async def edit(services: Services, name: Annotated[str | None, PERSONA] = None) 
         /persona edit
         /persona edit frodo
     """
-    return await edit_settings(
-        services, services.current.slug if name is None else services.personas.files.find_any(name)
-    )
+    return await edit_settings(services, _any(services, name))
 
 
 @GROUP.command("info")
@@ -115,9 +110,7 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
         /persona info
         /persona info frodo
     """
-    member = await services.personas.persona_admin.member(
-        services.current.slug if name is None else services.personas.files.find_any(name)
-    )
+    member = await services.personas.persona_admin.member(_any(services, name))
     return Table("", ("", ""), tuple(_facts(services, member)))
 
 
@@ -178,6 +171,10 @@ async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question
         confirmed,
         Text(f"{member.persona.name} was not deleted."),
     )
+
+
+def _any(services: Services, name: str | None) -> str:
+    return services.current.slug if name is None else services.personas.files.find_any(name)
 
 
 def _offer(services: Services, name: str) -> Question:

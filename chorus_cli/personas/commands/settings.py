@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import PurePath
@@ -55,17 +55,10 @@ MODEL = replace(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AskedModel:
-    """A model as typed, and whether it is meant for this run only."""
-
-    name: str
-    once: bool = False
-
-
-def _asked_model(text: str, _now: datetime) -> AskedModel:
+def _asked_model(text: str, _now: datetime) -> tuple[str, bool]:
+    """Return a model as typed, and whether it is meant for this run only."""
     *before, last = text.split()
-    return AskedModel(" ".join(before), once=True) if last == _ONCE else AskedModel(text)
+    return (" ".join(before), True) if last == _ONCE else (text, False)
 
 
 def _offered_once(services: Services, text: str) -> Sequence[Candidate]:
@@ -76,10 +69,6 @@ def _offered_once(services: Services, text: str) -> Sequence[Candidate]:
 CHOICE = Parameter(
     f"model [{_ONCE}]", _asked_model, f"{MODEL.help}; at the end {_ONCE} to choose it for this run only", _offered_once
 )
-
-
-def _setting(text: str, _now: datetime) -> Setting:
-    return setting_of(text.strip().casefold())
 
 
 def _keys(_services: object, _text: str) -> Sequence[Candidate]:
@@ -101,7 +90,7 @@ def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Ca
     return ()
 
 
-KEY = Parameter("key", _setting, "a setting, such as temperature", _keys)
+KEY = Parameter("key", lambda text, _: setting_of(text.strip().casefold()), "a setting, such as temperature", _keys)
 VALUE = replace(
     TEXT,
     name="value",
@@ -119,7 +108,7 @@ async def listing(services: Services) -> Report:
     """
     persona = services.current.target().persona
     rows = [
-        (each.setting.key, _short(_text(each.setting, each.value)), _file_and_line(each.source), _short(_default(each)))
+        (each.setting.key, _short(_text(each.setting, each.value)), PurePath(each.source).name, _short(_default(each)))
         for each in (state(persona, setting) for setting in SETTINGS)
     ]
     return Report(
@@ -170,7 +159,7 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
     """
     slug = services.current.slug
     doubt = await services.personas.models.doubt(value) if key.key in _MODELS else None
-    change = await services.personas.settings.set(slug, key.key, read_value(key, value))
+    change = await services.personas.persona_admin.set(slug, key.key, read_value(key, value))
     path = services.personas.files.settings_path(slug)
     after = _short(_written(change.after))
     now = f"is now {after} ({_formerly(change)}), in {path}."
@@ -186,7 +175,7 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
         /settings unset temperature
     """
     slug = services.current.slug
-    change = await services.personas.settings.unset(slug, key.key)
+    change = await services.personas.persona_admin.unset(slug, key.key)
     path = services.personas.files.settings_path(slug)
     done = f"is no longer set in {path} ({_formerly(change)})" if change.changed else f"is not set in {path}"
     held = _held(state(services.current.target().persona, key))
@@ -207,10 +196,10 @@ async def edit(services: Services) -> Reply:
 
 async def edit_settings(services: Services, slug: str) -> Reply:
     """Open the settings of the persona ``slug`` in the user's editor."""
-    opened = await services.personas.settings.open(slug)
+    opened = await services.personas.persona_admin.open(slug)
 
     async def store(draft: str) -> Reply | Refused:
-        changes = await services.personas.settings.save(opened, draft)
+        changes = await services.personas.persona_admin.save(opened, draft)
         if changes is None:
             return Refused(f"{opened.path} was changed by another program in the meantime and was not overwritten.")
         return await _saved(services, opened, changes)
@@ -270,7 +259,7 @@ def _text(setting: Setting, value: JsonValue) -> str:
 def _default(shown: SettingState) -> str:
     """Format the value without the persona's own setting, with the file and line that it comes from, if any."""
     text = _text(shown.setting, shown.default)
-    return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({_file_and_line(shown.default_source)})"
+    return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({PurePath(shown.default_source).name})"
 
 
 def _held(shown: SettingState) -> str:
@@ -289,10 +278,6 @@ def _written(value: JsonValue) -> str:
 def _difference(change: Change) -> str:
     before, after = _short(_written(change.before)), _short(_written(change.after))
     return f"{before} → {after}" if before != after else f"changed further on: {after}"
-
-
-def _file_and_line(source: str) -> str:
-    return PurePath(source).name
 
 
 _OTHERWISE = {
@@ -316,8 +301,11 @@ async def set_for_this_run(
         /set temperature default
         /set
     """
+    slug, files = services.current.slug, services.personas.files
     if key is None:
-        return Text(_listed(services))
+        changed = files.set_in_this_run(slug).items()
+        listed = [f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed]
+        return _lines(*listed or ["No setting was changed for this run. For example: /set temperature 0.2"])
     if key.key in _OTHERWISE:
         raise CommandError(f"{key.key} cannot be set for this run. {_OTHERWISE[key.key]}")
     if not value:
@@ -325,31 +313,19 @@ async def set_for_this_run(
     is_default = value.strip().casefold() == "default"
     if key.key == "model" and not is_default:
         return await for_this_run(services, value)
-    return await _changed(services, key, None if is_default else value)
-
-
-async def _changed(services: Services, key: Setting, value: str | None) -> Text:
-    slug, files = services.current.slug, services.personas.files
-    doubt = await services.personas.models.doubt(value) if value and key.key == "summary_model" else None
-    files.set_for_this_run(slug, key.key, None if value is None else read_value(key, value))
+    doubt = None
+    if key.key == "summary_model" and not is_default:
+        doubt = await services.personas.models.doubt(value)
+    files.set_for_this_run(slug, key.key, None if is_default else read_value(key, value))
     if key.key == "model":
         services.current.use_model(slug, None)
         await services.current.settle()
-    persona = files.load(slug)
-    held = shortened(as_typed(key.value_in(persona.settings))) or key.default_text
-    told = f"{key.key} is {held} again." if value is None else f"{key.key} is {held} until the end of this run."
-    return _lines(told, doubt)
-
-
-def _listed(services: Services) -> str:
-    changed = services.personas.files.set_in_this_run(services.current.slug)
-    if not changed:
-        return "No setting was changed for this run. For example: /set temperature 0.2"
-    return "\n".join(f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed.items())
+    held = shortened(as_typed(key.value_in(files.load(slug).settings))) or key.default_text
+    return _lines(f"{key.key} is {held} {'again' if is_default else 'until the end of this run'}.", doubt)
 
 
 @TOP.command("model")
-async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE] = None) -> Text:
+async def model(services: Services, choice: Annotated[tuple[str, bool] | None, CHOICE] = None) -> Text:
     """Show the model in use and why, or set the persona's model from now on.
 
     The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once it
@@ -363,18 +339,19 @@ async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE]
     """
     if choice is None:
         return Text(await chosen_model(services))
-    name = in_full(choice.name)
+    typed, once = choice
+    name = in_full(typed)
     if not name:
         raise CommandError(f"/model {_ONCE} needs a model, for example: /model chorus/eliza {_ONCE}")
-    if choice.once:
+    if once:
         return await for_this_run(services, name)
     if name.casefold() in _DEFAULT:
-        await services.personas.settings.unset(services.current.slug, "model")
+        await services.personas.persona_admin.unset(services.current.slug, "model")
         services.current.use_model(services.current.slug, None)
         await services.current.settle()
         return Text(await chosen_model(services))
     doubt = await services.personas.models.doubt(name)
-    await services.personas.settings.set(services.current.slug, "model", name)
+    await services.personas.persona_admin.set(services.current.slug, "model", name)
     services.current.use_model(services.current.slug, name)
     return _lines(await chosen_model(services), doubt)
 

@@ -27,11 +27,10 @@ class Document(NamedTuple):
 
 
 class Persona(NamedTuple):
-    """A character to talk to, with its settings and documents.
+    """A character to talk to, with its settings and documents; ``slug`` is its folder's name and its key everywhere.
 
-    ``slug`` is the folder's name and the key of everything stored. ``defaults`` apply where its own file sets nothing;
-    ``sources`` and ``default_sources`` say where each value comes from. ``warnings`` about its files are to be read
-    once; ``unreadable`` are the settings files that could not be read. One that ``has_card`` has macros in its texts.
+    ``sources`` say where each value comes from; ``defaults`` apply where its own file sets nothing. ``warnings`` are
+    about its files, of which those in ``unreadable`` could not be read. One that ``has_card`` has macros in its texts.
     """
 
     slug: str
@@ -51,10 +50,7 @@ class Persona(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Persona, thread and model that a message is addressed to; the persona as its files are now.
-
-    Users know the thread by ``thread_number``. The next run goes on in this thread unless it ``is_aside``.
-    """
+    """Persona, thread and model of a message; the next run goes on in this thread unless it ``is_aside``."""
 
     persona: Persona
     thread_id: int
@@ -83,11 +79,7 @@ _NAMELESS = "persona"
 
 
 def checked_name(name: str) -> str:
-    """Return a display name or an alias, stripped and normalised.
-
-    Raises:
-        PersonaError: it is empty, too long, reserved, or has characters unfit for a transcript or a folder.
-    """
+    """Return a display name or an alias, stripped and normalised, if it is fit for a transcript and a folder."""
     checked = unicodedata.normalize("NFC", name.strip())
     problem = _problem(checked)
     if problem:
@@ -105,7 +97,8 @@ def slug_of(name: str, taken: Collection[str]) -> str:
     ascii_letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
     stem = re.sub(r"[^a-z0-9]+", "-", ascii_letters).strip("-")[: LONGEST_NAME - 4].strip("-") or _NAMELESS
     candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 4)))
-    return next(each for each in candidates if each not in taken and not _is_reserved(each))
+    free = (each for each in candidates if each not in taken and each not in COMMAND_WORDS)
+    return next(each for each in free if not _DEVICES.fullmatch(each))
 
 
 def _problem(name: str) -> str:
@@ -128,7 +121,3 @@ def _problem(name: str) -> str:
     if _DEVICES.fullmatch(key):
         return "Windows reserves that name for a device"
     return ""
-
-
-def _is_reserved(slug: str) -> bool:
-    return slug in COMMAND_WORDS or _DEVICES.fullmatch(slug) is not None

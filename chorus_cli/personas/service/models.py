@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 class KnownModels(NamedTuple):
-    """Sources of known models: names and providers of litellm, and the models that this machine runs.
-
-    ``doubt_of_local`` returns a sentence if a model in a file cannot answer, else an empty text.
-    """
+    """Sources of known models; ``doubt_of_local`` returns a sentence if a model in a file cannot answer."""
 
     names: Callable[[], frozenset[str]]
     providers: Callable[[], frozenset[str]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, UnknownPersonaError
 from chorus_cli.core.json import jsonc
@@ -63,90 +63,6 @@ class PersonaEntry:
         }
 
 
-class Made(NamedTuple):
-    """A persona that was made, and whether the log has an earlier one of the same slug."""
-
-    slug: str
-    has_namesake: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PersonaAdmin:
-    """The personas of the user; those that are deleted go to ``deleted``, and ``leave_behind`` hides their memory."""
-
-    store: Store
-    clock: Clock
-    personas: Personas
-    deleted: Path
-    leave_behind: LeaveBehind
-
-    async def members(self) -> list[PersonaEntry]:
-        """Return all personas: those in use, then the archived ones."""
-        activity = await self.store.read(persona_rows.activity)
-        slugs = (*self.personas.slugs(), *self.personas.archived())
-        return await asyncio.to_thread(lambda: [self._member(slug, activity) for slug in slugs])
-
-    async def member(self, slug: str) -> PersonaEntry:
-        """Return one persona."""
-        return self._member(slug, await self.store.read(persona_rows.activity))
-
-    def _member(self, slug: str, activity: Mapping[str, PersonaActivity]) -> PersonaEntry:
-        found = activity.get(slug, PersonaActivity(0, None))
-        return PersonaEntry(self.personas.load(slug), *found, archived=slug in self.personas.archived())
-
-    async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
-        """Return slug and name of a persona that may be only in the log; without ``name``, of ``otherwise``."""
-        try:
-            slug = self.personas.find_any(name) if name else otherwise
-            return slug, self.personas.load(slug).name
-        except UnknownPersonaError:
-            wanted = name or otherwise
-            if wanted not in await self.store.read(persona_rows.activity):
-                raise
-            return wanted, wanted
-
-    async def create(self, name: str) -> str:
-        """Create a persona called ``name`` as `make` does, and return its slug."""
-        return (await self.make(name)).slug
-
-    async def make(self, name: str) -> Made:
-        """Create a persona from the commented template; after a namesake it begins a new conversation.
-
-        Raises:
-            PersonaError: the name is not valid, or another persona has it.
-        """
-        checked = self.personas.check_name(None, name)
-        slug = slug_of(checked, self.personas.names_taken())
-        boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
-        new = NewPersona(slug, template(checked))
-        follows_another = await self.store.write_in_steps(
-            persona_rows.create, self.personas.folder, new, boundary, self.leave_behind
-        )
-        return Made(slug, follows_another)
-
-    async def archive(self, slug: str) -> None:
-        """Archive a persona: it is no longer listed or found; its files and messages stay."""
-        _refuse_default(slug)
-        await asyncio.to_thread(persona_files.archive, self.personas.folder, slug, self.clock.now())
-
-    async def unarchive(self, slug: str) -> None:
-        """Bring an archived persona back."""
-        await asyncio.to_thread(persona_files.unarchive, self.personas.folder, slug)
-
-    async def delete(self, slug: str) -> Path:
-        """Move an archived persona's folder away and return its new place; its log and memory stay."""
-        _refuse_default(slug)
-        if slug not in self.personas.archived():
-            raise PersonaError(f"{slug} is not archived, and only archived personas are deleted.")
-        now = self.clock.now()
-        return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
-
-
-def _refuse_default(slug: str) -> None:
-    if slug == DEFAULT_PERSONA:
-        raise PersonaError(f"{slug} is the persona that a fresh start talks to; it stays. Its settings can be changed.")
-
-
 @dataclass(frozen=True, slots=True)
 class SettingState:
     """The value of a setting, and that without the persona's own file, each with its source: file:line or "default"."""
@@ -183,11 +99,7 @@ class Change:
 
 
 class UnrecordedChanges:
-    """Changes of this process that are not in the journal, by persona, oldest first.
-
-    ``/undo`` would pass over them and take back something older, so it asks first. A window set to the value that it
-    had is one of them, because its answer confirms it as if it were new.
-    """
+    """Changes of this process that are not in the journal, so that ``/undo`` asks before it goes further back."""
 
     def __init__(self) -> None:
         self._made: dict[str, list[tuple[datetime, Change]]] = {}
@@ -207,13 +119,76 @@ class UnrecordedChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonaSettings:
-    """Changes settings of personas. A window becomes an operation of the journal, the others go into ``unrecorded``."""
+class PersonaAdmin:
+    """Makes and changes personas; those that are deleted go to ``deleted``, and ``leave_behind`` hides their memory.
+
+    A change of a window becomes an operation of the journal, that of another setting goes into ``unrecorded``.
+    """
 
     store: Store
     clock: Clock
     personas: Personas
+    deleted: Path
+    leave_behind: LeaveBehind
     unrecorded: UnrecordedChanges = field(default_factory=UnrecordedChanges)
+
+    async def members(self) -> list[PersonaEntry]:
+        """Return all personas: those in use, then the archived ones."""
+        activity = await self.store.read(persona_rows.activity)
+        slugs = (*self.personas.slugs(), *self.personas.archived())
+        return await asyncio.to_thread(lambda: [self._member(slug, activity) for slug in slugs])
+
+    async def member(self, slug: str) -> PersonaEntry:
+        """Return one persona."""
+        return self._member(slug, await self.store.read(persona_rows.activity))
+
+    def _member(self, slug: str, activity: Mapping[str, PersonaActivity]) -> PersonaEntry:
+        found = activity.get(slug, PersonaActivity(0, None))
+        return PersonaEntry(self.personas.load(slug), *found, archived=slug in self.personas.archived())
+
+    async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
+        """Return slug and name of a persona that may be only in the log; without ``name``, of ``otherwise``."""
+        try:
+            slug = self.personas.find_any(name) if name else otherwise
+            return slug, self.personas.load(slug).name
+        except UnknownPersonaError:
+            wanted = name or otherwise
+            if wanted not in await self.store.read(persona_rows.activity):
+                raise
+            return wanted, wanted
+
+    async def create(self, name: str) -> str:
+        """Create a persona called ``name`` as `make` does, and return its slug."""
+        slug, _ = await self.make(name)
+        return slug
+
+    async def make(self, name: str) -> tuple[str, bool]:
+        """Create a persona from the template; return its slug, and whether the log has an earlier one of that slug."""
+        checked = self.personas.check_name(None, name)
+        slug = slug_of(checked, self.personas.names_taken())
+        boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
+        new = NewPersona(slug, template(checked))
+        has_namesake = await self.store.write_in_steps(
+            persona_rows.create, self.personas.folder, new, boundary, self.leave_behind
+        )
+        return slug, has_namesake
+
+    async def archive(self, slug: str) -> None:
+        """Archive a persona: it is no longer listed or found; its files and messages stay."""
+        _refuse_default(slug)
+        await asyncio.to_thread(persona_files.archive, self.personas.folder, slug, self.clock.now())
+
+    async def unarchive(self, slug: str) -> None:
+        """Bring an archived persona back."""
+        await asyncio.to_thread(persona_files.unarchive, self.personas.folder, slug)
+
+    async def delete(self, slug: str) -> Path:
+        """Move an archived persona's folder away and return its new place; its log and memory stay."""
+        _refuse_default(slug)
+        if slug not in self.personas.archived():
+            raise PersonaError(f"{slug} is not archived, and only archived personas are deleted.")
+        now = self.clock.now()
+        return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
 
     async def set(self, slug: str, key: str, value: JsonValue) -> Change:
         """Set one value in the persona's file; every other byte stays.
@@ -276,7 +251,9 @@ class PersonaSettings:
             SettingsError: it holds a value that its setting does not take, or the file cannot be written.
             PersonaError: the persona cannot have its new name or one of its new aliases.
         """
-        changes = _changes(_values(opened.text), _checked_values(opened.path.name, draft))
+        before, after = _values(opened.text), _checked_values(opened.path.name, draft)
+        made = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
+        changes = [change for change in made if change.changed]
         for change in changes:
             await asyncio.to_thread(self._checked_names, opened.slug, change.setting.key, change.after)
         mark = BYTE_ORDER_MARK if opened.text.startswith(BYTE_ORDER_MARK) else ""
@@ -289,6 +266,7 @@ class PersonaSettings:
         return tuple(self._noted(opened.slug, change) for change in changes)
 
     def _noted(self, slug: str, change: Change) -> Change:
+        # A window that was set to the value it had is answered as if it were new.
         if not change.changed or change.setting.key != persona_rows.KEY:
             self.unrecorded.add(slug, change, self.clock.now())
         return change
@@ -300,6 +278,11 @@ class PersonaSettings:
         if key == "aliases" and isinstance(value, list):
             return [self.personas.check_name(slug, alias) for alias in value if isinstance(alias, str)]
         return value
+
+
+def _refuse_default(slug: str) -> None:
+    if slug == DEFAULT_PERSONA:
+        raise PersonaError(f"{slug} is the persona that a fresh start talks to; it stays. Its settings can be changed.")
 
 
 @contextmanager
@@ -339,13 +322,7 @@ def _checked_values(name: str, draft: str) -> Mapping[str, JsonValue]:
 
 
 def _values(text: str) -> Mapping[str, JsonValue]:
-    """Return the values in a file; an invalid one has none."""
     try:
         return jsonc.parse_object(text).values
     except JsoncError:
         return {}
-
-
-def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> tuple[Change, ...]:
-    changes = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
-    return tuple(change for change in changes if not jsonc.same(change.before, change.after))

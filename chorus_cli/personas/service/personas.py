@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
@@ -25,22 +24,11 @@ THIS_RUN = "this run"
 
 
 class Personas:
-    """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them.
+    """The personas of a folder; if ``copies`` is given, their settings are changed below the folder that it returns."""
 
-    ``wall_clock_ns`` returns nanoseconds since 1970. If ``copies`` is given, settings are changed in copies below the
-    folder that it returns.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        config_file: Path,
-        wall_clock_ns: Callable[[], int] = time.time_ns,
-        copies: Callable[[], Path] | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, config_file: Path, copies: Callable[[], Path] | None = None) -> None:
         self.folder = folder
         self.config_file = config_file
-        self._wall_clock_ns = wall_clock_ns
         self._copies = copies
         self._copied: dict[str, Path] = {}
         self._loaded: dict[str, tuple[Fingerprint, Persona]] = {}
@@ -64,12 +52,7 @@ class Personas:
         return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
 
     def find(self, name: str) -> str:
-        """Return the slug of the persona in use with that slug, name or alias, or the beginning of one.
-
-        Raises:
-            UnknownPersonaError: there is none.
-            PersonaError: there are several, or the persona is archived.
-        """
+        """Return the slug of the persona in use with that slug, name or alias, or the beginning of one."""
         known = self.slugs()
         if found := self._the_one(name, known):
             return found
@@ -117,11 +100,7 @@ class Personas:
         return persona_files.names_taken(self.folder).union(*called)
 
     def check_name(self, slug: str | None, name: str) -> str:
-        """Return ``name``, normalized, if the persona ``slug``, or a new one, may have it.
-
-        Raises:
-            PersonaError: the name is not valid, or another persona has it.
-        """
+        """Return ``name``, normalised, if it is valid and no persona but ``slug`` has it."""
         checked = checked_name(name)
         self._refuse_archived(checked, but=slug)
         owners = [owner for owner in self._called(checked, self.slugs()) if owner != slug]
@@ -130,21 +109,17 @@ class Personas:
         return checked
 
     def load(self, slug: str) -> Persona:
-        """Return a persona as its files are now; files that have not changed are not read again.
-
-        Raises:
-            UnknownPersonaError: the folder is gone.
-        """
+        """Return a persona as its files are now; those that have not changed are not read again."""
         # Taken before reading, so that a change meanwhile is noticed by the next call.
-        fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file, self._wall_clock_ns())
+        fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file)
         known = self._loaded.get(slug)
         if known is not None and known[0] == fingerprint and slug not in self._copied:
             return known[1]
-        if not persona_files.exists(self.folder, slug):
+        if fingerprint is None:
             raise UnknownPersonaError(slug, self.slugs())
         persona, all_read = self._read(slug)
         # An error in reading may be gone next time without a change of the file.
-        if fingerprint is not None and all_read and slug not in self._copied:
+        if all_read and slug not in self._copied:
             self._loaded[slug] = fingerprint, persona
         return persona
 

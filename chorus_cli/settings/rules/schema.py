@@ -58,10 +58,8 @@ def _described(setting: Setting) -> JsonValue:
         described["items"] = {"type": "string"}
     if setting.choices:
         described["enum"] = [*setting.choices, None]
-    if setting.minimum is not None:
-        described["minimum"] = setting.minimum
-    if setting.maximum is not None:
-        described["maximum"] = setting.maximum
+    bounds = {"minimum": setting.minimum, "maximum": setting.maximum}
+    described |= {name: bound for name, bound in bounds.items() if bound is not None}
     described["default"] = setting.default
     return described
 

@@ -31,10 +31,7 @@ _LONGEST_SHOWN = 60
 
 
 class Settings(NamedTuple):
-    """One persona's settings; ``None`` leaves the choice to the provider, the model or model detection.
-
-    An empty ``name`` means the folder's name, an empty ``summary_model`` the model in use.
-    """
+    """One persona's settings; ``None`` leaves the choice to others, an empty text to the folder's name or model."""
 
     name: str = ""
     aliases: tuple[str, ...] = ()
@@ -72,11 +69,7 @@ class Kind(StrEnum):
 
 
 class Setting(NamedTuple):
-    """One row of the table: a key, its type and range, and one line of help.
-
-    ``default_words`` describe the default if its bare value says little. ``longest`` is the most characters of a text,
-    or of a list of texts together.
-    """
+    """One row of the table; ``longest`` is the most characters of a text, or of a list of texts together."""
 
     key: str
     kind: Kind
@@ -283,10 +276,7 @@ def misfits(layer: Layer) -> tuple[str, ...]:
 
 
 def resolve(layers: Sequence[Layer]) -> Resolution:
-    """Take each setting from the first layer with a valid value; invalid values and unknown keys give warnings.
-
-    ``null`` counts as a missing key, as does an empty text where the default is none.
-    """
+    """Take each setting from the first layer with a valid value, where ``null`` is none; others give warnings."""
     # The table has checked every value, which mypy cannot see.
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -344,9 +334,22 @@ def read_value(setting: Setting, text: str) -> JsonValue:
     Raises:
         SettingsError: the value is invalid; the sentence names the accepted ones.
     """
-    value = _read(setting, text)
+    words = text.strip()
+    # A text that spells no such value stays, which only text settings accept.
+    value: JsonValue = text
+    match setting.kind:
+        case Kind.TEXT:
+            value = next((choice for choice in setting.choices if choice == words.casefold()), text)
+        case Kind.TEXTS:
+            value = _texts(words)
+        case Kind.FLAG:
+            value = FLAGS.get(words.casefold(), text)
+        case Kind.WHOLE_NUMBER:
+            value = int(words) if _WHOLE_NUMBER.fullmatch(words) else text
+        case Kind.NUMBER:
+            value = _number(words)
     if not setting.accepts(value):
-        raise SettingsError(f"{setting.refusal(value)}.{_hint(setting, text.strip())}")
+        raise SettingsError(f"{setting.refusal(value)}.{_hint(setting, words)}")
     return value
 
 
@@ -361,22 +364,6 @@ def as_typed(value: JsonValue) -> str:
         if value and _texts(joined) == value:
             return joined
     return json.dumps(value, ensure_ascii=False)
-
-
-def _read(setting: Setting, text: str) -> JsonValue:
-    """Return the value that ``text`` spells, or the text itself, which only text settings accept."""
-    words = text.strip()
-    match setting.kind:
-        case Kind.TEXT:
-            return next((choice for choice in setting.choices if choice == words.casefold()), text)
-        case Kind.TEXTS:
-            return _texts(words)
-        case Kind.FLAG:
-            return FLAGS.get(words.casefold(), text)
-        case Kind.WHOLE_NUMBER:
-            return int(words) if _WHOLE_NUMBER.fullmatch(words) else text
-        case Kind.NUMBER:
-            return _number(words)
 
 
 def _texts(words: str) -> JsonValue:
@@ -397,7 +384,6 @@ def _number(words: str) -> JsonValue:
 
 
 def _hint(setting: Setting, words: str) -> str:
-    """Return a hint for a common mistake, or an empty text."""
     if words.casefold() in _NOTHING:
         return f" /settings unset {setting.key} restores the default."
     if setting.key == "context_hours" and _TIME_WITH_UNIT.fullmatch(words):

@@ -62,13 +62,13 @@ def _nothing_else(services: Services, target: Target, error: JournalError) -> Te
     """
     if kept_back := services.jobs.news.keep_back(target.thread_id, None):
         return Text(kept_back_line(kept_back))
-    passed_over = services.personas.settings.unrecorded.newest(target.persona.slug, None)
+    passed_over = services.personas.persona_admin.unrecorded.newest(target.persona.slug, None)
     raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
 
 
 async def _undo_unless_doubtful(services: Services, target: Target, newest: Newest) -> Reply:
     """Undo an action, after asking if it is not certain that the user means it."""
-    slug, unrecorded = target.persona.slug, services.personas.settings.unrecorded
+    slug, unrecorded = target.persona.slug, services.personas.persona_admin.unrecorded
 
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)

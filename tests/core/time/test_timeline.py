@@ -13,7 +13,6 @@ from chorus_cli.core.time.timeline import (
     bar,
     counts_by_slot,
     duration,
-    slot_length,
     slot_of,
     timeline,
     window_reaching,
@@ -45,10 +44,6 @@ def test_the_boundary_is_a_line_where_it_lies() -> None:
     (boundary,) = at(2.5)
     assert timeline([1, 0, 0, 0, 1, 0, 0, 0], slot_of(boundary, SINCE, UNTIL, 8)) == "█·│·█···"
     assert slot_of(SINCE, SINCE, UNTIL, 8) is None
-
-
-def test_a_slot_lasts_its_share_of_the_time() -> None:
-    assert slot_length(SINCE, UNTIL, 48) == timedelta(minutes=10)
 
 
 @pytest.mark.parametrize(

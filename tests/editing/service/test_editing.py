@@ -10,6 +10,7 @@ import pytest
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.framework.drafts import Edited, Editing
+from chorus_cli.machine.editor import UserEditor
 from chorus_cli.storage import drafts
 from tests.fakes import FakeClock, ScriptedEditor
 
@@ -157,7 +158,7 @@ async def test_a_byte_order_mark_counts_only_if_it_was_there_before(
 
 
 @dataclass
-class PatientEditor:
+class PatientEditor(UserEditor):
     """Is open until the test closes it."""
 
     opened: asyncio.Event = field(default_factory=asyncio.Event)

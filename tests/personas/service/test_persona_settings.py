@@ -12,7 +12,7 @@ import pytest
 from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError, StorageError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.log.rules.acts import Window
-from chorus_cli.personas.service.persona_admin import Change, PersonaSettings, SettingState, state
+from chorus_cli.personas.service.persona_admin import Change, PersonaAdmin, SettingState, state
 from chorus_cli.settings.rules.schema import template
 from chorus_cli.settings.rules.table import SETTINGS, setting_of
 from chorus_cli.storage.store import Store
@@ -25,8 +25,8 @@ TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "mine": 1,\n}\n'
 
 
 @pytest.fixture
-def persona_settings(world: World) -> PersonaSettings:
-    return PersonaSettings(world.store, world.clock, world.personas)
+def persona_settings(world: World) -> PersonaAdmin:
+    return world.persona_admin
 
 
 async def window_changes(world: World) -> list[Window]:
@@ -77,7 +77,7 @@ async def test_every_setting_says_where_it_comes_from_and_what_its_default_is(wo
     ],
 )
 async def test_what_is_set_holds_from_then_on_until_it_is_unset(
-    world: World, persona_settings: PersonaSettings, key: str, value: JsonValue
+    world: World, persona_settings: PersonaAdmin, key: str, value: JsonValue
 ) -> None:
     world.configure('{ "mine": 1, /* last */ }')
     setting = setting_of(key)
@@ -90,7 +90,7 @@ async def test_what_is_set_holds_from_then_on_until_it_is_unset(
     assert world.settings_text() == '{ "mine": 1, /* last */ }'
 
 
-async def test_a_change_keeps_every_other_byte(world: World, persona_settings: PersonaSettings) -> None:
+async def test_a_change_keeps_every_other_byte(world: World, persona_settings: PersonaAdmin) -> None:
     world.configure(TEXT)
     await persona_settings.set(ME, "temperature", 0.7)
     assert world.settings_text() == TEXT.replace("0.2", "0.7")
@@ -105,7 +105,7 @@ async def test_a_change_keeps_every_other_byte(world: World, persona_settings: P
     ],
 )
 async def test_what_does_not_fit_is_never_written(
-    world: World, persona_settings: PersonaSettings, key: str, value: JsonValue, sentence: str
+    world: World, persona_settings: PersonaAdmin, key: str, value: JsonValue, sentence: str
 ) -> None:
     world.configure(TEXT)
     with pytest.raises(SettingsError, match=sentence):
@@ -115,7 +115,7 @@ async def test_what_does_not_fit_is_never_written(
 
 @pytest.mark.parametrize(("key", "value"), [("name", "Sam"), ("aliases", ["me", "sam"]), ("aliases", ["[x]"])])
 async def test_a_name_that_is_taken_or_breaks_the_rules_is_refused(
-    world: World, persona_settings: PersonaSettings, key: str, value: JsonValue
+    world: World, persona_settings: PersonaAdmin, key: str, value: JsonValue
 ) -> None:
     other_persona(world, '{ "aliases": ["Sam"] }')
     world.configure(TEXT)
@@ -128,7 +128,7 @@ async def test_a_name_that_is_taken_or_breaks_the_rules_is_refused(
 
 
 async def test_a_window_that_is_set_or_unset_is_an_operation_that_undo_takes_back(
-    world: World, persona_settings: PersonaSettings
+    world: World, persona_settings: PersonaAdmin
 ) -> None:
     world.configure(TEXT)
     await persona_settings.set(ME, "context_hours", 24)
@@ -142,7 +142,7 @@ async def test_a_window_that_is_set_or_unset_is_an_operation_that_undo_takes_bac
     assert (await world.window.state()).hours == 8
 
 
-async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World, persona_settings: PersonaSettings) -> None:
+async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World, persona_settings: PersonaAdmin) -> None:
     world.configure('{ "temperature": }')
     for key in ("temperature", "context_hours"):
         with pytest.raises(SettingsError, match=r"system\.jsonc:1:18: expected a value: .* /settings edit opens"):
@@ -153,7 +153,7 @@ async def test_a_broken_file_is_told_with_the_way_to_mend_it(world: World, perso
 
 
 async def test_a_whole_file_is_opened_as_it_is_and_saved_as_it_was_edited(
-    world: World, persona_settings: PersonaSettings
+    world: World, persona_settings: PersonaAdmin
 ) -> None:
     world.configure(TEXT)
     opened = await persona_settings.open(ME)
@@ -168,7 +168,7 @@ async def test_a_whole_file_is_opened_as_it_is_and_saved_as_it_was_edited(
 
 
 async def test_the_byte_order_mark_stays_with_the_file_and_out_of_the_editor(
-    world: World, persona_settings: PersonaSettings
+    world: World, persona_settings: PersonaAdmin
 ) -> None:
     world.configure("\ufeff{\r\n}\r\n")
     opened = await persona_settings.open(ME)
@@ -181,7 +181,7 @@ async def test_the_byte_order_mark_stays_with_the_file_and_out_of_the_editor(
 
 @pytest.mark.parametrize("text", [None, "", " \n"])
 async def test_where_there_are_no_settings_a_template_is_edited(
-    world: World, persona_settings: PersonaSettings, text: str | None
+    world: World, persona_settings: PersonaAdmin, text: str | None
 ) -> None:
     if text is not None:
         world.configure(text)
@@ -200,7 +200,7 @@ async def test_where_there_are_no_settings_a_template_is_edited(
     ],
 )
 async def test_a_draft_that_is_wrong_is_refused_with_the_place(
-    world: World, persona_settings: PersonaSettings, draft: str, sentence: str
+    world: World, persona_settings: PersonaAdmin, draft: str, sentence: str
 ) -> None:
     world.configure(TEXT)
     opened = await persona_settings.open(ME)
@@ -210,9 +210,7 @@ async def test_a_draft_that_is_wrong_is_refused_with_the_place(
     assert world.settings_text() == TEXT
 
 
-async def test_a_file_that_was_changed_meanwhile_is_left_as_it_is(
-    world: World, persona_settings: PersonaSettings
-) -> None:
+async def test_a_file_that_was_changed_meanwhile_is_left_as_it_is(world: World, persona_settings: PersonaAdmin) -> None:
     world.configure(TEXT)
     opened = await persona_settings.open(ME)
     await persona_settings.set(ME, "tools", value=False)
@@ -222,7 +220,7 @@ async def test_a_file_that_was_changed_meanwhile_is_left_as_it_is(
     assert await window_changes(world) == []
 
 
-async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona_settings: PersonaSettings) -> None:
+async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona_settings: PersonaAdmin) -> None:
     world.configure('{ "context_hours": 12, "tools": true }')
     await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": true }')
     await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": false }')
@@ -234,7 +232,7 @@ async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona
 
 
 async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_then(
-    world: World, persona_settings: PersonaSettings
+    world: World, persona_settings: PersonaAdmin
 ) -> None:
     world.configure('{ "context_hours": 24,, }')
     opened = await persona_settings.open(ME)
@@ -249,7 +247,7 @@ async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_t
     assert (await world.window.state()).hours == 24
 
 
-async def test_a_window_that_cannot_be_recorded_is_not_written(world: World, persona_settings: PersonaSettings) -> None:
+async def test_a_window_that_cannot_be_recorded_is_not_written(world: World, persona_settings: PersonaAdmin) -> None:
     world.configure(TEXT)
     await world.store.write(lambda connection: connection.execute("DROP TABLE operations"))
     opened = await persona_settings.open(ME)
@@ -266,7 +264,7 @@ async def test_a_window_that_cannot_be_committed_is_in_the_file_and_noted_later(
     store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.05)
     await store.open()
     world = await built(tmp_path, store, clock, model, limit_tokens=10_000)
-    persona_settings = PersonaSettings(store, clock, world.personas)
+    persona_settings = world.persona_admin
     world.configure(TEXT)
     with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
@@ -279,7 +277,7 @@ async def test_a_window_that_cannot_be_committed_is_in_the_file_and_noted_later(
     await store.close()
 
 
-async def test_a_file_that_is_no_text_is_not_opened(world: World, persona_settings: PersonaSettings) -> None:
+async def test_a_file_that_is_no_text_is_not_opened(world: World, persona_settings: PersonaAdmin) -> None:
     world.personas.settings_path(ME).write_bytes(b'{"name": "\xe9"}')
     with pytest.raises(JsoncError, match="expected text in UTF-8"):
         await persona_settings.open(ME)

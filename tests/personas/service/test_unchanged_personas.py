@@ -24,11 +24,6 @@ SECOND_NS = 1_000_000_000
 LONG_AGO_NS = 1_600_000_000 * SECOND_NS
 
 
-def in_a_while() -> int:
-    """Return a time at which the files of now have not changed for long."""
-    return time.time_ns() + 3 * SECOND_NS
-
-
 def home(folder: Path) -> Personas:
     """Make Frodo, with settings and two documents that were last changed years ago."""
     persona = folder / "personas" / "frodo"
@@ -39,7 +34,7 @@ def home(folder: Path) -> Personas:
     (persona / "docs" / "shire.md").write_text("Home.")
     for path in (folder / "config.jsonc", *persona.rglob("*")):
         os.utime(path, ns=(LONG_AGO_NS, LONG_AGO_NS))
-    return Personas(folder / "personas", folder / "config.jsonc", in_a_while)
+    return Personas(folder / "personas", folder / "config.jsonc")
 
 
 @pytest.fixture
@@ -133,15 +128,6 @@ def test_a_file_that_permissions_keep_closed_and_open_again_is_noticed(personas:
         path.chmod(mode)
         assert personas.load("frodo") == Personas(personas.folder, personas.config_file).load("frodo")
     assert personas.load("frodo") == first
-
-
-@pytest.mark.parametrize(("seconds", "kept"), [(-10, False), (0, False), (1.9, False), (2.1, True), (1000, True)])
-def test_a_file_is_trusted_two_seconds_after_its_change(tmp_path: Path, seconds: float, *, kept: bool) -> None:
-    home(tmp_path)
-    changed = max(path.stat().st_ctime_ns for path in (tmp_path / "personas" / "frodo").rglob("*"))
-    now_ns = changed + int(seconds * SECOND_NS)
-    personas = Personas(tmp_path / "personas", tmp_path / "config.jsonc", lambda: now_ns)
-    assert (personas.load("frodo") is personas.load("frodo")) is kept
 
 
 def test_a_persona_whose_folder_is_gone_is_unknown(personas: Personas) -> None:
