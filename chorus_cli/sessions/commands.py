@@ -16,7 +16,7 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Report, Table, Text
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import MessageContent, words_of
-from chorus_cli.log.rules.wording import in_threads, local, speaker
+from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.commands.persona import PERSONA
 from chorus_cli.services import Services
 from chorus_cli.sessions.rows import SessionRow
@@ -92,7 +92,11 @@ def saved_text(saved: Saved) -> str:
 
 
 def _amount(saved: Saved) -> str:
-    return counted(saved.row.message_count, "message") + in_threads(saved.threads)
+    return _in_threads(saved.row.message_count, saved.threads)
+
+
+def _in_threads(messages: int, threads: int) -> str:
+    return f"{counted(messages, 'message')}{f' in {threads} threads' if threads > 1 else ''}"
 
 
 def saved_line(saved: Saved) -> str:
@@ -162,7 +166,7 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
     """
     before = services.current.target().thread_id
     found, restored = await services.sessions.restore(services.current.target(), session)
-    count = counted(len(found.messages), "message") + in_threads(found.spoken_threads)
+    count = _in_threads(len(found.messages), found.spoken_threads)
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
         f"Messages added to the log from the file: {restored.added:,}." if restored.added else "",

@@ -211,6 +211,11 @@ class Context:
         start = self.prefixes.request_start(target, now, journal.newest_id)
         return snapshot_rows.read_snapshot(connection, request_settings, journal, start)
 
+    def read_view(self, connection: Connection, target: Target, now: datetime) -> View:
+        """Read the view of a request made at ``now``; its messages may still have to be counted."""
+        journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
+        return snapshot_rows.read_view(connection, journal, self.prefixes.request_start(target, now, journal.newest_id))
+
     def window_start(self, target: Target, journal: ThreadJournal, now: datetime) -> datetime:
         """Return where the window of a request begins that is made now in the thread of ``journal``."""
         there = target._replace(thread_id=journal.thread_id)
@@ -249,17 +254,15 @@ class Context:
     async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the target's model that has no conversation before it."""
         learned = await self.store.read(meta_rows.value, meta_rows.calibration_key(target.choice.model))
-        return (await self.request_settings(target)).budget(budget.read_calibration(learned))
+        limit, chosen = await self.limit(target), target.persona.settings
+        calibration = budget.read_calibration(learned)
+        return budget.budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens, calibration)
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
         """Count the messages and the summary that were put in without a count, and store the counts."""
         snapshot = await self._with_counted_thoughts(snapshot) if snapshot.echoed else snapshot
-        view = snapshot.view
-        if all(row.token_count is not None for row in view.messages) and (
-            view.summary is None or view.summary.token_count is not None
-        ):
-            return snapshot
-        return replace(snapshot, view=await self._counted_view(view, snapshot.target.choice.model))
+        view = await self.counted_view(snapshot.view, snapshot.target.choice.model)
+        return snapshot if view is snapshot.view else replace(snapshot, view=view)
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""
@@ -298,8 +301,13 @@ class Context:
         self._system_prompts[prompt, documents] = measured
         return measured
 
-    async def _counted_view(self, view: View, model: str) -> View:
+    async def counted_view(self, view: View, model: str) -> View:
+        """Count the messages and the summary of a view that were put in without a count, and store the counts."""
         summary = view.summary
+        if all(row.token_count is not None for row in view.messages) and (
+            summary is None or summary.token_count is not None
+        ):
+            return view
         if summary is not None and summary.token_count is None:
             tokens = await asyncio.to_thread(self.counter.count, summary.content)
             summary = replace(summary, token_count=tokens)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
+    from chorus_cli.context.rules.view import View
     from chorus_cli.context.service.context import Context
     from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.machine.ports import Clock
@@ -83,15 +83,14 @@ class ContextCopy(NamedTuple):
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona at ``now``, with the tokens of every message."""
     since = cutoff(now, target.persona.settings.context_hours)
-    request_settings = await context.request_settings(target)
-    snapshots, operation_id = await context.store.read(_read, context, request_settings, since, now)
+    views, operation_id = await context.store.read(_views, context, target, since, now)
     threads: list[SavedThread] = []
     messages: list[Message] = []
     said: list[Message] = []
     running: list[int] = []
     window_starts: dict[int, datetime] = {}
-    for title, snapshot in snapshots:
-        thread_id, view = snapshot.target.thread_id, (await context.counted(snapshot)).view
+    for thread_id, (title, uncounted) in views.items():
+        view = await context.counted_view(uncounted, target.choice.model)
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         # A fork has messages of another thread, which the view names as their own.
         own = [row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row)]
@@ -107,19 +106,17 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
     )
 
 
-def _read(
-    connection: Connection, context: Context, request_settings: RequestSettings, since: datetime, now: datetime
-) -> tuple[list[tuple[str, ContextSnapshot]], int]:
-    """Read titles, snapshots and the newest operation in one transaction, so that a session is of one moment."""
-    target = request_settings.target
+def _views(
+    connection: Connection, context: Context, target: Target, since: datetime, now: datetime
+) -> tuple[dict[int, tuple[str, View]], int]:
+    """Read the title and view of each thread, and the newest operation, so that a session is of one moment."""
     # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
     titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
-    targets = {each: target._replace(thread_id=each.id, thread_number=each.number) for each in titles}
-    snapshots = [
-        (title, context.read(connection, replace(request_settings, target=targets[each]), now))
-        for each, title in titles.items()
-    ]
-    return snapshots, operation_rows.newest_id_of_all(connection)
+    views = {
+        thread.id: (title, context.read_view(connection, target._replace(thread_id=thread.id), now))
+        for thread, title in titles.items()
+    }
+    return views, operation_rows.newest_id_of_all(connection)
 
 
 def _can_be_saved(message: Message) -> bool:
