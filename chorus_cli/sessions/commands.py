@@ -21,7 +21,7 @@ from chorus_cli.personas.commands.persona import PERSONA
 from chorus_cli.services import Services
 from chorus_cli.sessions.rows import SessionRow
 from chorus_cli.sessions.rules.format import STOPPED, Session, first_sentence
-from chorus_cli.sessions.service.saving import Saved
+from chorus_cli.sessions.service.sessions import Saved
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 
@@ -76,7 +76,7 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
         /context save auth refactor, don't lose this
     """
     await services.current.settle()
-    return Text(saved_text(await services.sessions.saving.save(services.current.target(), description)))
+    return Text(saved_text(await services.sessions.save(services.current.target(), description)))
 
 
 def saved_text(saved: Saved) -> str:

@@ -67,6 +67,10 @@ class Session:
 
 def text_of(session: Session) -> str:
     """Return the text of a session's file."""
+    threads: list[JsonValue] = []
+    for each in session.threads:
+        written: dict[str, JsonValue] = {"id": each.id, "title": each.title, "summary": each.summary}
+        threads.append(written | {"summarised": each.summarised} if each.summarised else written)
     document: dict[str, JsonValue] = {
         "format": FORMAT,
         "version": VERSION,
@@ -80,11 +84,7 @@ def text_of(session: Session) -> str:
         "window_start": timestamps.to_text(session.window_start),
         "window_end": timestamps.to_text(session.window_end),
         "active_thread_id": session.active_thread_id,
-        "threads": [
-            {"id": each.id, "title": each.title, "summary": each.summary}
-            | ({"summarised": each.summarised} if each.summarised else {})
-            for each in session.threads
-        ],
+        "threads": threads,
         "messages": [_written(message) for message in session.messages],
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"

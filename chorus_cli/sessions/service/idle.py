@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Persona
-    from chorus_cli.sessions.service.saving import Saved, SessionSaving
+    from chorus_cli.sessions.service.sessions import Saved, Sessions
     from chorus_cli.storage.store import Store
 
 LONGEST_SLEEP_SECONDS = 60.0
@@ -44,7 +44,7 @@ class IdleActions:
 
     store: Store
     current: Current
-    saving: SessionSaving
+    sessions: Sessions
     journal: Journal
     worded: Callable[[Saved], str]
 
@@ -58,11 +58,11 @@ class IdleActions:
 
     async def unsaved(self, slug: str) -> Sequence[Message]:
         """Return the messages in context, of all threads, that are newer than the last save."""
-        return await self.saving.unsaved(await self.current.target_of(slug))
+        return await self.sessions.unsaved(await self.current.target_of(slug))
 
     async def save(self, slug: str, description: str) -> str | None:
         """Save a session and return the line to show, ``None`` if there was nothing to save after all."""
-        saved = await self.saving.save_idle(await self.current.target_of(slug), description)
+        saved = await self.sessions.save_idle(await self.current.target_of(slug), description)
         return self.worded(saved) if saved else None
 
     async def clear(self, slug: str, message_id: int) -> bool:

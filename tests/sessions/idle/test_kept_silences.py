@@ -11,7 +11,7 @@ from chorus_cli.core.errors import ChorusError, PersonaError, StorageError
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.sessions.service.idle import IdleActions, IdleTimer, described
-from chorus_cli.sessions.service.saving import Saved
+from chorus_cli.sessions.service.sessions import Saved
 from tests.sessions.idle.silence import A_SECOND, ALMOST, HALF_AN_HOUR, SilentTalk, Talk, message, settled, watches
 from tests.world import World
 
@@ -171,7 +171,7 @@ def kept_by(world: World, told: list[str]) -> IdleTimer:
         return f"{saved.row.session_id}, {saved.row.message_count} messages."
 
     services = world.services
-    actions = OneChorus(world.store, world.current, services.sessions.saving, services.log.journal, worded)
+    actions = OneChorus(world.store, world.current, services.sessions, services.log.journal, worded)
     return IdleTimer(world.clock, actions, lambda: world.current.slug, told.append, str)
 
 
