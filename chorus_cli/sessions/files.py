@@ -81,9 +81,6 @@ def create(personas: Path, session: Session, taken: Collection[str] = ()) -> Ses
     """Write a session under its name, or with a number if that is taken; return it with the name that it got.
 
     The lock of the database, in whose transaction this is done, keeps other processes away meanwhile.
-
-    Raises:
-        SessionError: it cannot be written; nothing is left of it.
     """
     known = {*taken, *ids(personas, session.persona)}
     named = replace(session, session_id=next(name for name in candidates(session.session_id) if name not in known))
@@ -111,11 +108,7 @@ def write(personas: Path, session: Session) -> None:
 
 
 def _bounded(text: str) -> bytes:
-    """Return the bytes of a session, unless they could not be read again.
-
-    Raises:
-        OSError: there are too many.
-    """
+    """Return the bytes of a session; raise an ``OSError`` if they are too many to be read again."""
     data = text.encode()
     if len(data) > LARGEST_FILE_BYTES:
         raise OSError(f"it would have more than {limits.SESSION.size}")
@@ -123,11 +116,7 @@ def _bounded(text: str) -> bytes:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        OSError: it cannot be read, is too large, or is a link or a device.
-    """
+    """Return the text of a file; raise an ``OSError`` if it cannot be read, is too large, or is a link or a device."""
     with opened_file(path, follows_link=False) as file:
         if os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:
             raise OSError(f"it has more than {limits.SESSION.size}")

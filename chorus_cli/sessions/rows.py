@@ -127,10 +127,7 @@ def through(connection: sqlite3.Connection, persona: str) -> int:
 
 
 def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionRow, int] | None:
-    """Return the newest session of the idle timer, and the newest message in its summary.
-
-    ``None`` if a boundary was set, undone or redone since.
-    """
+    """Return the newest idle session and the newest message in its summary, unless a boundary has changed since."""
     known = _IDLE_SESSION.fullmatch(meta_rows.value(connection, _idle_key(persona)) or "")
     if known is None:
         return None

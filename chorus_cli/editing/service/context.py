@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class OpenContext:
     """A context that is being edited: its text, its rows, and the newest operation on it when it was opened.
 
-    ``line``, counted from 1, is the line of the text that marks the start of the context.
+    ``line``, counted from 1, marks the start of the context in the text.
     """
 
     target: Target
@@ -89,13 +89,12 @@ class ContextEditing:
         return self.context.read(connection, request_settings, now), rows
 
     async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditCounts | None:
-        """Make the edited text the context, and return the numbers of messages; ``None`` if it has no changes.
+        """Make the edited text the context, and count the changes; ``None`` if there are none.
 
-        Messages in context that were not shown stay, before the rest. A text without messages changes nothing. A line
-        that only looks like a header is refused unless ``header_like_is_text``.
+        Messages in context that were not shown stay. A text without messages changes nothing.
 
         Raises:
-            HeaderLikeError: the text has such a line.
+            HeaderLikeError: a line only looks like a header, and ``header_like_is_text`` is false.
             EditFormatError: the text cannot be read; the error has the line.
             OvertakenError: another operation has changed the context meanwhile, so the text is out of date.
         """

@@ -99,10 +99,7 @@ class UnsentInput:
             self._timer = asyncio.get_running_loop().call_later(self._held_seconds, self._hold_newest)
 
     def send(self, slug: str, line: str, behind: str) -> None:
-        """Keep a line that has left the prompt until `release`, with the input ``behind`` it.
-
-        If nothing is held yet, that is done as by `hold_soon`: most lines are stored before.
-        """
+        """Keep a line that has left the prompt until `release`, and the input ``behind`` it."""
         self.sending = line
         hold = self.hold if self._held or behind else self.hold_soon
         hold(slug, behind)
@@ -133,8 +130,8 @@ class UnsentInput:
     async def take_up(self, slug: str, stored: str = "") -> None:
         """Take up the newest input to a persona that was kept; it waits for `bring_back`.
 
-        ``stored`` is the message whose reply ended with its process: it was sent, even if it still is in a row.
-        Unsent texts of processes that have ended are deleted if they are too old.
+        ``stored`` is the message whose reply ended with its process: it was sent, even if it still is in a row. Texts
+        that are too old are deleted.
         """
         try:
             left = await self._store.read(outbox_rows.left_by_ended, self._is_alive)

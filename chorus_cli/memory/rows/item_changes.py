@@ -60,10 +60,7 @@ class Addition(NamedTuple):
 
 
 class Added(NamedTuple):
-    """Items after an addition, in its order, the ids of those that were known and visible, and the operation.
-
-    There is no operation if nothing but accesses was changed. Known items are left out where nothing was done to them.
-    """
+    """Items after an addition, in its order, the ids of those known and visible before, and the operation, if any."""
 
     items: tuple[Item, ...]
     known_ids: frozenset[int]
@@ -76,10 +73,7 @@ class _Present(NamedTuple):
 
 
 def add(connection: sqlite3.Connection, addition: Addition) -> Added:
-    """Store new items, bring back those that are known but hidden, and store the operation.
-
-    Items of messages that were purged meanwhile are left out.
-    """
+    """Store new items, but for those of messages purged meanwhile, bring known ones back, and store the operation."""
     item_rows.adopt(connection, addition.persona)
     ids: list[int] = []
     known: set[int] = set()
@@ -329,9 +323,7 @@ def checkpoints(connection: sqlite3.Connection, persona: str) -> list[Checkpoint
 
 
 def restore(connection: sqlite3.Connection, persona: str, checkpoint_id: int, now: datetime) -> Operation | None:
-    """Bring back the items of a checkpoint that are archived now; ``None`` if there are none.
-
-    Forgotten items stay hidden.
+    """Bring back the items of a checkpoint that are archived and not forgotten; ``None`` if there are none.
 
     Raises:
         MemoryItemError: there is no such checkpoint, or it cannot be read.

@@ -269,10 +269,7 @@ def renewed_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
 
 
 def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
-    """Give every active item the score and tier of ``now``; return the number of rows that changed.
-
-    Items that were put in with plain SQL get their hash and are indexed.
-    """
+    """Give every active item the score and tier of ``now``, adopt those of plain SQL, and count the changes."""
     adopt(connection, persona)
     items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
     pairs = [(old, renewed(old, now)) for old in items]
@@ -318,10 +315,7 @@ def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
 
 
 def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) -> None:
-    """Hide the items of an earlier persona of the same name for good.
-
-    Without their hashes, equal contents of the new one are new items.
-    """
+    """Hide the items of an earlier persona of the same name for good; equal contents of the new one are new items."""
     connection.execute(
         "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), content_hash = NULL WHERE persona = ?",
         (operation_id, persona),

@@ -100,7 +100,6 @@ class Memory:
         """Add the code, errors and test results in a message or in the output of a command, if the setting allows it.
 
         ``title`` names the source to the user if it is no message. Known items stay as they are, forgotten ones too.
-        The result is empty if there is nothing new.
         """
         found: Sequence[Captured] = ()
         if persona.settings.auto_memory and len(text) <= _LONGEST_INLINE:
@@ -215,10 +214,7 @@ class Memory:
         return saved
 
     async def flash_automatically(self, slug: str) -> FlashReport | None:
-        """Archive the COLD items of a persona; ``None`` if there are none. Only an undo by number takes it back.
-
-        Scores are not renewed for it, unless they are due: a long talk may ask for it with each message.
-        """
+        """Archive the COLD items of a persona, if there are any; scores are not renewed for it, unless they are due."""
         await self.renew_if_due(slug)
         is_needed = await self.store.read(item_rows.has_cold, slug)
         return await self._flash(slug, automatic=True) if is_needed else None

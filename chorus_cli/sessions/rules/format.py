@@ -284,10 +284,7 @@ def is_session_id(text: str) -> bool:
 
 
 def slug(description: str, first_message: str) -> str:
-    """Return the part of a name after the date: the description in lower-case ASCII, with hyphens for spaces.
-
-    If nothing is left of it, six characters of a hash of the first message.
-    """
+    """Return a description in lower-case ASCII, with hyphens for spaces, or a short hash of the first message."""
     letters = unicodedata.normalize("NFKD", description).encode("ascii", "ignore").decode().lower()
     joined = _OTHER_SIGNS.sub("", _BLANKS_AND_HYPHENS.sub("-", letters))
     short = _BLANKS_AND_HYPHENS.sub("-", joined).strip("-")[:LONGEST_SLUG].strip("-")

@@ -130,10 +130,7 @@ class IdleTimer:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Let no idle period end and no line be shown while the user or the screen is busy.
-
-        A reply, a command and an editor are such times. Afterwards the persona in focus begins a new idle period.
-        """
+        """Let no idle period end while a reply, a command or an editor goes on; a new one begins afterwards."""
         self._busy += 1
         self._free.clear()
         try:

@@ -131,10 +131,7 @@ def _can_be_saved(message: Message) -> bool:
 
 
 class Saved(NamedTuple):
-    """A saved session, the number of replies in progress that are not in it, and the error if it has no summary.
-
-    ``threads`` counts those that its messages are from.
-    """
+    """A saved session, the replies in progress that are not in it, why it has no summary, and its spoken threads."""
 
     row: SessionRow
     in_progress: int
@@ -210,9 +207,6 @@ class Sessions:
 
         The last session of the idle timer is extended if no boundary was set since and nothing in it was undone; it
         keeps its name and description.
-
-        Raises:
-            SessionError: the file cannot be written; earlier sessions are as they were.
         """
         copy = await copied(self.context, target, self.clock.now())
         through = await self.context.store.read(session_rows.through, target.persona.slug)
@@ -271,19 +265,12 @@ class Sessions:
         return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
 
     async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:
-        """Return the numbers of a session's threads by their ids; one unknown to the log has its place in the session.
-
-        The ids are those of the log that the session was saved from.
-        """
+        """Return the numbers of a session's threads by their ids: the log's, or else their places in it."""
         known = await self.context.store.read(thread_rows.numbers, persona)
         return {thread.id: known.get(thread.id, place) for place, thread in enumerate(session.threads, 1)}
 
     async def restore(self, target: Target, typed: str) -> tuple[Session, Restored]:
-        """Replace the context of every thread by a session, and switch to the thread that was active in it.
-
-        Raises:
-            SessionError: as in `load`; nothing was changed.
-        """
+        """Replace the context of every thread by a session, and switch to the thread that was active in it."""
         session = await self.load(target.persona.slug, typed)
         now = self.clock.now()
         restored = await self.context.store.write(session_rows.restore, target.persona.slug, session, now)

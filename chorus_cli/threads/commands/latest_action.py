@@ -55,11 +55,7 @@ async def undo(services: Services) -> Reply:
 
 
 def _nothing_else(services: Services, target: Target, error: JournalError) -> Text:
-    """Keep the output of jobs back where there is nothing else to undo.
-
-    Raises:
-        JournalError: there is no output either.
-    """
+    """Keep the output of jobs back where there is nothing else to undo, or raise the error again."""
     if kept_back := services.jobs.news.keep_back(target.thread_id, None):
         return Text(kept_back_line(kept_back))
     passed_over = services.personas.settings.unrecorded.newest(target.persona.slug, None)

@@ -73,11 +73,7 @@ class Outbox(NamedTuple):
     is_in_memory: bool
 
     async def kept(self, unsent: Unsent) -> Unsent:
-        """Store a message in a row, unless it has one.
-
-        Raises:
-            StorageError: it cannot be stored.
-        """
+        """Store a message in a row, unless it has one."""
         if unsent.row is not None or self.is_in_memory:
             return unsent
         text = Unsaid(unsent.target.persona.slug, cleaned_input(typed_line(unsent.text))[0])
@@ -156,10 +152,7 @@ class Replies:
         return self._begin(sent)
 
     async def send_aside(self, target: Target, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Begin the turn of a message in a new thread, which is closed again if the message is refused.
-
-        Nobody follows it, so the message is in the outbox until it is stored.
-        """
+        """Begin the turn of a message that nobody follows in a new thread, which is closed if that is refused."""
         sent = await self._kept(Unsent(target, text, attachments=attachments))
         self._begun(sent, self._answered_in_new_thread(sent))
 
@@ -231,10 +224,7 @@ class Replies:
             await asyncio.sleep(0)
 
     async def close(self) -> list[str]:
-        """Break off all replies, and return the sentences that say so; messages that wait stay in rows.
-
-        One that has no row is kept in a file, or is in its sentence.
-        """
+        """Break off all replies; return the sentences about them and about waiting messages, which stay in rows."""
         self._is_closed = True
         running, waiting = self.running, self._waiting
         kept_before = [each for each in self._unstored.values() if each.row is not None]
