@@ -40,7 +40,7 @@ from chorus_cli.services import (
 )
 from chorus_cli.sessions.commands import saved_line
 from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.sessions.service.idle import IdleActions, IdleTimer, NoIdleTimer
+from chorus_cli.sessions.service.idle import IdleActions, IdleTimer
 from chorus_cli.sessions.service.sessions import Sessions
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.service.backups import Backups
@@ -135,8 +135,10 @@ def _idle_timer(turns: Turns, sessions: Sessions, journal: Journal) -> IdleTimer
     opened, machine = turns.opened, turns.machine
     current = opened.current
     actions = IdleActions(opened.storage.store, current, sessions, journal, saved_line)
-    timer = NoIdleTimer if opened.storage.is_private else IdleTimer
-    return timer(machine.clock, actions, lambda: current.slug, opened.notifier.aside, machine.report_bug)
+    is_private = opened.storage.is_private
+    return IdleTimer(
+        machine.clock, actions, lambda: current.slug, opened.notifier.aside, machine.report_bug, is_private=is_private
+    )
 
 
 def _install(personas: Path) -> None:

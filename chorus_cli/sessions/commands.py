@@ -81,18 +81,14 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
 
 def saved_text(saved: Saved) -> str:
     """Report a saved session with its summary; of one that was stopped, the problem says all."""
-    row = saved.row
+    row, amount = saved.row, _in_threads(saved.row.message_count, saved.threads)
     lines = [
-        f"Saved session {row.session_id}: {_amount(saved)}, ~{row.token_estimate:,} tokens",
+        f"Saved session {row.session_id}: {amount}, ~{row.token_estimate:,} tokens",
         "" if row.summary == STOPPED else row.summary,
         saved.problem,
-        _left_out(saved.in_progress),
+        f"Not saved: {counted(saved.in_progress, 'reply', 'replies')} still in progress." if saved.in_progress else "",
     ]
     return "\n".join(line for line in lines if line)
-
-
-def _amount(saved: Saved) -> str:
-    return _in_threads(saved.row.message_count, saved.threads)
 
 
 def _in_threads(messages: int, threads: int) -> str:
@@ -101,8 +97,8 @@ def _in_threads(messages: int, threads: int) -> str:
 
 def saved_line(saved: Saved) -> str:
     """Report an automatically saved session in one line, with the reason if its summary failed."""
-    row = saved.row
-    line = f"Saved session {row.session_id}: {_amount(saved)}. /context history lists it."
+    amount = _in_threads(saved.row.message_count, saved.threads)
+    line = f"Saved session {saved.row.session_id}: {amount}. /context history lists it."
     return " ".join(filter(None, [line, saved.problem]))
 
 
@@ -121,7 +117,9 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     asked = whose or AskedPage()
     slug = services.personas.files.find_any(asked.persona) if asked.persona else services.current.slug
     listing = await services.sessions.listing(slug)
-    problems = _problems(listing.problems)
+    problems = [Text(sentence) for sentence in listing.problems[:_MOST_PROBLEMS]]
+    if (rest := len(listing.problems) - _MOST_PROBLEMS) > 0:
+        problems.append(Text(f"And {rest} more files cannot be used."))
     if not listing.rows:
         return Report((Text("No saved sessions."), *problems)) if problems else Text("No saved sessions.")
     pages = -(-len(listing.rows) // PAGE_SESSIONS)
@@ -132,13 +130,6 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Session", "Description", "Summary"}))
     more = [Text(_paging(asked, pages))] if pages > 1 else []
     return Report((table, *more, *problems))
-
-
-def _problems(sentences: Sequence[str]) -> list[Text]:
-    """Show the first few problems with session files, and count the rest."""
-    shown = [Text(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
-    rest = len(sentences) - len(shown)
-    return [*shown, Text(f"And {rest} more files cannot be used.")] if rest else shown
 
 
 @GROUP.command("show")
@@ -173,12 +164,6 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
         f"You are now in thread #{restored.thread.number}." if restored.thread_id != before else "",
     ]
     return Text("\n".join(line for line in lines if line))
-
-
-def _left_out(in_progress: int) -> str:
-    if not in_progress:
-        return ""
-    return f"Not saved: {'1 reply' if in_progress == 1 else f'{in_progress} replies'} still in progress."
 
 
 def _row(row: SessionRow) -> tuple[str, ...]:

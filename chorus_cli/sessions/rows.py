@@ -132,7 +132,13 @@ def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionR
     if known is None:
         return None
     operation_id, summarized_through, session_id = int(known[1]), int(known[2]), known[3]
-    if _boundary_since(connection, persona, operation_id):
+    (has_changed,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM operations WHERE persona = :persona AND id > :id AND (kind IN "
+        f"('clear', 'edit', 'restore') OR {operation_rows.SUBJECT} "
+        "IN (SELECT id FROM operations WHERE persona = :persona AND kind IN ('clear', 'edit', 'restore'))))",
+        {"persona": persona, "id": operation_id},
+    ).fetchone()
+    if has_changed:
         return None
     found = next((row for row in of(connection, persona) if row.session_id == session_id), None)
     return (found, summarized_through) if found else None
@@ -190,16 +196,6 @@ def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:
 
 def _idle_key(persona: str) -> str:
     return f"idle_session:{persona}"
-
-
-def _boundary_since(connection: sqlite3.Connection, persona: str, operation_id: int) -> bool:
-    (found,) = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM operations WHERE persona = :persona AND id > :id AND (kind IN "
-        f"('clear', 'edit', 'restore') OR {operation_rows.SUBJECT} "
-        "IN (SELECT id FROM operations WHERE persona = :persona AND kind IN ('clear', 'edit', 'restore'))))",
-        {"persona": persona, "id": operation_id},
-    ).fetchone()
-    return bool(found)
 
 
 def _row(row: Sequence[Any]) -> SessionRow:

@@ -17,14 +17,13 @@ from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from datetime import datetime
 
     from chorus_cli.context.rows.fork_rows import EditableRows
     from chorus_cli.context.rules.plan import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.editing.rules.matching import EditScope, Sheet
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
@@ -64,22 +63,20 @@ class ContextEditing:
         request_settings = await self.context.request_settings(target)
         snapshot, rows = await self.context.store.read(self._read, request_settings, now, shown_since)
         view = snapshot.view
-        self._refuse_retry(view.messages, target.thread_number)
-        scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
-        sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
-        # No line of a message can be taken for the mark, because such lines are escaped.
-        line = sheet.text.count("\n", 0, sheet.text.index(f"\n{CONTEXT_LINE}\n")) + 2
-        return OpenContext(target, sheet, line, scope, newest_change(rows.operations))
-
-    def _refuse_retry(self, messages: Iterable[Message], number: int) -> None:
-        writers = [row.run for row in messages if row.status is Status.STREAMING and row.introduced_by is not None]
+        writers = [row.run for row in view.messages if row.status is Status.STREAMING and row.introduced_by is not None]
         if self.run in writers:
+            number = target.thread_number
             raise JournalError(
                 f"The last message of thread #{number} is being answered again here; /thread {number} shows the reply. "
                 "Edit the context when it is done."
             )
         if writers:
             raise JournalError("A reply is being written by another Chorus. Edit the context when it is done.")
+        scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
+        sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
+        # No line of a message can be taken for the mark, because such lines are escaped.
+        line = sheet.text.count("\n", 0, sheet.text.index(f"\n{CONTEXT_LINE}\n")) + 2
+        return OpenContext(target, sheet, line, scope, newest_change(rows.operations))
 
     def _read(
         self, connection: Connection, request_settings: RequestSettings, now: datetime, shown_since: datetime | None

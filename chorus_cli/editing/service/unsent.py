@@ -55,7 +55,6 @@ class UnsentInput:
         self._told = self._obstacle = ""
         self._put_off: tuple[Unsaid, ...] = ()
         self._newest = ("", "")
-        self._behind = ""
         self._timer: asyncio.TimerHandle | None = None
         self._held: tuple[Unsaid, ...] = ()
         self._writing: asyncio.Future[None] | None = None
@@ -86,7 +85,6 @@ class UnsentInput:
         self._put(slug, typed)
 
     def _put(self, slug: str, typed: str) -> None:
-        self._behind = typed
         texts = (*self._put_off, *_texts(slug, self.sending, typed))
         if texts != self._held or self._obstacle:
             self._held = texts
@@ -108,7 +106,7 @@ class UnsentInput:
         """Keep no longer the line that was sent: it is stored, or the next prompt begins with it."""
         if self.sending:
             self.sending = ""
-            self._put(self._newest[0], joined(self.text, self._behind))
+            self._put(self._newest[0], joined(self.text, self._newest[1]))
 
     def _hold_newest(self) -> None:
         self.hold(*self._newest)

@@ -126,17 +126,16 @@ def _prompt_patterns() -> _PromptPatterns:
 
 def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
     """Return memory items as they are sent: with their macros replaced, if the persona was made of a card."""
-    return [_sent_item(persona, item) for item in items] if persona.has_card else items
-
-
-def _sent_item(persona: Persona, item: Item) -> Item:
-    content = sent(persona, item.content)
-    if content == item.content:
-        return item
-    # No text has more tokens than characters, as far as names go.
-    more = max(0, len(content) - len(item.content))
-    tokens = None if item.token_count is None else item.token_count + more
-    return item._replace(content=content, token_count=tokens)
+    if not persona.has_card:
+        return items
+    found = []
+    for item in items:
+        content = sent(persona, item.content)
+        # No text has more tokens than characters, as far as names go.
+        more = max(0, len(content) - len(item.content))
+        tokens = None if item.token_count is None else item.token_count + more
+        found.append(item._replace(content=content, token_count=tokens))
+    return found
 
 
 MOST_WORDS = 32

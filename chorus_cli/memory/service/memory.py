@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.log_acts import MemoryAct
     from chorus_cli.log.rules.operations import NewOperation, Operation
     from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.memory.rows.item_changes import CheckpointRow
     from chorus_cli.memory.rows.item_rows import ItemHead
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.storage.store import Connection, Store
@@ -219,7 +218,7 @@ class Memory:
         is_needed = await self.store.read(item_rows.has_cold, slug)
         return await self._flash(slug, automatic=True) if is_needed else None
 
-    async def checkpoints(self, slug: str) -> Sequence[CheckpointRow]:
+    async def checkpoints(self, slug: str) -> Sequence[FlashReport]:
         """Return the last checkpoints of a persona, newest first."""
         return await self.store.read(item_changes.checkpoints, slug)
 

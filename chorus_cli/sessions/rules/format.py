@@ -15,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from chorus_cli.core.errors import SessionError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import Attachment, as_json, is_sha256
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
@@ -291,11 +292,6 @@ def slug(description: str, first_message: str) -> str:
     return short or blake2b(first_message.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
 
 
-def stem(now: datetime, slug: str) -> str:
-    """Return the name of a session at the local time ``now``, before a number is added."""
-    return f"{now:%Y-%m-%d}_{slug}"
-
-
 def candidates(stem: str) -> Iterator[str]:
     """Yield the stem and then the stem with numbers from 2 on."""
     yield stem
@@ -325,7 +321,7 @@ TASK = (
 )
 
 _EXTRACT = "Extract, as ELIZA does not summarise: "
-_LONGEST = 1500
+LONGEST_SUMMARY = 1500
 _LONGEST_QUOTE = 160
 _LONGEST_SENTENCE = 200
 _SENTENCE = re.compile(r".+?(?:[.!?](?= [^a-z])|[\u3002\uff01\uff1f])")
@@ -334,29 +330,19 @@ _SENTENCE = re.compile(r".+?(?:[.!?](?= [^a-z])|[\u3002\uff01\uff1f])")
 def extract(messages: Sequence[MessageContent]) -> str:
     """Return the first and the last message of the user, labelled as an extract."""
     said = [message.content for message in messages if message.role is Role.USER] or [messages[0].content]
-    quotes = [f"“{_shortened(said[0], _LONGEST_QUOTE)}”"]
+    quotes = [f"“{shortened(said[0], _LONGEST_QUOTE)}”"]
     if len(said) > 1:
-        quotes.append(f"“{_shortened(said[-1], _LONGEST_QUOTE)}”")
+        quotes.append(f"“{shortened(said[-1], _LONGEST_QUOTE)}”")
     return _EXTRACT + " … ".join(quotes)
-
-
-def short(summary: str) -> str:
-    """Return a summary in one line, cut if it is far too long."""
-    return _shortened(summary, _LONGEST)
 
 
 def first_sentence(summary: str) -> str:
     """Return the first sentence of a summary, in one line; a dot before a small letter ends no sentence."""
     line = " ".join(summary.split())
     match = _SENTENCE.match(line)
-    return _shortened(match[0] if match else line, _LONGEST_SENTENCE)
+    return shortened(match[0] if match else line, _LONGEST_SENTENCE)
 
 
 def can_be_extended(summary: str) -> bool:
     """Return whether a summary is one of a model, so that it can be extended."""
     return summary not in {"", FAILED, STOPPED} and not summary.startswith(_EXTRACT)
-
-
-def _shortened(text: str, longest: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.core.errors import ModelError, SessionError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.text.phrases import enumerated, quoted
+from chorus_cli.core.text.phrases import enumerated, quoted, shortened
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules.messages import Role, Status, content_of, is_filled, words_of
@@ -21,7 +21,7 @@ from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rows import IDLE, MANUAL, Saving
 from chorus_cli.sessions.rules import format as session_format
-from chorus_cli.sessions.rules.format import SavedThread, Session, meant, slug, stem
+from chorus_cli.sessions.rules.format import SavedThread, Session, meant, slug
 from chorus_cli.turns.rules import entries_of
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ class Sessions:
             written = await self.summarizer.extended(target, session_format.TASK, so_far, entries, spent)
         except ModelError as error:
             return _Summary(so_far or session_format.FAILED, str(error))
-        return _Summary(session_format.short(written))
+        return _Summary(shortened(written, session_format.LONGEST_SUMMARY))
 
     def _tokens(self, messages: Iterable[MessageContent]) -> int:
         count = self.context.counter.count
@@ -373,7 +373,7 @@ class Sessions:
 def _session(target: Target, description: str, copy: ContextCopy, summary: _Summary) -> Session:
     described = " ".join(cleaned_input(description)[0].split())
     return Session(
-        session_id=stem(copy.now, slug(described, copy.messages[0].content)),
+        session_id=f"{copy.now:%Y-%m-%d}_{slug(described, copy.messages[0].content)}",
         persona=target.persona.slug,
         timestamp=copy.now.astimezone(UTC),
         description=described,

@@ -68,8 +68,10 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
 
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
-        if isinstance(newest.done, Spoken):
-            await _forget_reply(services, target, newest.done)
+        if isinstance(newest.done, Spoken) and await is_answering(services.conversation, newest.done):
+            await services.replies.break_off(target.thread_id)
+        elif isinstance(newest.done, Spoken):
+            services.replies.forget_unseen(target.thread_id)
         unrecorded.forget(slug, newest.at)
         name = await named(services, newest.done)
         return _undone(newest.done, name + await follow_fork(services, newest.done), services)
@@ -82,14 +84,6 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
         return await taken_back()
     what = f"{'the action before it: ' if passed_over else ''}{await named(services, newest.done)}"
     return Question("\n".join([*doubts, f"Undo {what}?"]), taken_back, Text("Nothing was undone."))
-
-
-async def _forget_reply(services: Services, target: Target, question: Spoken) -> None:
-    """Break off the reply of an undone turn; one that has ended unseen is not shown any more."""
-    if await is_answering(services.conversation, question):
-        await services.replies.break_off(target.thread_id)
-    else:
-        services.replies.forget_unseen(target.thread_id)
 
 
 def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:

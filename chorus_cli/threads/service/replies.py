@@ -56,12 +56,13 @@ class Unfinished(NamedTuple):
 
 
 class Unsent(NamedTuple):
-    """A message that is not stored yet; ``row`` is the id of the row of its text, ``None`` if it has none."""
+    """A message that is not stored yet; ``row`` has its text, if one does. Its thread may be new, for it alone."""
 
     target: Target
     text: str
     row: int | None = None
     attachments: tuple[Attachment, ...] = ()
+    is_alone: bool = False
 
 
 class Outbox(NamedTuple):
@@ -153,8 +154,7 @@ class Replies:
 
     async def send_aside(self, target: Target, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Begin the turn of a message that nobody follows in a new thread, which is closed if that is refused."""
-        sent = await self._kept(Unsent(target, text, attachments=attachments))
-        self._begun(sent, self._answered_in_new_thread(sent))
+        self._begin(await self._kept(Unsent(target, text, attachments=attachments, is_alone=True)))
 
     def retry(self, target: Target) -> RunningTurn:
         """Begin to answer the last message of a thread again.
@@ -263,6 +263,10 @@ class Replies:
                 await self._outbox.dropped(sent)
             raise
         except ChorusError as error:
+            if sent.is_alone:
+                # The message is kept even if its thread cannot be closed.
+                with suppress(StorageError):
+                    await self._conversation.close_unused(sent.target)
             turn = self._turns.get(sent.target.thread_id)
             if isinstance(error, MessageNotStoredError) and not (turn is not None and turn.is_followed):
                 sent = await self._kept(sent)
@@ -283,15 +287,6 @@ class Replies:
     def _rescued(self, sent: Unsent, error: ChorusError) -> str:
         """Return the sentence of an error with the file that has the message now, or with the message."""
         return str(self._conversation.runner.rescued(error, sent.target.persona.slug, "user", sent.text))
-
-    async def _answered_in_new_thread(self, sent: Unsent) -> AsyncGenerator[TurnEvent, None]:
-        try:
-            async with aclosing(self._answered(sent)) as events:
-                async for event in events:
-                    yield event
-        except ChorusError:
-            await self._conversation.close_unused(sent.target)
-            raise
 
     async def _while_busy(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
         with self._surroundings.busy():

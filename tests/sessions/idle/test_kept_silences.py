@@ -145,7 +145,7 @@ async def test_a_terminal_that_is_gone_when_something_is_to_be_told_ends_nothing
         raise BrokenPipeError
 
     await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, talk.timer._actions, lambda: "chorus", gone, talk._report_bug)
+    talk.timer = IdleTimer(talk.clock, talk.timer.actions, lambda: "chorus", gone, talk._report_bug)
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
     talk.say("once more")
