@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import counted, shortened
@@ -29,8 +29,7 @@ PAGE_SESSIONS = 10
 _NUMBER = re.compile(r"(?:(.*\S)\s+|\s*)#?([0-9]{1,6})", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedPage:
+class AskedPage(NamedTuple):
     """A page of sessions, from 1, of a persona; ``""`` stands for the current one."""
 
     persona: str = ""
@@ -128,8 +127,10 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     shown = listing.rows[(asked.page - 1) * PAGE_SESSIONS : asked.page * PAGE_SESSIONS]
     heads = ("Session", "When", "Description", "Summary", "Messages")
     table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Session", "Description", "Summary"}))
-    more = [Text(_paging(asked, pages))] if pages > 1 else []
-    return Report((table, *more, *problems))
+    other = asked.page + 1 if asked.page < pages else asked.page - 1
+    command = " ".join(filter(None, ("/context history", asked.persona, str(other))))
+    paging = f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."
+    return Report((table, *([Text(paging)] if pages > 1 else []), *problems))
 
 
 @GROUP.command("show")
@@ -169,12 +170,6 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
 def _row(row: SessionRow) -> tuple[str, ...]:
     described = shortened(row.description) or "none"
     return row.session_id, local(row.timestamp), described, first_sentence(row.summary), f"{row.message_count:,}"
-
-
-def _paging(asked: AskedPage, pages: int) -> str:
-    other = asked.page + 1 if asked.page < pages else asked.page - 1
-    command = " ".join(filter(None, ("/context history", asked.persona, str(other))))
-    return f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."
 
 
 def _facts(session: Session, numbers: Mapping[int, int]) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,6 @@ are ignored. A file is written whole or not at all, and a new one never replaces
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import SessionError
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import candidates, is_session_id
-from chorus_cli.storage.files import opened_file, sync_folder, write_atomically
+from chorus_cli.storage.files import read_within, sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -64,7 +63,7 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
     """
     path = path_of(personas, persona, session_id)
     try:
-        text = _text(path)
+        text = read_within(path, limits.SESSION, follows_link=False).decode("utf-8-sig")
     except FileNotFoundError as error:
         raise SessionError(f"The file of the session {session_id} is gone: there is no {path}.") from error
     except OSError as error:
@@ -113,11 +112,3 @@ def _bounded(text: str) -> bytes:
     if len(data) > LARGEST_FILE_BYTES:
         raise OSError(f"it would have more than {limits.SESSION.size}")
     return data
-
-
-def _text(path: Path) -> str:
-    """Return the text of a file; raise an ``OSError`` if it cannot be read, is too large, or is a link or a device."""
-    with opened_file(path, follows_link=False) as file:
-        if os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:
-            raise OSError(f"it has more than {limits.SESSION.size}")
-        return file.read(LARGEST_FILE_BYTES).decode("utf-8-sig")

@@ -149,11 +149,16 @@ def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> Sess
 
     ``None`` if another process has saved the same messages meanwhile, or something was purged.
     """
-    if _overtaken(connection, saving):
+    persona, expected = saving.session.persona, saving.expected_through
+    # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
+    purges = connection.execute(
+        "SELECT 1 FROM operations WHERE kind = ? AND id > ?", (Purge.kind, saving.operation_id)
+    ).fetchone()
+    if purges or (expected is not None and through(connection, persona) != expected):
         return None
     session = saving.session
     if saving.is_new:
-        session = session_files.create(personas, session, {row.session_id for row in of(connection, session.persona)})
+        session = session_files.create(personas, session, {row.session_id for row in of(connection, persona)})
     else:
         session_files.write(personas, session)
     row = row_of(session, saving.trigger, saving.through_message_id)
@@ -174,16 +179,6 @@ def adopt(connection: sqlite3.Connection, sessions: Sequence[Session]) -> None:
     """Store rows for sessions that have only a file."""
     for session in sessions:
         _insert(connection, "INSERT OR IGNORE", row_of(session))
-
-
-def _overtaken(connection: sqlite3.Connection, saving: Saving) -> bool:
-    expected = saving.expected_through
-    # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
-    (is_purged,) = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM operations WHERE kind = ? AND id > ?)",
-        (Purge.kind, saving.operation_id),
-    ).fetchone()
-    return bool(is_purged) or (expected is not None and through(connection, saving.session.persona) != expected)
 
 
 def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:

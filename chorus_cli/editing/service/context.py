@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows.fork_rows import editable_rows, introduce_unless_overtaken, newest_change
 from chorus_cli.core.errors import JournalError
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class OpenContext:
+class OpenContext(NamedTuple):
     """A context that is being edited: its text, its rows, and the newest operation on it when it was opened.
 
     ``line``, counted from 1, marks the start of the context in the text.

@@ -82,9 +82,6 @@ class UnsentInput:
             self._timer.cancel()
             self._timer = None
         self._newest = slug, typed
-        self._put(slug, typed)
-
-    def _put(self, slug: str, typed: str) -> None:
         texts = (*self._put_off, *_texts(slug, self.sending, typed))
         if texts != self._held or self._obstacle:
             self._held = texts
@@ -106,7 +103,7 @@ class UnsentInput:
         """Keep no longer the line that was sent: it is stored, or the next prompt begins with it."""
         if self.sending:
             self.sending = ""
-            self._put(self._newest[0], joined(self.text, self._newest[1]))
+            self.hold(self._newest[0], joined(self.text, self._newest[1]))
 
     def _hold_newest(self) -> None:
         self.hold(*self._newest)

@@ -6,9 +6,9 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from chorus_cli.attachments.files import document_files
 from chorus_cli.core.errors import CommandError, JournalError, MemoryItemError
@@ -52,8 +52,7 @@ _MEANINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AskedItems:
+class AskedItems(NamedTuple):
     """A page of items, from 1, of one tier or of one type, or of all."""
 
     tier: Tier | None = None
@@ -61,8 +60,7 @@ class AskedItems:
     page: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """A text to remember, and its type."""
 
     item_type: ItemType
@@ -103,8 +101,8 @@ def _candidates(names: Sequence[ItemType | Tier], end: str = "") -> list[Candida
 
 def _items(services: Services, text: str) -> Sequence[Candidate]:
     sign = text[: text.startswith("#")]
-    heads = services.memory.offers(services.current.slug)
-    return [Candidate(f"{sign}{head.id}", f"{head.item_type}: {shortened(head.beginning)}") for head in heads]
+    offers = services.memory.offers(services.current.slug)
+    return [Candidate(f"{sign}{id_}", f"{item_type}: {shortened(text)}") for id_, item_type, text in offers]
 
 
 ITEM = replace(NUMBER, name="item", help="the number of a memory item, such as 3 or #3", complete=_items)
@@ -301,8 +299,7 @@ async def forget(services: Services, item: Annotated[int, ITEM]) -> Question:
         operation = await services.memory.forget(found.persona, item)
         return Text(f"{_capitalized(operation.describe())}.{origin} /undo brings it back.")
 
-    question = f"Forget {_named(found)}?{origin}"
-    return Question(question, confirmed, Text(f"Memory item #{item} stays."))
+    return Question(f"Forget {_named(found)}?{origin}", confirmed, Text(f"Memory item #{item} stays."))
 
 
 @GROUP.command("import")

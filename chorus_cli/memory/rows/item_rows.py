@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
@@ -92,14 +92,6 @@ _AMONG = "id IN (SELECT value FROM json_each(:ids))"
 _SAME_SCORE = 1e-6
 
 
-class ItemHead(NamedTuple):
-    """An item for a completion: its id, its type, and the first 80 characters of its content."""
-
-    id: int
-    item_type: str
-    beginning: str
-
-
 def item_of(row: Sequence[Any]) -> Item:
     """Return the item of a row of ``COLUMNS``.
 
@@ -143,21 +135,12 @@ def hot(connection: sqlite3.Connection, persona: str, limit: int) -> list[Item]:
     return _items(connection, persona, f"AND tier = 'HOT' {_BEST_FIRST} LIMIT :limit", limit=limit)
 
 
-def has_cold(connection: sqlite3.Connection, persona: str) -> bool:
-    """Return whether a persona has a COLD item, by its tier of the last renewal."""
-    found = connection.execute(
-        f"SELECT 1 FROM context_items WHERE {_VISIBLE} AND tier = 'COLD' LIMIT 1", {"persona": persona}
-    ).fetchone()
-    return found is not None
-
-
-def newest_heads(connection: sqlite3.Connection, persona: str) -> list[ItemHead]:
-    """Return the heads of the newest items of a persona, newest first, at most 300."""
-    found = connection.execute(
+def newest_heads(connection: sqlite3.Connection, persona: str) -> list[tuple[int, str, str]]:
+    """Return id, type and beginning of the newest items of a persona, newest first, at most 300."""
+    return connection.execute(
         f"SELECT id, item_type, substr(content, 1, 80) FROM context_items WHERE {_VISIBLE} ORDER BY id DESC LIMIT 300",
         {"persona": persona},
     ).fetchall()
-    return [ItemHead(*row) for row in found]
 
 
 def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) -> list[Item]:

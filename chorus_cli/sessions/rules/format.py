@@ -129,7 +129,15 @@ def read(text: str) -> Session:
     if document.number("version", 0) != VERSION:
         raise SessionError(f'its "version" is not {VERSION}: it may be from a newer Chorus')
     document.number("message_count")
-    threads = tuple(_thread(each) for each in document.objects("threads"))
+    threads = tuple(
+        SavedThread(
+            each.number("id"),
+            each.text("title"),
+            each.text("summary"),
+            each.number("summarised", 0) if each.has("summarised") else 0,
+        )
+        for each in document.objects("threads")
+    )
     known = {thread.id for thread in threads}
     if len(known) != len(threads):
         raise SessionError('two of its "threads" have the same id')
@@ -202,11 +210,6 @@ class _Object:
         if not isinstance(value, kind) or isinstance(value, bool):
             self.refuse(key, expected)
         return value
-
-
-def _thread(value: _Object) -> SavedThread:
-    summarised = value.number("summarised", 0) if value.has("summarised") else 0
-    return SavedThread(value.number("id"), value.text("title"), value.text("summary"), summarised)
 
 
 def _message(value: _Object, threads: set[int]) -> MessageContent:

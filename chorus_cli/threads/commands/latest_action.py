@@ -97,18 +97,15 @@ def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:
 
 def _said_of(change: Change) -> str:
     """Say which setting /undo does not revert, and the command that does."""
-    key = change.setting.key
     if not change.changed:
         return "Your latest action left the context window as it was, so there is nothing to undo in it."
-    return f"Your latest action changed {key}, which /undo does not revert; {_way_back(change)} does."
-
-
-def _way_back(change: Change) -> str:
     key, before = change.setting.key, setting_values.as_typed(change.before)
+    way_back = "/settings edit"
     if change.before is None:
-        return f"/settings unset {key}"
-    is_short = before and len(before) <= _LONGEST_VALUE and before.isprintable()
-    return f"/settings set {key} {before}" if is_short else "/settings edit"
+        way_back = f"/settings unset {key}"
+    elif before and len(before) <= _LONGEST_VALUE and before.isprintable():
+        way_back = f"/settings set {key} {before}"
+    return f"Your latest action changed {key}, which /undo does not revert; {way_back} does."
 
 
 @GROUP.command("redo")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from chorus_cli.core.errors import CommandError, UnknownThreadError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
@@ -29,8 +29,7 @@ _MOST_CLOSED = 50
 _COLUMNS = ("", "Thread", "Title", "In context", "Messages", "Last talked", "State")
 
 
-@dataclass(frozen=True, slots=True)
-class AskedHistory:
+class AskedHistory(NamedTuple):
     """The thread as typed, empty for the current one, and whether its models' thoughts are to be shown."""
 
     thread: str = ""
