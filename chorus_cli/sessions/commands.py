@@ -162,7 +162,7 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
         f"Messages added to the log from the file: {restored.added:,}." if restored.added else "",
-        f"You are now in thread #{restored.thread.number}." if restored.thread_id != before else "",
+        f"You are now in thread #{restored.thread.number}." if restored.thread.id != before else "",
     ]
     return Text("\n".join(line for line in lines if line))
 

@@ -45,14 +45,10 @@ def path_of(personas: Path, persona: str, session_id: str) -> Path:
 def ids(personas: Path, persona: str) -> frozenset[str]:
     """Return the names of the sessions that have a file; none if the folder cannot be read."""
     try:
-        names = [path.name for path in folder(personas, persona).iterdir()]
+        files = [path for path in folder(personas, persona).iterdir() if path.suffix == ENDING]
     except OSError:
         return frozenset()
-    return frozenset(
-        name.removesuffix(ENDING)
-        for name in names
-        if name.endswith(ENDING) and is_session_id(name.removesuffix(ENDING))
-    )
+    return frozenset(path.stem for path in files if is_session_id(path.stem))
 
 
 def read(personas: Path, persona: str, session_id: str) -> Session:
@@ -94,21 +90,15 @@ def write(personas: Path, session: Session) -> None:
         SessionError: it cannot be written; the file is as it was.
     """
     path = path_of(personas, session.persona, session.session_id)
+    unwritten = f"The session cannot be written to {path.parent}"
+    data = session_format.text_of(session).encode()
+    if len(data) > LARGEST_FILE_BYTES:
+        raise SessionError(f"{unwritten}: it would have more than {limits.SESSION.size}. Nothing was saved.")
     try:
         # Not its parents: a persona that is gone is not made again.
         if not path.parent.is_dir():
             path.parent.mkdir(mode=0o700, exist_ok=True)
             sync_folder(path.parent.parent)
-        write_atomically(path, _bounded(session_format.text_of(session)))
+        write_atomically(path, data)
     except OSError as error:
-        raise SessionError(
-            f"The session cannot be written to {path.parent}: {error.strerror or error}. Nothing was saved."
-        ) from error
-
-
-def _bounded(text: str) -> bytes:
-    """Return the bytes of a session; raise an ``OSError`` if they are too many to be read again."""
-    data = text.encode()
-    if len(data) > LARGEST_FILE_BYTES:
-        raise OSError(f"it would have more than {limits.SESSION.size}")
-    return data
+        raise SessionError(f"{unwritten}: {error.strerror or error}. Nothing was saved.") from error

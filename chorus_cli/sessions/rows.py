@@ -27,7 +27,7 @@ from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.log.rows.thread_rows import ThreadKey
@@ -41,11 +41,6 @@ IDLE = "idle"
 
 _IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
 """The newest session of the idle timer in ``meta``: newest operation, newest message in its summary, its name."""
-
-_COLUMNS = (
-    "session_id, persona, timestamp, description, summary, message_count, token_estimate, window_start, window_end, "
-    "through_message_id, trigger"
-)
 
 
 class SessionRow(NamedTuple):
@@ -66,6 +61,9 @@ class SessionRow(NamedTuple):
     window_end: datetime | None
     through_message_id: int | None
     trigger: str
+
+
+_COLUMNS = ", ".join(SessionRow._fields)
 
 
 class Saving(NamedTuple):
@@ -202,20 +200,12 @@ def _row(row: Sequence[Any]) -> SessionRow:
         raise DatabaseDamagedError(f"The row of the session {id_} of {persona} cannot be read: {error}.") from error
 
 
-_FRACTION_DIGITS = 6
-
-
 class Restored(NamedTuple):
     """Result of restoring: the operation, the thread to go on in, and the number of messages added to the log."""
 
     operation: Operation
     thread: ThreadKey
     added: int
-
-    @property
-    def thread_id(self) -> int:
-        """The id of the thread to go on in."""
-        return self.thread.id
 
 
 def restore(connection: sqlite3.Connection, persona: str, session: Session, now: datetime) -> Restored:
@@ -280,15 +270,10 @@ def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -
     return message_rows.rows(connection, (id_ for (id_,) in found))
 
 
-def _spellings(moment: datetime) -> Iterator[str]:
-    """Yield every spelling of a moment in a row: one written with plain SQL may have fewer digits."""
+def _spellings(moment: datetime) -> set[str]:
+    """Return every spelling of a moment in a row: one written with plain SQL may have fewer digits."""
     text = timestamps.to_text(moment).removesuffix("Z")
-    yield f"{text}Z"
-    for _ in range(_FRACTION_DIGITS):
-        if not text.endswith("0"):
-            return
-        text = text[:-1]
-        yield f"{text.rstrip('.')}Z"
+    return {f"{text[:length].rstrip('.')}Z" for length in range(len(text.rstrip("0")), len(text) + 1)}
 
 
 def _running(connection: sqlite3.Connection, persona: str, restored: Collection[int]) -> list[Message]:

@@ -31,7 +31,8 @@ class UnsentInput:
 
     ``gives_way`` says that a command may replace it. Input is kept in rows of ``run`` while it is typed and when a
     signal interrupts it, but not the lines that are meant for a private chat. ``rescue`` keeps a record in a file, and
-    returns that, when no row can be written. ``sending`` is a line that is no longer at the prompt, and not stored yet.
+    returns that, when no row can be written, which ``tell`` is called about while the user types. ``sending`` is a line
+    that is no longer at the prompt, and not stored yet.
     """
 
     def __init__(
@@ -51,17 +52,13 @@ class UnsentInput:
         self._is_alive = is_alive
         self._rescue = rescue
         self._held_seconds = held_seconds
-        self._tell: Callable[[str], None] = lambda _sentence: None
+        self.tell: Callable[[str], None] = lambda _sentence: None
         self._told = self._obstacle = ""
         self._put_off: tuple[Unsaid, ...] = ()
         self._newest = ("", "")
         self._timer: asyncio.TimerHandle | None = None
         self._held: tuple[Unsaid, ...] = ()
         self._writing: asyncio.Future[None] | None = None
-
-    def tell_of_failures(self, tell: Callable[[str], None]) -> None:
-        """Have ``tell`` called with a sentence when the line being typed cannot be kept."""
-        self._tell = tell
 
     async def keep(self, slug: str, typed: str) -> str:
         """Keep input to a persona for the next run, unless it is blank; return a sentence if it is in no row."""
@@ -113,7 +110,7 @@ class UnsentInput:
     def _tell_of_obstacle(self, _held: asyncio.Future[None]) -> None:
         told, self._told = self._told, self._obstacle
         if self._told not in {"", told}:
-            self._tell(f"{self._told} {_UNKEPT}")
+            self.tell(f"{self._told} {_UNKEPT}")
 
     async def _write(self, texts: tuple[Unsaid, ...]) -> None:
         self._obstacle = ""

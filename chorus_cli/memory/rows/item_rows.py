@@ -81,10 +81,7 @@ def renew_words(connection: sqlite3.Connection) -> None:
 
 
 RENEWED_EVERY = timedelta(minutes=5)
-COLUMNS = (
-    "id, persona, item_type, content, importance_score, tier, created_at, last_accessed, pinned, access_count, "
-    "source_message_id, token_count"
-)
+COLUMNS = ", ".join(Item._fields)
 _VISIBLE = "persona = :persona AND forgotten_by IS NULL"
 _NOT_ADOPTED = f"FROM context_items WHERE {_VISIBLE} AND content_hash IS NULL"
 _BEST_FIRST = "ORDER BY pinned DESC, importance_score DESC, last_accessed DESC, id DESC"

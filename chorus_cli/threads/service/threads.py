@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
     from chorus_cli.threads.service.replies import Replies
 
-
 MOST_CLOSED = 200
 """The largest number of closed threads in a list: an import may close thousands."""
 
