@@ -28,7 +28,7 @@ def groups() -> tuple[CommandGroup[Services], ...]:
     """Return the groups of all built-in commands."""
     return (
         *(context.GROUP, turns.GROUP, edit.GROUP, turns.SUMMARY, sessions.GROUP, latest_action.GROUP),
-        *(items.TOP, items.GROUP, items.FLASH, persona.GROUP, cards.GROUP, thread.GROUP, composing.GROUP),
+        *(items.TOP, items.GROUP, persona.GROUP, cards.GROUP, thread.GROUP, composing.GROUP),
         *(jobs.GROUP, settings.GROUP, settings.TOP, search.GROUP, context.TOP, cost.GROUP),
         *(attachments.GROUP, imports.GROUP, upkeep.GROUP, purge.GROUP, private.GROUP, general.GROUP, turns.TOP),
     )

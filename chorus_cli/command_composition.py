@@ -38,8 +38,7 @@ from chorus_cli.services import (
 )
 from chorus_cli.sessions.commands import saved_line
 from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.sessions.service.idle import IdleActions, IdleTimer, NoIdleTimer
-from chorus_cli.sessions.service.saving import SessionSaving
+from chorus_cli.sessions.service.idle import IdleActions, IdleTimer
 from chorus_cli.sessions.service.sessions import Sessions
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.service.backups import Backups
@@ -88,8 +87,8 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
     # A private chat may read the shipped personas, beside which nothing is saved.
     install = partial(_install, opened.paths.personas)
     summarizer = Summarizer(turns.providers.client, context, clock)
-    saving = SessionSaving(opened.paths.personas, clock, context, summarizer, install)
-    timer = _idle_timer(turns, saving, journal)
+    sessions = Sessions(clock, personas, current, context, summarizer, opened.paths.personas, install)
+    timer = _idle_timer(turns, sessions, journal)
     replies = _replies(turns, timer)
     return Services(
         own_commands=_own_commands(turns),
@@ -100,7 +99,7 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
         context=ContextServices(context, ContextWindow(persona_admin, clock, current, context), turns.folding),
         personas=PersonaServices(personas, persona_admin, turns.providers.models),
         cards=Cards(turns.memory, personas),
-        sessions=Sessions(store, clock, personas, current, saving),
+        sessions=sessions,
         idle_timer=timer,
         memory=turns.memory,
         jobs=turns.jobs,
@@ -129,12 +128,14 @@ def _replies(turns: Turns, timer: IdleTimer) -> Replies:
     return Replies(turns.conversation, outbox, ReplyHooks(timer.busy, lambda: current.slug, told, machine.report_bug))
 
 
-def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTimer:
+def _idle_timer(turns: Turns, sessions: Sessions, journal: Journal) -> IdleTimer:
     opened, machine = turns.opened, turns.machine
     current = opened.current
-    actions = IdleActions(opened.storage.store, current, saving, journal, saved_line)
-    timer = NoIdleTimer if opened.storage.is_private else IdleTimer
-    return timer(machine.clock, actions, lambda: current.slug, opened.notifier.aside, machine.report_bug)
+    actions = IdleActions(opened.storage.store, current, sessions, journal, saved_line)
+    is_private = opened.storage.is_private
+    return IdleTimer(
+        machine.clock, actions, lambda: current.slug, opened.notifier.aside, machine.report_bug, is_private=is_private
+    )
 
 
 def _install(personas: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import counted, shortened
@@ -16,12 +16,12 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Report, Table, Text
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import MessageContent, words_of
-from chorus_cli.log.rules.wording import in_threads, local, speaker
+from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.commands.persona import PERSONA
 from chorus_cli.services import Services
 from chorus_cli.sessions.rows import SessionRow
 from chorus_cli.sessions.rules.format import STOPPED, Session, first_sentence
-from chorus_cli.sessions.service.saving import Saved
+from chorus_cli.sessions.service.sessions import Saved
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 
@@ -29,8 +29,7 @@ PAGE_SESSIONS = 10
 _NUMBER = re.compile(r"(?:(.*\S)\s+|\s*)#?([0-9]{1,6})", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedPage:
+class AskedPage(NamedTuple):
     """A page of sessions, from 1, of a persona; ``""`` stands for the current one."""
 
     persona: str = ""
@@ -76,29 +75,29 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
         /context save auth refactor, don't lose this
     """
     await services.current.settle()
-    return Text(saved_text(await services.sessions.saving.save(services.current.target(), description)))
+    return Text(saved_text(await services.sessions.save(services.current.target(), description)))
 
 
 def saved_text(saved: Saved) -> str:
     """Report a saved session with its summary; of one that was stopped, the problem says all."""
-    row = saved.row
+    row, amount = saved.row, _in_threads(saved.row.message_count, saved.threads)
     lines = [
-        f"Saved session {row.session_id}: {_amount(saved)}, ~{row.token_estimate:,} tokens",
+        f"Saved session {row.session_id}: {amount}, ~{row.token_estimate:,} tokens",
         "" if row.summary == STOPPED else row.summary,
         saved.problem,
-        _left_out(saved.in_progress),
+        f"Not saved: {counted(saved.in_progress, 'reply', 'replies')} still in progress." if saved.in_progress else "",
     ]
     return "\n".join(line for line in lines if line)
 
 
-def _amount(saved: Saved) -> str:
-    return counted(saved.row.message_count, "message") + in_threads(saved.threads)
+def _in_threads(messages: int, threads: int) -> str:
+    return f"{counted(messages, 'message')}{f' in {threads} threads' if threads > 1 else ''}"
 
 
 def saved_line(saved: Saved) -> str:
     """Report an automatically saved session in one line, with the reason if its summary failed."""
-    row = saved.row
-    line = f"Saved session {row.session_id}: {_amount(saved)}. /context history lists it."
+    amount = _in_threads(saved.row.message_count, saved.threads)
+    line = f"Saved session {saved.row.session_id}: {amount}. /context history lists it."
     return " ".join(filter(None, [line, saved.problem]))
 
 
@@ -117,7 +116,9 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     asked = whose or AskedPage()
     slug = services.personas.files.find_any(asked.persona) if asked.persona else services.current.slug
     listing = await services.sessions.listing(slug)
-    problems = _problems(listing.problems)
+    problems = [Text(sentence) for sentence in listing.problems[:_MOST_PROBLEMS]]
+    if (rest := len(listing.problems) - _MOST_PROBLEMS) > 0:
+        problems.append(Text(f"And {rest} more files cannot be used."))
     if not listing.rows:
         return Report((Text("No saved sessions."), *problems)) if problems else Text("No saved sessions.")
     pages = -(-len(listing.rows) // PAGE_SESSIONS)
@@ -126,15 +127,10 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     shown = listing.rows[(asked.page - 1) * PAGE_SESSIONS : asked.page * PAGE_SESSIONS]
     heads = ("Session", "When", "Description", "Summary", "Messages")
     table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Session", "Description", "Summary"}))
-    more = [Text(_paging(asked, pages))] if pages > 1 else []
-    return Report((table, *more, *problems))
-
-
-def _problems(sentences: Sequence[str]) -> list[Text]:
-    """Show the first few problems with session files, and count the rest."""
-    shown = [Text(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
-    rest = len(sentences) - len(shown)
-    return [*shown, Text(f"And {rest} more files cannot be used.")] if rest else shown
+    other = asked.page + 1 if asked.page < pages else asked.page - 1
+    command = " ".join(filter(None, ("/context history", asked.persona, str(other))))
+    paging = f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."
+    return Report((table, *([Text(paging)] if pages > 1 else []), *problems))
 
 
 @GROUP.command("show")
@@ -162,30 +158,18 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
     """
     before = services.current.target().thread_id
     found, restored = await services.sessions.restore(services.current.target(), session)
-    count = counted(len(found.messages), "message") + in_threads(found.spoken_threads)
+    count = _in_threads(len(found.messages), found.spoken_threads)
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
         f"Messages added to the log from the file: {restored.added:,}." if restored.added else "",
-        f"You are now in thread #{restored.thread.number}." if restored.thread_id != before else "",
+        f"You are now in thread #{restored.thread.number}." if restored.thread.id != before else "",
     ]
     return Text("\n".join(line for line in lines if line))
-
-
-def _left_out(in_progress: int) -> str:
-    if not in_progress:
-        return ""
-    return f"Not saved: {'1 reply' if in_progress == 1 else f'{in_progress} replies'} still in progress."
 
 
 def _row(row: SessionRow) -> tuple[str, ...]:
     described = shortened(row.description) or "none"
     return row.session_id, local(row.timestamp), described, first_sentence(row.summary), f"{row.message_count:,}"
-
-
-def _paging(asked: AskedPage, pages: int) -> str:
-    other = asked.page + 1 if asked.page < pages else asked.page - 1
-    command = " ".join(filter(None, ("/context history", asked.persona, str(other))))
-    return f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."
 
 
 def _facts(session: Session, numbers: Mapping[int, int]) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,6 @@ are ignored. A file is written whole or not at all, and a new one never replaces
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import SessionError
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import candidates, is_session_id
-from chorus_cli.storage.files import opened_file, sync_folder, write_atomically
+from chorus_cli.storage.files import read_within, sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -46,14 +45,10 @@ def path_of(personas: Path, persona: str, session_id: str) -> Path:
 def ids(personas: Path, persona: str) -> frozenset[str]:
     """Return the names of the sessions that have a file; none if the folder cannot be read."""
     try:
-        names = [path.name for path in folder(personas, persona).iterdir()]
+        files = [path for path in folder(personas, persona).iterdir() if path.suffix == ENDING]
     except OSError:
         return frozenset()
-    return frozenset(
-        name.removesuffix(ENDING)
-        for name in names
-        if name.endswith(ENDING) and is_session_id(name.removesuffix(ENDING))
-    )
+    return frozenset(path.stem for path in files if is_session_id(path.stem))
 
 
 def read(personas: Path, persona: str, session_id: str) -> Session:
@@ -64,7 +59,7 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
     """
     path = path_of(personas, persona, session_id)
     try:
-        text = _text(path)
+        text = read_within(path, limits.SESSION, follows_link=False).decode("utf-8-sig")
     except FileNotFoundError as error:
         raise SessionError(f"The file of the session {session_id} is gone: there is no {path}.") from error
     except OSError as error:
@@ -81,9 +76,6 @@ def create(personas: Path, session: Session, taken: Collection[str] = ()) -> Ses
     """Write a session under its name, or with a number if that is taken; return it with the name that it got.
 
     The lock of the database, in whose transaction this is done, keeps other processes away meanwhile.
-
-    Raises:
-        SessionError: it cannot be written; nothing is left of it.
     """
     known = {*taken, *ids(personas, session.persona)}
     named = replace(session, session_id=next(name for name in candidates(session.session_id) if name not in known))
@@ -98,37 +90,15 @@ def write(personas: Path, session: Session) -> None:
         SessionError: it cannot be written; the file is as it was.
     """
     path = path_of(personas, session.persona, session.session_id)
+    unwritten = f"The session cannot be written to {path.parent}"
+    data = session_format.text_of(session).encode()
+    if len(data) > LARGEST_FILE_BYTES:
+        raise SessionError(f"{unwritten}: it would have more than {limits.SESSION.size}. Nothing was saved.")
     try:
         # Not its parents: a persona that is gone is not made again.
         if not path.parent.is_dir():
             path.parent.mkdir(mode=0o700, exist_ok=True)
             sync_folder(path.parent.parent)
-        write_atomically(path, _bounded(session_format.text_of(session)))
+        write_atomically(path, data)
     except OSError as error:
-        raise SessionError(
-            f"The session cannot be written to {path.parent}: {error.strerror or error}. Nothing was saved."
-        ) from error
-
-
-def _bounded(text: str) -> bytes:
-    """Return the bytes of a session, unless they could not be read again.
-
-    Raises:
-        OSError: there are too many.
-    """
-    data = text.encode()
-    if len(data) > LARGEST_FILE_BYTES:
-        raise OSError(f"it would have more than {limits.SESSION.size}")
-    return data
-
-
-def _text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        OSError: it cannot be read, is too large, or is a link or a device.
-    """
-    with opened_file(path, follows_link=False) as file:
-        if os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:
-            raise OSError(f"it has more than {limits.SESSION.size}")
-        return file.read(LARGEST_FILE_BYTES).decode("utf-8-sig")
+        raise SessionError(f"{unwritten}: {error.strerror or error}. Nothing was saved.") from error

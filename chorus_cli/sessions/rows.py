@@ -27,7 +27,7 @@ from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.log.rows.thread_rows import ThreadKey
@@ -41,11 +41,6 @@ IDLE = "idle"
 
 _IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
 """The newest session of the idle timer in ``meta``: newest operation, newest message in its summary, its name."""
-
-_COLUMNS = (
-    "session_id, persona, timestamp, description, summary, message_count, token_estimate, window_start, window_end, "
-    "through_message_id, trigger"
-)
 
 
 class SessionRow(NamedTuple):
@@ -66,6 +61,9 @@ class SessionRow(NamedTuple):
     window_end: datetime | None
     through_message_id: int | None
     trigger: str
+
+
+_COLUMNS = ", ".join(SessionRow._fields)
 
 
 class Saving(NamedTuple):
@@ -127,15 +125,18 @@ def through(connection: sqlite3.Connection, persona: str) -> int:
 
 
 def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionRow, int] | None:
-    """Return the newest session of the idle timer, and the newest message in its summary.
-
-    ``None`` if a boundary was set, undone or redone since.
-    """
+    """Return the newest idle session and the newest message in its summary, unless a boundary has changed since."""
     known = _IDLE_SESSION.fullmatch(meta_rows.value(connection, _idle_key(persona)) or "")
     if known is None:
         return None
     operation_id, summarized_through, session_id = int(known[1]), int(known[2]), known[3]
-    if _boundary_since(connection, persona, operation_id):
+    (has_changed,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM operations WHERE persona = :persona AND id > :id AND (kind IN "
+        f"('clear', 'edit', 'restore') OR {operation_rows.SUBJECT} "
+        "IN (SELECT id FROM operations WHERE persona = :persona AND kind IN ('clear', 'edit', 'restore'))))",
+        {"persona": persona, "id": operation_id},
+    ).fetchone()
+    if has_changed:
         return None
     found = next((row for row in of(connection, persona) if row.session_id == session_id), None)
     return (found, summarized_through) if found else None
@@ -146,11 +147,16 @@ def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> Sess
 
     ``None`` if another process has saved the same messages meanwhile, or something was purged.
     """
-    if _overtaken(connection, saving):
+    persona, expected = saving.session.persona, saving.expected_through
+    # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
+    purges = connection.execute(
+        "SELECT 1 FROM operations WHERE kind = ? AND id > ?", (Purge.kind, saving.operation_id)
+    ).fetchone()
+    if purges or (expected is not None and through(connection, persona) != expected):
         return None
     session = saving.session
     if saving.is_new:
-        session = session_files.create(personas, session, {row.session_id for row in of(connection, session.persona)})
+        session = session_files.create(personas, session, {row.session_id for row in of(connection, persona)})
     else:
         session_files.write(personas, session)
     row = row_of(session, saving.trigger, saving.through_message_id)
@@ -173,16 +179,6 @@ def adopt(connection: sqlite3.Connection, sessions: Sequence[Session]) -> None:
         _insert(connection, "INSERT OR IGNORE", row_of(session))
 
 
-def _overtaken(connection: sqlite3.Connection, saving: Saving) -> bool:
-    expected = saving.expected_through
-    # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
-    (is_purged,) = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM operations WHERE kind = ? AND id > ?)",
-        (Purge.kind, saving.operation_id),
-    ).fetchone()
-    return bool(is_purged) or (expected is not None and through(connection, saving.session.persona) != expected)
-
-
 def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:
     values = [timestamps.to_text(value) if isinstance(value, datetime) else value for value in row]
     path = f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}{session_files.ENDING}"
@@ -195,16 +191,6 @@ def _idle_key(persona: str) -> str:
     return f"idle_session:{persona}"
 
 
-def _boundary_since(connection: sqlite3.Connection, persona: str, operation_id: int) -> bool:
-    (found,) = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM operations WHERE persona = :persona AND id > :id AND (kind IN "
-        f"('clear', 'edit', 'restore') OR {operation_rows.SUBJECT} "
-        "IN (SELECT id FROM operations WHERE persona = :persona AND kind IN ('clear', 'edit', 'restore'))))",
-        {"persona": persona, "id": operation_id},
-    ).fetchone()
-    return bool(found)
-
-
 def _row(row: Sequence[Any]) -> SessionRow:
     id_, persona, timestamp, *facts, start, end, through_id, trigger = row
     try:
@@ -214,20 +200,12 @@ def _row(row: Sequence[Any]) -> SessionRow:
         raise DatabaseDamagedError(f"The row of the session {id_} of {persona} cannot be read: {error}.") from error
 
 
-_FRACTION_DIGITS = 6
-
-
 class Restored(NamedTuple):
     """Result of restoring: the operation, the thread to go on in, and the number of messages added to the log."""
 
     operation: Operation
     thread: ThreadKey
     added: int
-
-    @property
-    def thread_id(self) -> int:
-        """The id of the thread to go on in."""
-        return self.thread.id
 
 
 def restore(connection: sqlite3.Connection, persona: str, session: Session, now: datetime) -> Restored:
@@ -292,15 +270,10 @@ def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -
     return message_rows.rows(connection, (id_ for (id_,) in found))
 
 
-def _spellings(moment: datetime) -> Iterator[str]:
-    """Yield every spelling of a moment in a row: one written with plain SQL may have fewer digits."""
+def _spellings(moment: datetime) -> set[str]:
+    """Return every spelling of a moment in a row: one written with plain SQL may have fewer digits."""
     text = timestamps.to_text(moment).removesuffix("Z")
-    yield f"{text}Z"
-    for _ in range(_FRACTION_DIGITS):
-        if not text.endswith("0"):
-            return
-        text = text[:-1]
-        yield f"{text.rstrip('.')}Z"
+    return {f"{text[:length].rstrip('.')}Z" for length in range(len(text.rstrip("0")), len(text) + 1)}
 
 
 def _running(connection: sqlite3.Connection, persona: str, restored: Collection[int]) -> list[Message]:

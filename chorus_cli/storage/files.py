@@ -177,13 +177,13 @@ def _append(path: Path, line: str) -> None:
         raise
 
 
-def read_within(path: Path, limit: Limit) -> bytes:
+def read_within(path: Path, limit: Limit, *, follows_link: bool = True) -> bytes:
     """Return the bytes of a file.
 
     Raises:
         OSError: it cannot be read, is larger than ``limit``, or is no file; its ``strerror`` says so.
     """
-    with opened_file(path) as file:
+    with opened_file(path, follows_link=follows_link) as file:
         # A file that grows meanwhile has another size than it had.
         data = file.read(limit.most + 1) if os.fstat(file.fileno()).st_size <= limit.most else None
     if data is None or len(data) > limit.most:

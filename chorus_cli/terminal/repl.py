@@ -301,7 +301,7 @@ class Repl:
     def _own_terminal(self) -> None:
         """Take the keyboard and its signals, at the start and again after a private chat."""
         self._prompt.tell_of_long_pastes(self._tell_aside)
-        self._unsent.tell_of_failures(self._tell_aside)
+        self._unsent.tell = self._tell_aside
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
 
     async def _privately(self, target: Target) -> None:

@@ -46,7 +46,8 @@ def _said(message: Message | MessageContent) -> str:
     """Return the words of a message with its calls of tools, without the middle of a tool's long result."""
     is_result = message.role is Role.TOOL_RESULT
     content = cut_to_characters(message.content, _LONGEST_RESULT) if is_result else words_of(message)
-    return " ".join(filter(None, (content, calls_in_words(message.tool_calls or ""))))
+    calls = calls_in_words(message.tool_calls) if message.tool_calls else ""
+    return " ".join(filter(None, (content, calls)))
 
 
 def next_slice(entries: Sequence[str], room_tokens: int, count: Callable[[str], int]) -> tuple[str, list[str]]:

@@ -190,7 +190,7 @@ def read_snapshot(
     No message after ``until`` is read. The cost follows the window and the operations, never the log.
     """
     target = request_settings.target
-    seen = _view(connection, known, start, until)
+    seen = read_view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary_id == (seen.summary.operation_id if seen.summary else None) else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
@@ -241,7 +241,10 @@ def read_past_snapshot(
     return read_snapshot(connection, request_settings, then, RequestStart(cutoff(moment, hours)), moment)
 
 
-def _view(connection: sqlite3.Connection, known: ThreadJournal, start: RequestStart, until: datetime | None) -> View:
+def read_view(
+    connection: sqlite3.Connection, known: ThreadJournal, start: RequestStart, until: datetime | None = None
+) -> View:
+    """Read the messages in context; no message after ``until`` is read."""
     thread_id, boundary = known.thread_id, known.boundary
     counting = (*([boundary] if boundary else []), *known.later)
     folds = {each.id: each.act.folded for each in counting if isinstance(each.act, Fold | Fork)}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot
+    from chorus_cli.context.rules.view import ContextSnapshot, Echoed, View
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.log.rules.journal import ThreadJournal
     from chorus_cli.machine.ports import TokenCounter
@@ -184,6 +184,11 @@ class Context:
         start = self.prefixes.request_start(target, now, journal.newest_id)
         return snapshot_rows.read_snapshot(connection, request_settings, journal, start)
 
+    def read_view(self, connection: Connection, target: Target, now: datetime) -> View:
+        """Read the view of a request made at ``now``; its messages may still have to be counted."""
+        journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
+        return snapshot_rows.read_view(connection, journal, self.prefixes.request_start(target, now, journal.newest_id))
+
     def window_start(self, target: Target, journal: ThreadJournal, now: datetime) -> datetime:
         """Return where the window of a request begins that is made now in the thread of ``journal``."""
         there = target._replace(thread_id=journal.thread_id)
@@ -222,18 +227,27 @@ class Context:
     async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the target's model that has no conversation before it."""
         learned = await self.store.read(meta_rows.value, meta_rows.calibration_key(target.choice.model))
-        return (await self.request_settings(target)).budget(budget.read_calibration(learned))
+        limit, chosen = await self.limit(target), target.persona.settings
+        calibration = budget.read_calibration(learned)
+        return budget.budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens, calibration)
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
         """Count the messages, the thoughts and the summary that were put in without a count, and store the counts."""
-        view = snapshot.view
+        view, echoed = await self._counted(snapshot.view, snapshot.echoed, snapshot.target.choice.model)
+        return snapshot if view is snapshot.view else replace(snapshot, view=view, echoed=echoed)
+
+    async def counted_view(self, view: View, model: str) -> View:
+        """Count the messages and the summary of a view that were put in without a count, and store the counts."""
+        return (await self._counted(view, {}, model))[0]
+
+    async def _counted(self, view: View, echoed: Mapping[int, Echoed], model: str) -> tuple[View, Mapping[int, Echoed]]:
         # A reply that still grows is not sent, and counting it again and again would take long.
         rows = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
-        thoughts = {id_: each.thoughts for id_, each in snapshot.echoed.items() if each.tokens is None}
+        thoughts = {id_: each.thoughts for id_, each in echoed.items() if each.tokens is None}
         summary = view.summary if view.summary is not None and view.summary.token_count is None else None
         if not rows and not thoughts and summary is None:
-            return snapshot
-        model, count = snapshot.target.choice.model, self.counter.count
+            return view, echoed
+        count = self.counter.count
         counts = await asyncio.to_thread(
             lambda: TokenCounts(
                 {row.id: own_tokens(row, count, model) for row in rows},
@@ -249,11 +263,8 @@ class Context:
         )
         if summary is not None:
             summary = replace(summary, token_count=counts.summaries[summary.operation_id])
-        echoed = {
-            id_: each._replace(tokens=counts.thoughts.get(id_, each.tokens)) for id_, each in snapshot.echoed.items()
-        }
-        view = replace(view, messages=messages, summary=summary or view.summary)
-        return replace(snapshot, view=view, echoed=echoed)
+        counted = {id_: each._replace(tokens=counts.thoughts.get(id_, each.tokens)) for id_, each in echoed.items()}
+        return replace(view, messages=messages, summary=summary or view.summary), counted
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""

@@ -74,10 +74,7 @@ _STAMP = r"(?P<stamp>\d\w{0,4}(?:[:./, \t-]{1,2}\w{0,2}\d\w{0,4}){0,6})"
 
 
 def header_likeness(speakers: Iterable[str]) -> LineTest:
-    """Return a test whether a line looks like a header: a date and time in brackets, or before a speaker's name.
-
-    No line without a colon does; a loop over many lines looks for one first, which spares most of them the call.
-    """
+    """Return a test whether a line looks like a header: a date and time in brackets, or before a speaker's name."""
     names = "|".join(map(re.escape, speakers))
     like = re.compile(rf"{_BRACKETED}|{_BRACKETS}{_STAMP}{_BRACKETS}(?:{names}){_BLANKS}:", re.IGNORECASE)
 
@@ -155,11 +152,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedEdit:
-    """The blocks of a text in their order; those from the index ``context_start`` on are the context.
-
-    ``context_line`` is the line of that mark, counted from 1, ``None`` if it was deleted: then all blocks are the
-    context.
-    """
+    """The blocks of a text; those from ``context_start`` on are the context, whose mark may be deleted."""
 
     blocks: tuple[Block, ...]
     context_start: int
@@ -167,10 +160,7 @@ class ParsedEdit:
 
 
 def shown_name(name: str) -> str:
-    """Return a persona's name for the text: printable, in one line, not Human, without ``: [ ] *``.
-
-    This changes only names that were written into a settings file by hand.
-    """
+    """Return a persona's name for the text: printable, in one line, not Human, without ``: [ ] *``."""
     fit = "".join(sign if sign.isprintable() and sign not in _RESERVED_IN_NAMES else " " for sign in name)
     shown = " ".join(fit.split()) or _NAMELESS
     return f"{shown} (persona)" if folded(shown) == folded(HUMAN) else shown

@@ -63,10 +63,9 @@ Member = int | MessageContent
 
 
 class EditCounts(NamedTuple):
-    """Numbers of messages; a reworded one may be moved as well.
+    """Numbers of messages that an edit changed, and ``all`` in the context after it; a reworded one may be moved too.
 
     ``moved`` is the smallest number of moves that give the new order. Older messages that enter are not counted.
-    ``all`` are those in the context after the edit.
     """
 
     reworded: int = 0
@@ -87,8 +86,7 @@ class ContextEdit(NamedTuple):
 class EditScope(NamedTuple):
     """Rows above the line, rows below it, and all settled rows in context, also those not shown, which stay.
 
-    ``after_message_id`` is the newest message that an edit covers: the last one before a turn in progress, which is not
-    settled yet.
+    ``after_message_id`` is the last message before a turn in progress, which is not settled yet.
     """
 
     before: tuple[Message, ...]
@@ -106,8 +104,7 @@ def edit_scope(
 ) -> EditScope:
     """Choose the rows: ``seen`` is the view, ``history`` the thread's rows in the order of the log.
 
-    Left out are replies in progress, rows without text, wordings that were replaced, replies that a retry replaced,
-    imported messages of other branches, and rows of operations that were undone.
+    Left out are replies in progress, rows without text, and what was reworded, replaced, branched off or undone.
     """
     running = min((row.turn_id for row in seen if row.status is Status.STREAMING), default=newest_id + 1)
     settled = [row for row in seen if row.turn_id < running and _is_shown(row)]
@@ -132,8 +129,7 @@ def edit_scope(
 def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], zone: tzinfo | None = None) -> Sheet:
     """Return the text for editing the context of the persona called ``name``.
 
-    ``before`` are the rows that are not in context, in the order of the log; ``context`` are those in context, in its
-    order. No row is in both, and none is superseded by another wording.
+    ``before`` are the rows that are not in context, in the order of the log; ``context`` those in it, in its order.
     """
     older, newer = list(before), list(context)
     lines = _attachment_lines([*older, *newer])
@@ -234,10 +230,7 @@ def _entries(rows: Sequence[Message], lines: Mapping[Attachment, str], zone: tzi
 
 
 def _groups(rows: Sequence[Message]) -> Iterator[list[Message]]:
-    """Group adjacent tool calls with their results; every other row is a group of its own.
-
-    Parallel calls, whose results follow together, are one group, which keeps the order of its rows.
-    """
+    """Group adjacent tool calls with their results, parallel ones together; every other row is a group of its own."""
     answered = {_call_of(row) for row in rows if row.role is Role.TOOL_RESULT}
     group: list[Message] = []
     pending: set[tuple[int, str | None]] = set()
@@ -284,8 +277,7 @@ def _sources(
 ) -> tuple[_Claims, _Claims, _Claims]:
     """Return the unchanged blocks before ``start``, the unchanged blocks from it on, and the reworded ones.
 
-    Blocks with unchanged words are matched first, with an entry of their own side if there are several. Blocks above
-    are matched only so that others do not take their entries.
+    Blocks with unchanged words are matched first, with an entry of their own side if there are several.
     """
     blocks, entries = dict(enumerate(sought)), dict(enumerate(offered))
     inside = range(start, len(sought))
@@ -321,10 +313,7 @@ def _claimed(
 
 
 def _traits(block: Block) -> str:
-    """Return the key for matching a block: a line with its time and speaker, and its words.
-
-    Blanks at line ends do not count, because editors strip them.
-    """
+    """Return the key for matching a block: its time, speaker and words, without the blanks that editors strip."""
     # The lines of attachments come first, so that no line of the text can be taken for one.
     words = [str(block.attachments), *map(str.rstrip, block.body.split("\n"))]
     return "\n".join([f"{block.time} {block.role}", *words])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows.fork_rows import editable_rows, introduce_unless_overtaken, newest_change
 from chorus_cli.core.errors import JournalError
@@ -17,24 +17,22 @@ from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from datetime import datetime
 
     from chorus_cli.context.rows.fork_rows import EditableRows
     from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.editing.rules.matching import EditScope, Sheet
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class OpenContext:
+class OpenContext(NamedTuple):
     """A context that is being edited: its text, its rows, and the newest operation on it when it was opened.
 
-    ``line``, counted from 1, is the line of the text that marks the start of the context.
+    ``line``, counted from 1, marks the start of the context in the text.
     """
 
     target: Target
@@ -64,22 +62,20 @@ class ContextEditing:
         request_settings = await self.context.request_settings(target)
         snapshot, rows = await self.context.store.read(self._read, request_settings, now, shown_since)
         view = snapshot.view
-        self._refuse_retry(view.messages, target.thread_number)
-        scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
-        sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
-        # No line of a message can be taken for the mark, because such lines are escaped.
-        line = sheet.text.count("\n", 0, sheet.text.index(f"\n{CONTEXT_LINE}\n")) + 2
-        return OpenContext(target, sheet, line, scope, newest_change(rows.operations))
-
-    def _refuse_retry(self, messages: Iterable[Message], number: int) -> None:
-        writers = [row.run for row in messages if row.status is Status.STREAMING and row.introduced_by is not None]
+        writers = [row.run for row in view.messages if row.status is Status.STREAMING and row.introduced_by is not None]
         if self.run in writers:
+            number = target.thread_number
             raise JournalError(
                 f"The last message of thread #{number} is being answered again here; /thread {number} shows the reply. "
                 "Edit the context when it is done."
             )
         if writers:
             raise JournalError("A reply is being written by another Chorus. Edit the context when it is done.")
+        scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
+        sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
+        # No line of a message can be taken for the mark, because such lines are escaped.
+        line = sheet.text.count("\n", 0, sheet.text.index(f"\n{CONTEXT_LINE}\n")) + 2
+        return OpenContext(target, sheet, line, scope, newest_change(rows.operations))
 
     def _read(
         self, connection: Connection, request_settings: RequestSettings, now: datetime, shown_since: datetime | None
@@ -89,13 +85,12 @@ class ContextEditing:
         return self.context.read(connection, request_settings, now), rows
 
     async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditCounts | None:
-        """Make the edited text the context, and return the numbers of messages; ``None`` if it has no changes.
+        """Make the edited text the context, and count the changes; ``None`` if there are none.
 
-        Messages in context that were not shown stay, before the rest. A text without messages changes nothing. A line
-        that only looks like a header is refused unless ``header_like_is_text``.
+        Messages in context that were not shown stay. A text without messages changes nothing.
 
         Raises:
-            HeaderLikeError: the text has such a line.
+            HeaderLikeError: a line only looks like a header, and ``header_like_is_text`` is false.
             EditFormatError: the text cannot be read; the error has the line.
             OvertakenError: another operation has changed the context meanwhile, so the text is out of date.
         """

@@ -31,7 +31,8 @@ class UnsentInput:
 
     ``gives_way`` says that a command may replace it. Input is kept in rows of ``run`` while it is typed and when a
     signal interrupts it, but not the lines that are meant for a private chat. ``rescue`` keeps a record in a file, and
-    returns that, when no row can be written. ``sending`` is a line that is no longer at the prompt, and not stored yet.
+    returns that, when no row can be written, which ``tell`` is called about while the user types. ``sending`` is a line
+    that is no longer at the prompt, and not stored yet.
     """
 
     def __init__(
@@ -51,18 +52,13 @@ class UnsentInput:
         self._is_alive = is_alive
         self._rescue = rescue
         self._held_seconds = held_seconds
-        self._tell: Callable[[str], None] = lambda _sentence: None
+        self.tell: Callable[[str], None] = lambda _sentence: None
         self._told = self._obstacle = ""
         self._put_off: tuple[Unsaid, ...] = ()
         self._newest = ("", "")
-        self._behind = ""
         self._timer: asyncio.TimerHandle | None = None
         self._held: tuple[Unsaid, ...] = ()
         self._writing: asyncio.Future[None] | None = None
-
-    def tell_of_failures(self, tell: Callable[[str], None]) -> None:
-        """Have ``tell`` called with a sentence when the line being typed cannot be kept."""
-        self._tell = tell
 
     async def keep(self, slug: str, typed: str) -> str:
         """Keep input to a persona for the next run, unless it is blank; return a sentence if it is in no row."""
@@ -83,10 +79,6 @@ class UnsentInput:
             self._timer.cancel()
             self._timer = None
         self._newest = slug, typed
-        self._put(slug, typed)
-
-    def _put(self, slug: str, typed: str) -> None:
-        self._behind = typed
         texts = (*self._put_off, *_texts(slug, self.sending, typed))
         if texts != self._held or self._obstacle:
             self._held = texts
@@ -99,10 +91,7 @@ class UnsentInput:
             self._timer = asyncio.get_running_loop().call_later(self._held_seconds, self._hold_newest)
 
     def send(self, slug: str, line: str, behind: str) -> None:
-        """Keep a line that has left the prompt until `release`, with the input ``behind`` it.
-
-        If nothing is held yet, that is done as by `hold_soon`: most lines are stored before.
-        """
+        """Keep a line that has left the prompt until `release`, and the input ``behind`` it."""
         self.sending = line
         hold = self.hold if self._held or behind else self.hold_soon
         hold(slug, behind)
@@ -111,7 +100,7 @@ class UnsentInput:
         """Keep no longer the line that was sent: it is stored, or the next prompt begins with it."""
         if self.sending:
             self.sending = ""
-            self._put(self._newest[0], joined(self.text, self._behind))
+            self.hold(self._newest[0], joined(self.text, self._newest[1]))
 
     def _hold_newest(self) -> None:
         self.hold(*self._newest)
@@ -121,7 +110,7 @@ class UnsentInput:
     def _tell_of_obstacle(self, _held: asyncio.Future[None]) -> None:
         told, self._told = self._told, self._obstacle
         if self._told not in {"", told}:
-            self._tell(f"{self._told} {_UNKEPT}")
+            self.tell(f"{self._told} {_UNKEPT}")
 
     async def _write(self, texts: tuple[Unsaid, ...]) -> None:
         self._obstacle = ""
@@ -133,8 +122,8 @@ class UnsentInput:
     async def take_up(self, slug: str, stored: str = "") -> None:
         """Take up the newest input to a persona that was kept; it waits for `bring_back`.
 
-        ``stored`` is the message whose reply ended with its process: it was sent, even if it still is in a row.
-        Unsent texts of processes that have ended are deleted if they are too old.
+        ``stored`` is the message whose reply ended with its process: it was sent, even if it still is in a row. Texts
+        that are too old are deleted.
         """
         try:
             left = await self._store.read(outbox_rows.left_by_ended, self._is_alive)

@@ -177,7 +177,7 @@ def is_written(message: Message) -> bool:
 
 def words_of(message: Message | MessageContent) -> str:
     """Return the content of a message, followed by a line for each of its attachments."""
-    return with_lines(message.content, message.attachments)
+    return with_lines(message.content, message.attachments) if message.attachments else message.content
 
 
 def is_reply_of_calls(message: Message) -> bool:

@@ -100,11 +100,6 @@ def turn(question: Message, *, is_answered: bool) -> str:
     return f'your message "{said}"{with_reply}' if question.role is Role.USER else f'the message "{said}"'
 
 
-def in_threads(number: int) -> str:
-    """Say over how many threads messages are spread: `` in 3 threads``; empty if they are in one."""
-    return f" in {number} threads" if number > 1 else ""
-
-
 _NO_THOUGHTS = Thoughts()
 
 

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from chorus_cli.attachments.files import document_files
 from chorus_cli.core.errors import CommandError, JournalError, MemoryItemError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import counted, quoted, shortened
+from chorus_cli.core.time.timeline import age, bar, gap
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.log.rules.wording import local
-from chorus_cli.memory.commands.pictures import capitalized, described, drawn_memory, flash_saved, listed
-from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_tier, checked_type
+from chorus_cli.memory.rules.items import (
+    ACTIVE,
+    Item,
+    ItemType,
+    Tier,
+    checked_tier,
+    checked_type,
+    importance,
+)
 from chorus_cli.memory.service.memory import Remembered
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
 
+_BAR_WIDTH = 20
+_LONGEST_CONTENT = 200
+_ORIGINS = {"capture": "output", "import": "document"}
+_LONG_ORIGINS = {"capture": "the output of a command", "import": "a document"}
 _FORCE = "--force"
 _PREFIX = re.compile(r"\s*([A-Za-z_-]+(?: [A-Za-z]+)?)\s*:\s*(?P<text>.*)", re.DOTALL)
 _MEANINGS = {
@@ -39,8 +52,7 @@ _MEANINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AskedItems:
+class AskedItems(NamedTuple):
     """A page of items, from 1, of one tier or of one type, or of all."""
 
     tier: Tier | None = None
@@ -48,17 +60,11 @@ class AskedItems:
     page: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """A text to remember, and its type."""
 
     item_type: ItemType
     text: str
-
-
-def cleaned(text: str) -> str:
-    """Return a typed text in the form in which it is stored."""
-    return cleaned_input(text)[0]
 
 
 def _asked_items(text: str, _now: datetime) -> AskedItems:
@@ -67,27 +73,19 @@ def _asked_items(text: str, _now: datetime) -> AskedItems:
     if page == 0:
         raise CommandError("Page numbers start at 1.")
     name = " ".join([*words, *([last] if page is None else [])])
-    if not name:
-        return AskedItems(page=page or 1)
-    try:
-        return AskedItems(tier=checked_tier(name), page=page or 1)
-    except MemoryItemError:
-        pass
-    try:
+    with suppress(MemoryItemError):
+        return AskedItems(tier=checked_tier(name) if name else None, page=page or 1)
+    with suppress(MemoryItemError):
         return AskedItems(item_type=checked_type(name), page=page or 1)
-    except MemoryItemError:
-        known = ", ".join(word.lower() for word in (*Tier, *ItemType))
-        raise CommandError(f"{quoted(name)} is neither a tier nor a type. Choose one of: {known}.") from None
+    known = ", ".join(word.lower() for word in (*Tier, *ItemType))
+    raise CommandError(f"{quoted(name)} is neither a tier nor a type. Choose one of: {known}.")
 
 
 def _note(text: str, _now: datetime) -> Note:
     """Parse a text that may begin with a type and a colon."""
-    match = _PREFIX.fullmatch(text)
-    try:
-        if match is not None:
+    if match := _PREFIX.fullmatch(text):
+        with suppress(MemoryItemError):
             return Note(checked_type(match[1]), match["text"])
-    except MemoryItemError:
-        pass
     return Note(ItemType.TASK, text)
 
 
@@ -103,8 +101,8 @@ def _candidates(names: Sequence[ItemType | Tier], end: str = "") -> list[Candida
 
 def _items(services: Services, text: str) -> Sequence[Candidate]:
     sign = text[: text.startswith("#")]
-    heads = services.memory.offers(services.current.slug)
-    return [Candidate(f"{sign}{head.id}", f"{head.item_type}: {shortened(head.beginning)}") for head in heads]
+    offers = services.memory.offers(services.current.slug)
+    return [Candidate(f"{sign}{id_}", f"{item_type}: {shortened(text)}") for id_, item_type, text in offers]
 
 
 ITEM = replace(NUMBER, name="item", help="the number of a memory item, such as 3 or #3", complete=_items)
@@ -164,8 +162,20 @@ async def overview(services: Services) -> Text | Report:
     memory = await services.memory.statistics(services.current.slug)
     if not memory.of(*Tier).items:
         return Text(_NOTHING)
-    drawn = drawn_memory(memory, services.current.target().persona.name)
-    return Report((*drawn.parts, Text("/memory list shows the items, each with the number by which it is corrected.")))
+    active, archived = memory.of(*ACTIVE), memory.of(Tier.ARCHIVED)
+    rows: list[tuple[str, ...]] = []
+    for tier in ACTIVE:
+        items, tokens = memory.of(tier)
+        rows.append((tier, f"{items:,}", _share(items, active.items), f"{tokens:,}", _share(tokens, active.tokens)))
+    rows.append(("total", f"{active.items:,}", "", f"{active.tokens:,}", ""))
+    told = f"Last update: {local(memory.last_updated)}"
+    if archived.items:
+        put_away = f"{counted(archived.items, 'item')}, {counted(archived.tokens, 'token')}"
+        told = f"ARCHIVED: {put_away}; /memory checkpoints lists the flash saves.\n{told}"
+    name = services.current.target().persona.name
+    table = Table(f"Memory of {name}", ("Tier", "Items", "", "Tokens", " "), tuple(rows))
+    more = Text("/memory list shows the items, each with the number by which it is corrected.")
+    return Report((table, Text(told), more))
 
 
 @GROUP.command("list")
@@ -205,7 +215,7 @@ async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
     """
     found = await services.memory.show(services.current.slug, item)
     origins = await services.memory.origins(found.persona, (found,))
-    return described(found, services.machine.clock.now(), origins.get(found.id, ""))
+    return _described(found, services.machine.clock.now(), origins.get(found.id, ""))
 
 
 @GROUP.command("add")
@@ -216,7 +226,7 @@ async def add(services: Services, item_type: Annotated[ItemType, TYPE], text: An
         /memory add task call the plumber
         /memory add error TypeError: unhashable type: 'list'
     """
-    return remembered(await services.memory.remember(services.current.slug, item_type, cleaned(text)))
+    return remembered(await services.memory.remember(services.current.slug, item_type, cleaned_input(text)[0]))
 
 
 def remembered(result: Remembered) -> Text:
@@ -239,7 +249,7 @@ async def edit(services: Services, item: Annotated[int, ITEM]) -> Reply:
 
     async def store(text: str) -> Reply | Refused:
         try:
-            operation = await services.memory.edit(opened, cleaned(text))
+            operation = await services.memory.edit(opened, cleaned_input(text)[0])
         except JournalError as error:
             return Refused(str(error))
         if operation is None:
@@ -258,7 +268,7 @@ async def pin(services: Services, item: Annotated[int, ITEM]) -> Text:
         /memory pin 3
     """
     operation = await services.memory.pin(services.current.slug, item)
-    return Text(f"{capitalized(operation.describe())}. It is HOT until /memory unpin {item}.")
+    return Text(f"{_capitalized(operation.describe())}. It is HOT until /memory unpin {item}.")
 
 
 @GROUP.command("unpin")
@@ -270,7 +280,7 @@ async def unpin(services: Services, item: Annotated[int, ITEM]) -> Text:
     """
     operation = await services.memory.unpin(services.current.slug, item)
     found = await services.memory.item(services.current.slug, item)
-    return Text(f"{capitalized(operation.describe())}. By its score it is {found.tier}.")
+    return Text(f"{_capitalized(operation.describe())}. By its score it is {found.tier}.")
 
 
 @GROUP.command("forget")
@@ -287,10 +297,9 @@ async def forget(services: Services, item: Annotated[int, ITEM]) -> Question:
 
     async def confirmed() -> Text:
         operation = await services.memory.forget(found.persona, item)
-        return Text(f"{capitalized(operation.describe())}.{origin} /undo brings it back.")
+        return Text(f"{_capitalized(operation.describe())}.{origin} /undo brings it back.")
 
-    question = f"Forget {_named(found)}?{origin}"
-    return Question(question, confirmed, Text(f"Memory item #{item} stays."))
+    return Question(f"Forget {_named(found)}?{origin}", confirmed, Text(f"Memory item #{item} stays."))
 
 
 @GROUP.command("import")
@@ -313,10 +322,7 @@ def _named(item: Item) -> str:
     return f'#{item.id} "{shortened(item.content)}"'
 
 
-FLASH: CommandGroup[Services] = CommandGroup("memory")
-
-
-@FLASH.command("flash")
+@GROUP.command("flash")
 async def flash(services: Services, force: Annotated[bool, FORCE] = False) -> Text:  # noqa: FBT002 - a typed argument
     """Archive the COLD items under a checkpoint.
 
@@ -328,10 +334,19 @@ async def flash(services: Services, force: Annotated[bool, FORCE] = False) -> Te
     """
     target = services.current.target()
     meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
-    return Text(flash_saved(await services.memory.flash(target.persona.slug, meter.tokens, meter.budget, force=force)))
+    saved = await services.memory.flash(target.persona.slug, meter.tokens, meter.budget, force=force)
+    before, after = f"{saved.token_count_before:,} before", f"{saved.token_count_after:,} after"
+    told = (
+        f"Checkpoint {saved.checkpoint_id}: {counted(saved.items_count, 'item')}, {saved.items_archived:,} archived, "
+        f"{saved.hot_items_retained:,} HOT kept.\n"
+        f"Tokens of active items: {before}, {after} ({saved.reduction_percentage:g}% less)."
+    )
+    if saved.items_archived:
+        told += f"\n/memory restore {saved.checkpoint_id} brings the archived items back, and so does /undo."
+    return Text(told)
 
 
-@FLASH.command("checkpoints")
+@GROUP.command("checkpoints")
 async def checkpoints(services: Services) -> Text | Table:
     """List the checkpoints of the last ten flash saves, newest first.
 
@@ -343,19 +358,19 @@ async def checkpoints(services: Services) -> Text | Table:
         return Text("There are no checkpoints. /memory flash archives COLD items under one.")
     rows = [
         (
-            str(row.id),
+            str(row.checkpoint_id),
             local(row.created_at),
             f"{row.items_count:,}",
             f"{row.items_archived:,}",
             f"{row.hot_items_retained:,}",
-            f"{row.token_count:,}",
+            f"{row.token_count_before:,}",
         )
         for row in found
     ]
     return Table("", ("No.", "When", "Items", "Archived", "HOT", "Tokens"), tuple(rows))
 
 
-@FLASH.command("restore")
+@GROUP.command("restore")
 async def restore(services: Services, checkpoint: Annotated[int, CHECKPOINT]) -> Text:
     """Bring back the items of a checkpoint that are archived.
 
@@ -367,7 +382,7 @@ async def restore(services: Services, checkpoint: Annotated[int, CHECKPOINT]) ->
     operation = await services.memory.restore(services.current.slug, checkpoint)
     if operation is None:
         return Text(f"No item of checkpoint {checkpoint} is archived now, so nothing was changed.")
-    return Text(f"{capitalized(operation.describe())}. /undo reverts this.")
+    return Text(f"{_capitalized(operation.describe())}. /undo reverts this.")
 
 
 TOP: CommandGroup[Services] = CommandGroup("")
@@ -381,5 +396,54 @@ async def remember(services: Services, note: Annotated[Note, NOTE]) -> Text:
         /remember call the plumber on Monday
         /remember code: make test runs the tests
     """
-    result = await services.memory.remember(services.current.slug, note.item_type, cleaned(note.text))
+    result = await services.memory.remember(services.current.slug, note.item_type, cleaned_input(note.text)[0])
     return remembered(result)
+
+
+def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:
+    """List items, each with its score, the parts of that for type, age and use, accesses, age and source.
+
+    ``origins`` are the changes that brought in those without a source message.
+    """
+    heads = ("Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content")
+    return Table("", heads, tuple(_row(item, now, origins) for item in items), cut=frozenset({"Content"}))
+
+
+def _described(item: Item, now: datetime, origin: str) -> Report:
+    """Describe an item, which the change ``origin`` brought in, and show its content."""
+    parts = importance(item.item_type, item.created_at, item.access_count, now)
+    uses = "once" if item.access_count == 1 else f"{item.access_count:,} times"
+    facts = (
+        ("Item", f"#{item.id}"),
+        ("Type", item.item_type),
+        ("Tier", f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)),
+        ("Score", f"{parts.total:.2f} = {'+'.join(f'{part:.2f}' for part in parts)} (type + age + use)"),
+        ("Used", f"{uses}, last on {local(item.last_accessed)}"),
+        ("Remembered", f"{local(item.created_at)}, {gap(now - item.created_at)} ago"),
+        ("From", f"message #{item.source_message_id}" if item.source_message_id else _LONG_ORIGINS.get(origin, "you")),
+        ("Tokens", f"{item.token_count or 0:,}"),
+    )
+    return Report((Table("", ("", ""), facts), Text(item.content)))
+
+
+def _capitalized(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _row(item: Item, now: datetime, origins: Mapping[int, str]) -> tuple[str, ...]:
+    parts = importance(item.item_type, item.created_at, item.access_count, now)
+    return (
+        f"#{item.id}",
+        item.item_type,
+        "pinned" if item.pinned and item.tier is Tier.HOT else item.tier,
+        f"{parts.total:.2f}",
+        "+".join(f"{part:.2f}".removeprefix("0") for part in parts),
+        f"{item.access_count:,}",
+        age(now - item.created_at),
+        f"#{item.source_message_id}" if item.source_message_id else _ORIGINS.get(origins.get(item.id, ""), "you"),
+        shortened(item.content, _LONGEST_CONTENT),
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return bar(part / whole, _BAR_WIDTH) if whole else ""

@@ -60,10 +60,7 @@ class Addition(NamedTuple):
 
 
 class Added(NamedTuple):
-    """Items after an addition, in its order, the ids of those that were known and visible, and the operation.
-
-    There is no operation if nothing but accesses was changed. Known items are left out where nothing was done to them.
-    """
+    """Items after an addition, in its order, the ids of those known and visible before, and the operation, if any."""
 
     items: tuple[Item, ...]
     known_ids: frozenset[int]
@@ -76,16 +73,14 @@ class _Present(NamedTuple):
 
 
 def add(connection: sqlite3.Connection, addition: Addition) -> Added:
-    """Store new items, bring back those that are known but hidden, and store the operation.
-
-    Items of messages that were purged meanwhile are left out.
-    """
+    """Store new items, but for those of messages purged meanwhile, bring known ones back, and store the operation."""
     item_rows.adopt(connection, addition.persona)
     ids: list[int] = []
     known: set[int] = set()
     changes: list[ItemChange] = []
     for new in addition.items:
-        if _is_purged(connection, new.source_message_id):
+        purged = "SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL"
+        if connection.execute(purged, (new.source_message_id,)).fetchone():
             continue
         present = _known(connection, addition.persona, new.content)
         if present is None:
@@ -102,13 +97,6 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
         operation = change(connection, addition.persona, act, addition.now)
     found = {item.id: item for item in item_rows.of_ids(connection, addition.persona, ids)}
     return Added(tuple(found[id_] for id_ in ids), frozenset(known), operation)
-
-
-def _is_purged(connection: sqlite3.Connection, message_id: int | None) -> bool:
-    (found,) = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL)", (message_id,)
-    ).fetchone()
-    return bool(found)
 
 
 def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime) -> Operation:
@@ -274,17 +262,6 @@ _OWN = (
 )
 
 
-class CheckpointRow(NamedTuple):
-    """A checkpoint without its items; ``token_count`` is that of the active items before the flash save."""
-
-    id: int
-    created_at: datetime
-    items_count: int
-    items_archived: int
-    hot_items_retained: int
-    token_count: int
-
-
 def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> FlashReport | None:
     """Renew the scores, store a checkpoint of all active items, and archive the COLD ones.
 
@@ -315,23 +292,21 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
         "(SELECT id FROM context_checkpoints WHERE persona = :persona ORDER BY id DESC LIMIT :kept)",
         {"persona": persona, "kept": KEPT},
     )
-    return FlashReport(checkpoint_id, len(items), len(cold), hot, before, after)
+    return FlashReport(checkpoint_id, now, len(items), len(cold), hot, before, after)
 
 
-def checkpoints(connection: sqlite3.Connection, persona: str) -> list[CheckpointRow]:
+def checkpoints(connection: sqlite3.Connection, persona: str) -> list[FlashReport]:
     """Return the checkpoints of a persona, newest first."""
     found = connection.execute(
         "SELECT id, created_at, items_count, items_archived, hot_items_retained, token_count "
         f"FROM context_checkpoints WHERE {_OWN} ORDER BY id DESC",
         {"persona": persona},
     ).fetchall()
-    return [CheckpointRow(id_, timestamps.from_text(created_at), *rest) for id_, created_at, *rest in found]
+    return [FlashReport(id_, timestamps.from_text(created_at), *rest) for id_, created_at, *rest in found]
 
 
 def restore(connection: sqlite3.Connection, persona: str, checkpoint_id: int, now: datetime) -> Operation | None:
-    """Bring back the items of a checkpoint that are archived now; ``None`` if there are none.
-
-    Forgotten items stay hidden.
+    """Bring back the items of a checkpoint that are archived and not forgotten; ``None`` if there are none.
 
     Raises:
         MemoryItemError: there is no such checkpoint, or it cannot be read.

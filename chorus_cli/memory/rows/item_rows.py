@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.time import timestamps
@@ -81,23 +81,12 @@ def renew_words(connection: sqlite3.Connection) -> None:
 
 
 RENEWED_EVERY = timedelta(minutes=5)
-COLUMNS = (
-    "id, persona, item_type, content, importance_score, tier, created_at, last_accessed, pinned, access_count, "
-    "source_message_id, token_count"
-)
+COLUMNS = ", ".join(Item._fields)
 _VISIBLE = "persona = :persona AND forgotten_by IS NULL"
 _NOT_ADOPTED = f"FROM context_items WHERE {_VISIBLE} AND content_hash IS NULL"
 _BEST_FIRST = "ORDER BY pinned DESC, importance_score DESC, last_accessed DESC, id DESC"
 _AMONG = "id IN (SELECT value FROM json_each(:ids))"
 _SAME_SCORE = 1e-6
-
-
-class ItemHead(NamedTuple):
-    """An item for a completion: its id, its type, and the first 80 characters of its content."""
-
-    id: int
-    item_type: str
-    beginning: str
 
 
 def item_of(row: Sequence[Any]) -> Item:
@@ -143,21 +132,12 @@ def hot(connection: sqlite3.Connection, persona: str, limit: int) -> list[Item]:
     return _items(connection, persona, f"AND tier = 'HOT' {_BEST_FIRST} LIMIT :limit", limit=limit)
 
 
-def has_cold(connection: sqlite3.Connection, persona: str) -> bool:
-    """Return whether a persona has a COLD item, by its tier of the last renewal."""
-    found = connection.execute(
-        f"SELECT 1 FROM context_items WHERE {_VISIBLE} AND tier = 'COLD' LIMIT 1", {"persona": persona}
-    ).fetchone()
-    return found is not None
-
-
-def newest_heads(connection: sqlite3.Connection, persona: str) -> list[ItemHead]:
-    """Return the heads of the newest items of a persona, newest first, at most 300."""
-    found = connection.execute(
+def newest_heads(connection: sqlite3.Connection, persona: str) -> list[tuple[int, str, str]]:
+    """Return id, type and beginning of the newest items of a persona, newest first, at most 300."""
+    return connection.execute(
         f"SELECT id, item_type, substr(content, 1, 80) FROM context_items WHERE {_VISIBLE} ORDER BY id DESC LIMIT 300",
         {"persona": persona},
     ).fetchall()
-    return [ItemHead(*row) for row in found]
 
 
 def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) -> list[Item]:
@@ -269,10 +249,7 @@ def renewed_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
 
 
 def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
-    """Give every active item the score and tier of ``now``; return the number of rows that changed.
-
-    Items that were put in with plain SQL get their hash and are indexed.
-    """
+    """Give every active item the score and tier of ``now``, adopt those of plain SQL, and count the changes."""
     adopt(connection, persona)
     items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
     pairs = [(old, renewed(old, now)) for old in items]
@@ -318,10 +295,7 @@ def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
 
 
 def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) -> None:
-    """Hide the items of an earlier persona of the same name for good.
-
-    Without their hashes, equal contents of the new one are new items.
-    """
+    """Hide the items of an earlier persona of the same name for good; equal contents of the new one are new items."""
     connection.execute(
         "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), content_hash = NULL WHERE persona = ?",
         (operation_id, persona),

@@ -27,10 +27,7 @@ _BLOCKED = -1
 
 
 class Fence(NamedTuple):
-    """A fenced code block by offsets in its text; one that is not closed ends with the text.
-
-    ``start`` and ``end`` take in the fence lines, ``content_start`` and ``content_end`` do not.
-    """
+    """A fenced code block by offsets in its text, with and without the fence lines; an open one ends with the text."""
 
     start: int
     content_start: int

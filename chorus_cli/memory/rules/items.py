@@ -176,14 +176,15 @@ _SCORE_DIGITS = 6
 
 
 class FlashReport(NamedTuple):
-    """The result of a flash save; tokens are those of the items that are not archived, before and after."""
+    """A flash save, by the id of its checkpoint; tokens are those of the active items, those after known only then."""
 
     checkpoint_id: int
+    created_at: datetime
     items_count: int
     items_archived: int
     hot_items_retained: int
     token_count_before: int
-    token_count_after: int
+    token_count_after: int = 0
 
     @property
     def reduction_percentage(self) -> float:

@@ -44,10 +44,7 @@ def memory_lines(items: Iterable[Item]) -> str:
 
 
 def tokens_in_request(item: Item) -> int:
-    """Return the estimated tokens of an item in a request, with its number, type and indentation.
-
-    A content that is not counted is estimated at a token for each byte, which is the most there can be.
-    """
+    """Return the estimated tokens of an item in a request; a content that is not counted has a token for each byte."""
     content = item.content
     counted = len(content.encode("utf-8", "surrogatepass")) if item.token_count is None else item.token_count
     return counted + _TOKENS_OF_AN_ITEM + _TOKENS_OF_A_LINE_BREAK * (len(content.splitlines()) - 1)
@@ -81,7 +78,7 @@ def kept_id(result: str) -> int | None:
 def without_items(preamble: str, ids: Collection[int]) -> str:
     """Return a preamble without these items, and without the heading above them if none is left.
 
-    Its other parts, which a line break or a blank line sets off and which begin with no blank, stay as they are.
+    Its other parts, set off by a line break or a blank line, stay as they are.
     """
 
     def without(block: re.Match[str]) -> str:
@@ -129,17 +126,16 @@ def _prompt_patterns() -> _PromptPatterns:
 
 def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
     """Return memory items as they are sent: with their macros replaced, if the persona was made of a card."""
-    return [_sent_item(persona, item) for item in items] if persona.has_card else items
-
-
-def _sent_item(persona: Persona, item: Item) -> Item:
-    content = sent(persona, item.content)
-    if content == item.content:
-        return item
-    # No text has more tokens than characters, as far as names go.
-    more = max(0, len(content) - len(item.content))
-    tokens = None if item.token_count is None else item.token_count + more
-    return item._replace(content=content, token_count=tokens)
+    if not persona.has_card:
+        return items
+    found = []
+    for item in items:
+        content = sent(persona, item.content)
+        # No text has more tokens than characters, as far as names go.
+        more = max(0, len(content) - len(item.content))
+        tokens = None if item.token_count is None else item.token_count + more
+        found.append(item._replace(content=content, token_count=tokens))
+    return found
 
 
 MOST_WORDS = 32
@@ -219,8 +215,7 @@ def references(text: str) -> set[int]:
 def meaningful_words(text: str) -> list[str]:
     """Return the first 32 words of a message that may name a subject, folded, each once.
 
-    They have three letters or more, or two characters with a digit among them, and are neither function words nor the
-    numbers of references.
+    They have three letters, or two characters and a digit among them, and are no function words and no references.
     """
     found: dict[str, None] = {}
     for word in _words(text):
@@ -251,10 +246,9 @@ def match_query(words: Iterable[str]) -> str:
 
 
 def best_within(items: Sequence[Item], token_room: int, most: int) -> list[Item]:
-    """Return at most ``most`` items that fit into ``token_room``, in order of id.
+    """Return at most ``most`` items that fit into ``token_room``, in order of id: pinned ones, then the best.
 
-    Pinned items come first, then those with the best score; of equal ones the last accessed. An item that has no room
-    is left out, and a smaller one after it may still fit.
+    An item that has no room is left out, and a smaller one after it may still fit.
     """
     ranked = sorted(items, key=lambda item: (item.pinned, item.importance_score, item.last_accessed, item.id))
     chosen: list[Item] = []

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.log_acts import MemoryAct
     from chorus_cli.log.rules.operations import NewOperation, Operation
     from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.memory.rows.item_changes import CheckpointRow
-    from chorus_cli.memory.rows.item_rows import ItemHead
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.storage.store import Connection, Store
 
@@ -59,7 +57,7 @@ class Memory:
     counter: TokenCounter
     tell: Callable[[str], None]
     _is_checked: bool = field(default=False, init=False)
-    _offers: tuple[str, Sequence[ItemHead]] = field(default=("", ()), init=False)
+    _offers: tuple[str, Sequence[tuple[int, str, str]]] = field(default=("", ()), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def remember(
@@ -100,7 +98,6 @@ class Memory:
         """Add the code, errors and test results in a message or in the output of a command, if the setting allows it.
 
         ``title`` names the source to the user if it is no message. Known items stay as they are, forgotten ones too.
-        The result is empty if there is nothing new.
         """
         found: Sequence[Captured] = ()
         if persona.settings.auto_memory and len(text) <= _LONGEST_INLINE:
@@ -215,15 +212,12 @@ class Memory:
         return saved
 
     async def flash_automatically(self, slug: str) -> FlashReport | None:
-        """Archive the COLD items of a persona; ``None`` if there are none. Only an undo by number takes it back.
-
-        Scores are not renewed for it, unless they are due: a long talk may ask for it with each message.
-        """
+        """Archive the COLD items of a persona, if there are any; scores are not renewed for it, unless they are due."""
         await self.renew_if_due(slug)
-        is_needed = await self.store.read(item_rows.has_cold, slug)
-        return await self._flash(slug, automatic=True) if is_needed else None
+        totals = await self.store.read(item_rows.totals, slug)
+        return await self._flash(slug, automatic=True) if Tier.COLD in totals else None
 
-    async def checkpoints(self, slug: str) -> Sequence[CheckpointRow]:
+    async def checkpoints(self, slug: str) -> Sequence[FlashReport]:
         """Return the last checkpoints of a persona, newest first."""
         return await self.store.read(item_changes.checkpoints, slug)
 
@@ -250,7 +244,7 @@ class Memory:
         """Count the tokens of contents."""
         return await asyncio.to_thread(lambda: {content: self.counter.count(content) for content in contents})
 
-    def offers(self, slug: str) -> Sequence[ItemHead]:
+    def offers(self, slug: str) -> Sequence[tuple[int, str, str]]:
         """Return the newest items for completion, as they were read last; they are read again in the background."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers(slug))

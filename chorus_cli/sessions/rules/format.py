@@ -15,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from chorus_cli.core.errors import SessionError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import Attachment, as_json, is_sha256
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
@@ -67,6 +68,10 @@ class Session:
 
 def text_of(session: Session) -> str:
     """Return the text of a session's file."""
+    threads: list[JsonValue] = []
+    for each in session.threads:
+        written: dict[str, JsonValue] = {"id": each.id, "title": each.title, "summary": each.summary}
+        threads.append(written | {"summarised": each.summarised} if each.summarised else written)
     document: dict[str, JsonValue] = {
         "format": FORMAT,
         "version": VERSION,
@@ -80,11 +85,7 @@ def text_of(session: Session) -> str:
         "window_start": timestamps.to_text(session.window_start),
         "window_end": timestamps.to_text(session.window_end),
         "active_thread_id": session.active_thread_id,
-        "threads": [
-            {"id": each.id, "title": each.title, "summary": each.summary}
-            | ({"summarised": each.summarised} if each.summarised else {})
-            for each in session.threads
-        ],
+        "threads": threads,
         "messages": [_written(message) for message in session.messages],
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
@@ -128,7 +129,15 @@ def read(text: str) -> Session:
     if document.number("version", 0) != VERSION:
         raise SessionError(f'its "version" is not {VERSION}: it may be from a newer Chorus')
     document.number("message_count")
-    threads = tuple(_thread(each) for each in document.objects("threads"))
+    threads = tuple(
+        SavedThread(
+            each.number("id"),
+            each.text("title"),
+            each.text("summary"),
+            each.number("summarised", 0) if each.has("summarised") else 0,
+        )
+        for each in document.objects("threads")
+    )
     known = {thread.id for thread in threads}
     if len(known) != len(threads):
         raise SessionError('two of its "threads" have the same id')
@@ -201,11 +210,6 @@ class _Object:
         if not isinstance(value, kind) or isinstance(value, bool):
             self.refuse(key, expected)
         return value
-
-
-def _thread(value: _Object) -> SavedThread:
-    summarised = value.number("summarised", 0) if value.has("summarised") else 0
-    return SavedThread(value.number("id"), value.text("title"), value.text("summary"), summarised)
 
 
 def _message(value: _Object, threads: set[int]) -> MessageContent:
@@ -284,19 +288,11 @@ def is_session_id(text: str) -> bool:
 
 
 def slug(description: str, first_message: str) -> str:
-    """Return the part of a name after the date: the description in lower-case ASCII, with hyphens for spaces.
-
-    If nothing is left of it, six characters of a hash of the first message.
-    """
+    """Return a description in lower-case ASCII, with hyphens for spaces, or a short hash of the first message."""
     letters = unicodedata.normalize("NFKD", description).encode("ascii", "ignore").decode().lower()
     joined = _OTHER_SIGNS.sub("", _BLANKS_AND_HYPHENS.sub("-", letters))
     short = _BLANKS_AND_HYPHENS.sub("-", joined).strip("-")[:LONGEST_SLUG].strip("-")
     return short or blake2b(first_message.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
-
-
-def stem(now: datetime, slug: str) -> str:
-    """Return the name of a session at the local time ``now``, before a number is added."""
-    return f"{now:%Y-%m-%d}_{slug}"
 
 
 def candidates(stem: str) -> Iterator[str]:
@@ -328,7 +324,7 @@ TASK = (
 )
 
 _EXTRACT = "Extract, as ELIZA does not summarise: "
-_LONGEST = 1500
+LONGEST_SUMMARY = 1500
 _LONGEST_QUOTE = 160
 _LONGEST_SENTENCE = 200
 _SENTENCE = re.compile(r".+?(?:[.!?](?= [^a-z])|[\u3002\uff01\uff1f])")
@@ -337,29 +333,19 @@ _SENTENCE = re.compile(r".+?(?:[.!?](?= [^a-z])|[\u3002\uff01\uff1f])")
 def extract(messages: Sequence[MessageContent]) -> str:
     """Return the first and the last message of the user, labelled as an extract."""
     said = [message.content for message in messages if message.role is Role.USER] or [messages[0].content]
-    quotes = [f"“{_shortened(said[0], _LONGEST_QUOTE)}”"]
+    quotes = [f"“{shortened(said[0], _LONGEST_QUOTE)}”"]
     if len(said) > 1:
-        quotes.append(f"“{_shortened(said[-1], _LONGEST_QUOTE)}”")
+        quotes.append(f"“{shortened(said[-1], _LONGEST_QUOTE)}”")
     return _EXTRACT + " … ".join(quotes)
-
-
-def short(summary: str) -> str:
-    """Return a summary in one line, cut if it is far too long."""
-    return _shortened(summary, _LONGEST)
 
 
 def first_sentence(summary: str) -> str:
     """Return the first sentence of a summary, in one line; a dot before a small letter ends no sentence."""
     line = " ".join(summary.split())
     match = _SENTENCE.match(line)
-    return _shortened(match[0] if match else line, _LONGEST_SENTENCE)
+    return shortened(match[0] if match else line, _LONGEST_SENTENCE)
 
 
 def can_be_extended(summary: str) -> bool:
     """Return whether a summary is one of a model, so that it can be extended."""
     return summary not in {"", FAILED, STOPPED} and not summary.startswith(_EXTRACT)
-
-
-def _shortened(text: str, longest: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"

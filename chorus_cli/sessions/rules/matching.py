@@ -8,7 +8,6 @@ messages.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rules.memory import repeats_items
@@ -28,10 +27,9 @@ if TYPE_CHECKING:
 
 
 _FOREIGN = "(The numbers are those of another log.)\n"
-_NO_FORKS: Forks = MappingProxyType({})
 
 
-def known_threads(session: Session, rows: Iterable[Message], forks: Forks = _NO_FORKS) -> dict[int, int]:
+def known_threads(session: Session, rows: Iterable[Message], forks: Forks) -> dict[int, int]:
     """Return the thread ids in the log by those in the session, for threads that the log has; all are different."""
     standing_in: defaultdict[_Key, set[int]] = defaultdict(set)
     for row in rows:
@@ -48,7 +46,7 @@ def known_threads(session: Session, rows: Iterable[Message], forks: Forks = _NO_
 
 
 def members(
-    session: Session, rows: Iterable[Message], thread_of: Mapping[int, int], forks: Forks = _NO_FORKS
+    session: Session, rows: Iterable[Message], thread_of: Mapping[int, int], forks: Forks
 ) -> tuple[int | MessageContent, ...]:
     """Return the session's messages in order: ids for those in the log, and new messages for the others.
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError, UnknownPersonaError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time.timeline import gap
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas import rows as persona_rows
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Persona
-    from chorus_cli.sessions.service.saving import Saved, SessionSaving
+    from chorus_cli.sessions.service.sessions import Saved, Sessions
     from chorus_cli.storage.store import Store
 
 LONGEST_SLEEP_SECONDS = 60.0
@@ -44,7 +45,7 @@ class IdleActions:
 
     store: Store
     current: Current
-    saving: SessionSaving
+    sessions: Sessions
     journal: Journal
     worded: Callable[[Saved], str]
 
@@ -58,11 +59,11 @@ class IdleActions:
 
     async def unsaved(self, slug: str) -> Sequence[Message]:
         """Return the messages in context, of all threads, that are newer than the last save."""
-        return await self.saving.unsaved(await self.current.target_of(slug))
+        return await self.sessions.unsaved(await self.current.target_of(slug))
 
     async def save(self, slug: str, description: str) -> str | None:
         """Save a session and return the line to show, ``None`` if there was nothing to save after all."""
-        saved = await self.saving.save_idle(await self.current.target_of(slug), description)
+        saved = await self.sessions.save_idle(await self.current.target_of(slug), description)
         return self.worded(saved) if saved else None
 
     async def clear(self, slug: str, message_id: int) -> bool:
@@ -90,6 +91,7 @@ class _IdlePeriod:
         return lasted
 
 
+@dataclass(slots=True)
 class IdleTimer:
     """Waits for the end of the idle period of each persona that was in focus.
 
@@ -97,43 +99,36 @@ class IdleTimer:
     ``report_bug`` stores a traceback and returns the sentence that says where.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        actions: IdleActions,
-        in_focus: Callable[[], str],
-        tell: Callable[[str], None],
-        report_bug: Callable[[Exception], str],
-    ) -> None:
-        self._clock = clock
-        self._actions = actions
-        self._in_focus = in_focus
-        self._tell = tell
-        self._report_bug = report_bug
-        self._periods: dict[str, _IdlePeriod] = {}
-        self._watches: dict[str, asyncio.Task[None]] = {}
-        self._saving: set[asyncio.Task[None] | None] = set()
-        self._busy = 0
-        self._free = asyncio.Event()
+    clock: Clock
+    actions: IdleActions
+    in_focus: Callable[[], str]
+    tell: Callable[[str], None]
+    report_bug: Callable[[Exception], str]
+    is_private: bool = False
+    _periods: dict[str, _IdlePeriod] = field(default_factory=dict, init=False)
+    _watches: dict[str, asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _saving: set[asyncio.Task[None] | None] = field(default_factory=set, init=False)
+    _busy: int = field(default=0, init=False)
+    _free: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _is_closed: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without anything that holds up the end of idle periods."""
         self._free.set()
-        self._is_closed = False
 
     def arm(self) -> None:
-        """Begin a new idle period of the persona in focus; a save in progress goes on."""
-        if self._is_closed:
+        """Begin a new idle period of the persona in focus, unless it is private; a save in progress goes on."""
+        if self._is_closed or self.is_private:
             return
-        slug = self._in_focus()
-        self._periods[slug] = _IdlePeriod(slug, self._clock)
+        slug = self.in_focus()
+        self._periods[slug] = _IdlePeriod(slug, self.clock)
         watch = self._watches.get(slug)
         if watch is None or watch.done():
             self._watches[slug] = asyncio.create_task(self._watch(slug), name=f"idle {slug}")
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Let no idle period end and no line be shown while the user or the screen is busy.
-
-        A reply, a command and an editor are such times. Afterwards the persona in focus begins a new idle period.
-        """
+        """Let no idle period end while a reply, a command or an editor goes on; a new one begins afterwards."""
         self._busy += 1
         self._free.clear()
         try:
@@ -148,11 +143,12 @@ class IdleTimer:
         """Stop for good; a save in progress is cancelled after ``patience_seconds``."""
         self._is_closed = True
         running = {watch for watch in self._watches.values() if not watch.done()}
-        _cancel(running - self._saving)
+        for watch in running - self._saving:
+            watch.cancel()
         if running:
             _, late = await asyncio.wait(running, timeout=patience_seconds)
-            _cancel(late)
-        if running:
+            for watch in late:
+                watch.cancel()
             await asyncio.wait(running)
 
     async def _watch(self, slug: str) -> None:
@@ -166,31 +162,31 @@ class IdleTimer:
             except ChorusError as error:
                 if (early := LONGEST_SLEEP_SECONDS - period.seconds()) > 0:
                     # The settings cannot be read at present, and a line is to be shown only once the user is silent.
-                    await self._clock.sleep(early)
+                    await self.clock.sleep(early)
                     continue
                 period.is_served = True
                 told = f"The talk with {slug} could not be saved after a while of silence: {error}"
             except Exception as error:  # noqa: BLE001 - a bug in the background must not end the chat
                 period.is_served = True
-                told = self._report_bug(error)
+                told = self.report_bug(error)
             if told:
                 await self._free.wait()
                 # The prompt notices that the terminal is gone.
                 with suppress(ChorusError, OSError):
-                    self._tell(told)
+                    self.tell(told)
 
     async def _look(self, period: _IdlePeriod) -> str | None:
         """Sleep for a while if the idle period is not over; else handle its end and return the line to show."""
         await self._free.wait()
         # The settings are read at every look, so that a change takes effect without a new idle period.
-        persona = await self._actions.persona(period.slug)
+        persona = await self.actions.persona(period.slug)
         idle_seconds = persona.settings.idle_minutes * 60
         lasted = period.seconds()
         if lasted >= idle_seconds:
-            lasted = period.seconds(await self._actions.last_spoken(period.slug))
+            lasted = period.seconds(await self.actions.last_spoken(period.slug))
         if lasted < idle_seconds:
             # In short sleeps, because their clock stands still while the machine sleeps.
-            await self._clock.sleep(min(idle_seconds - lasted, LONGEST_SLEEP_SECONDS))
+            await self.clock.sleep(min(idle_seconds - lasted, LONGEST_SLEEP_SECONDS))
             return None
         if not self._lasts(period):
             return None
@@ -201,45 +197,27 @@ class IdleTimer:
         watch = asyncio.current_task()
         self._saving.add(watch)
         try:
-            unsaved = await self._actions.unsaved(persona.slug)
-            saved = await self._actions.save(persona.slug, described(unsaved)) if unsaved else None
+            unsaved = await self.actions.unsaved(persona.slug)
+            saved = await self.actions.save(persona.slug, described(unsaved)) if unsaved else None
             if not saved:
                 return None
             told = f"Nothing was said to {persona.name} for {gap(timedelta(seconds=seconds))}. {saved}"
             if persona.settings.on_idle == _SAVE_AND_CLEAR and self._lasts(period):
-                told += await self._cleared(persona.slug, max(message.id for message in unsaved))
+                try:
+                    if await self.actions.clear(persona.slug, max(message.id for message in unsaved)):
+                        told += "\nThe context is cleared; /context undo brings it back."
+                except ChorusError as error:
+                    told += f"\nThe context could not be cleared: {error}"
             return told
         finally:
             self._saving.discard(watch)
-
-    async def _cleared(self, slug: str, through_message_id: int) -> str:
-        """Clear the context if all of it is saved, and return the line that says so."""
-        try:
-            cleared = await self._actions.clear(slug, through_message_id)
-        except ChorusError as error:
-            return f"\nThe context could not be cleared: {error}"
-        return "\nThe context is cleared; /context undo brings it back." if cleared else ""
 
     def _lasts(self, period: _IdlePeriod) -> bool:
         return self._periods[period.slug] is period and not self._busy and not self._is_closed
 
 
-class NoIdleTimer(IdleTimer):
-    """Saves nothing, however long the silence: the timer of a private chat."""
-
-    def arm(self) -> None:
-        """Begin no idle period."""
-
-
 def described(messages: Sequence[Message]) -> str:
     """Return the first line of the user in ``messages``, or of anyone if the user wrote nothing, shortened."""
     said = [message for message in messages if message.role is Role.USER] or messages
-    line = next(
-        (" ".join(line.split()) for message in said for line in message.content.split("\n") if line.strip()), ""
-    )
-    return line if len(line) <= _LONGEST_DESCRIPTION else f"{line[: _LONGEST_DESCRIPTION - 1]}…"
-
-
-def _cancel(tasks: set[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
+    lines = (line for message in said for line in message.content.split("\n") if line.strip())
+    return shortened(next(lines, ""), _LONGEST_DESCRIPTION)

@@ -1,36 +1,154 @@
-"""Saved sessions: listed, found by the beginning of their names, read, and restored."""
+"""Sessions: the context saved with a summary, by command or by the idle timer; listed, found, read and restored."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from datetime import UTC
+from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import SessionError, StorageError
-from chorus_cli.core.text.phrases import quoted
-from chorus_cli.log.rows import thread_rows
+from chorus_cli.attachments.rules.tokens import attachment_tokens
+from chorus_cli.core.errors import ModelError, SessionError, StorageError
+from chorus_cli.core.text.code_points import cleaned_input
+from chorus_cli.core.text.phrases import enumerated, quoted, shortened
+from chorus_cli.core.time.timestamps import cutoff
+from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rules.messages import Role, Status, content_of, is_filled, words_of
+from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
-from chorus_cli.sessions.rules.format import meant
+from chorus_cli.sessions.rows import IDLE, MANUAL, Saving
+from chorus_cli.sessions.rules import format as session_format
+from chorus_cli.sessions.rules.format import SavedThread, Session, meant, slug
+from chorus_cli.turns.rules import entries_of
+from chorus_cli.turns.service.folding import can_summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
 
+    from chorus_cli.context.rules.view import View
+    from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
+    from chorus_cli.log.rules.messages import Message, MessageContent
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.sessions.rows import Restored, SessionRow
-    from chorus_cli.sessions.rules.format import Session
-    from chorus_cli.sessions.service.saving import SessionSaving
-    from chorus_cli.storage.store import Store
+    from chorus_cli.storage.store import Connection
+    from chorus_cli.turns.service.folding import Spent, Summarizer
 
 _MOST_NAMED = 6
+_TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class ContextCopy(NamedTuple):
+    """The context of all threads at ``now``, thread by thread: a session that has no summary yet.
+
+    ``said`` are the messages without those that an edit or a restore put in. ``window_starts`` are by thread; the
+    window of threads without messages begins at ``since``. ``running_turns`` are those of the replies in progress,
+    which stay out. ``operation_id`` is the newest operation at that moment.
+    """
+
+    threads: tuple[SavedThread, ...]
+    messages: tuple[Message, ...]
+    said: tuple[Message, ...]
+    window_starts: Mapping[int, datetime]
+    since: datetime
+    now: datetime
+    running_turns: tuple[int, ...]
+    operation_id: int
+
+    @property
+    def contents(self) -> tuple[MessageContent, ...]:
+        """The messages as a session has them."""
+        return tuple(map(content_of, self.messages))
+
+    @property
+    def through_message_id(self) -> int:
+        """The newest message that it covers: none of a turn in progress, which ends later."""
+        newest = max((message.id for message in self.messages), default=0)
+        return min([newest, *(turn_id - 1 for turn_id in self.running_turns)])
+
+    def has_left(self, message: MessageContent) -> bool:
+        """Return whether a message is too old for the window of its thread."""
+        return message.timestamp <= self.window_starts.get(message.thread_id, self.since)
+
+    def said_after(self, message_id: int) -> tuple[Message, ...]:
+        """Return what was said after a message of the log, once if a thread and its fork have it."""
+        newer: dict[int, Message] = {}
+        for message in self.said:
+            if message.id > message_id:
+                newer.setdefault(message.id, message)
+        return tuple(newer.values())
+
+
+async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
+    """Copy the views of all threads of the persona at ``now``, with the tokens of every message."""
+    since = cutoff(now, target.persona.settings.context_hours)
+    views, operation_id = await context.store.read(_views, context, target, since, now)
+    threads: list[SavedThread] = []
+    messages: list[Message] = []
+    said: list[Message] = []
+    running: list[int] = []
+    window_starts: dict[int, datetime] = {}
+    for thread_id, (title, uncounted) in views.items():
+        view = await context.counted_view(uncounted, target.choice.model)
+        running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
+        # A fork has messages of another thread, which the view names as their own.
+        own = [row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row)]
+        if own or thread_id == target.thread_id:
+            put_in = set(view.boundary.members_in(thread_id)) if view.boundary else set()
+            summary, folded = (view.summary.content, sum(map(_can_be_saved, view.folded))) if view.summary else ("", 0)
+            threads.append(SavedThread(thread_id, title, summary, folded))
+            window_starts[thread_id] = view.cutoff
+            messages += own
+            said += [each for each in own if each.introduced_by is None or each.id not in put_in]
+    return ContextCopy(
+        tuple(threads), tuple(messages), tuple(said), window_starts, since, now, tuple(running), operation_id
+    )
+
+
+def _views(
+    connection: Connection, context: Context, target: Target, since: datetime, now: datetime
+) -> tuple[dict[int, tuple[str, View]], int]:
+    """Read the title and view of each thread, and the newest operation, so that a session is of one moment."""
+    # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
+    titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
+    views = {
+        thread.id: (title, context.read_view(connection, target._replace(thread_id=thread.id), now))
+        for thread, title in titles.items()
+    }
+    return views, operation_rows.newest_id_of_all(connection)
+
+
+def _can_be_saved(message: Message) -> bool:
+    """Leave out replies in progress and those that failed before their first word; a tool's result may be empty."""
+    is_something = is_filled(message) or message.role in _TOOL_ROLES
+    return message.status is not Status.STREAMING and is_something
+
+
+class Saved(NamedTuple):
+    """A saved session, the replies in progress that are not in it, why it has no summary, and its spoken threads."""
+
+    row: SessionRow
+    in_progress: int
+    problem: str = ""
+    threads: int = 1
+
+
+class _Summary(NamedTuple):
+    text: str
+    problem: str = ""
+
+
+_STOPPED = _Summary(session_format.STOPPED, "The summary was stopped; the session is saved without one.")
+
+
+class Listing(NamedTuple):
     """The sessions of a persona, newest first, and a sentence for each without a readable file."""
 
     rows: tuple[SessionRow, ...]
@@ -39,26 +157,101 @@ class Listing:
 
 @dataclass(slots=True)
 class Sessions:
-    """The sessions of all personas; ``saving`` makes new ones."""
+    """The sessions of all personas; new ones are written below the folder ``saved_in``, and change no context.
 
-    store: Store
+    ``install`` makes that folder with the shipped personas in it if it is not there, as for a private chat.
+    """
+
     clock: Clock
     personas: Personas
     current: Current
-    saving: SessionSaving
+    context: Context
+    summarizer: Summarizer
+    saved_in: Path
+    install: Callable[[], None]
     _offers: tuple[str, Sequence[SessionRow]] = field(default=("", ()), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
+    async def save(self, target: Target, description: str) -> Saved:
+        """Save the context of all threads of the persona; a cancellation stops the summary, and not the save.
+
+        Raises:
+            SessionError: the context is empty, something was purged meanwhile, or the file cannot be written.
+            HomeError: there is no folder of the personas, and it cannot be made.
+        """
+        copy = await copied(self.context, target, self.clock.now())
+        if not copy.messages:
+            raise SessionError(_nothing(target, copy))
+        async with self.summarizer.spending() as spent:
+            try:
+                summary = await self._summary_of_all(target, copy, spent)
+            except asyncio.CancelledError:
+                summary = _STOPPED
+            session = _session(target, description, copy, summary)
+            await asyncio.to_thread(self.install)
+            through = copy.through_message_id
+            # A cancellation while it is written comes too late.
+            row, _ = await self._stored(Saving(session, MANUAL, through, through, copy.operation_id), spent)
+        if row is None:
+            raise SessionError(
+                "Something was purged while the session was being saved, so nothing was saved. Save it again."
+            )
+        return Saved(row, len(copy.running_turns), summary.problem, session.spoken_threads)
+
+    async def unsaved(self, target: Target) -> tuple[Message, ...]:
+        """Return the messages in context, of all threads, that are newer than the last save."""
+        copy = await copied(self.context, target, self.clock.now())
+        return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
+
+    async def save_idle(self, target: Target, description: str) -> Saved | None:
+        """Save for the idle timer, unless there are no new messages since the last save.
+
+        The last session of the idle timer is extended if no boundary was set since and nothing in it was undone; it
+        keeps its name and description.
+        """
+        copy = await copied(self.context, target, self.clock.now())
+        through = await self.context.store.read(session_rows.through, target.persona.slug)
+        if not copy.said_after(through):
+            return None
+        known = await self.context.store.read(session_rows.idle_session, target.persona.slug)
+        old = None
+        # One that is gone or damaged is not extended.
+        with suppress(SessionError):
+            if known:
+                old = await asyncio.to_thread(
+                    session_files.read, self.saved_in, target.persona.slug, known[0].session_id
+                )
+        async with self.summarizer.spending() as spent:
+            aged = None if old is None else _aged(copy, old)
+            if known is None or old is None or aged is None:
+                is_new, summarized = True, 0
+                summary = await self._summary_of_all(target, copy, spent)
+                session = _session(target, description, copy, summary)
+            else:
+                is_new, summarized = False, known[1]
+                so_far = old.summary if session_format.can_be_extended(old.summary) else ""
+                whole = _in_threads(copy, aged)
+                said = tuple(map(content_of, copy.said_after(summarized))) if so_far else whole
+                summary = await self._summary(target, so_far, said, whole, spent)
+                tokens = await asyncio.to_thread(self._tokens, aged)
+                session = _extended(_session(target, "", copy, summary), old, copy, aged, tokens)
+            reached = summarized if summary.problem else copy.through_message_id
+            saving = Saving(session, IDLE, copy.through_message_id, reached, copy.operation_id, through, is_new)
+            row, is_stopped = await self._stored(saving, spent)
+        if is_stopped:
+            raise asyncio.CancelledError
+        return Saved(row, len(copy.running_turns), summary.problem, session.spoken_threads) if row else None
+
     async def listing(self, persona: str) -> Listing:
         """Return the sessions of a persona; files that were added by hand get a row."""
-        rows = await self.store.read(session_rows.of, persona)
+        rows = await self.context.store.read(session_rows.of, persona)
         files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
         unknown = sorted(files - {row.session_id for row in rows})
         found, problems = await asyncio.to_thread(self._read_all, persona, unknown)
         # The list is shown even if the database is busy.
         with suppress(StorageError):
             if found:
-                await self.store.write(session_rows.adopt, found)
+                await self.context.store.write(session_rows.adopt, found)
         known = sorted([*rows, *map(session_rows.row_of, found)], key=lambda row: row.timestamp, reverse=True)
         gone = [f"The file of {row.session_id} is gone." for row in rows if row.session_id not in files]
         return Listing(tuple(known), (*gone, *problems))
@@ -73,22 +266,15 @@ class Sessions:
         return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
 
     async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:
-        """Return the numbers of a session's threads by their ids; one unknown to the log has its place in the session.
-
-        The ids are those of the log that the session was saved from.
-        """
-        known = await self.store.read(thread_rows.numbers, persona)
+        """Return the numbers of a session's threads by their ids: the log's, or else their places in it."""
+        known = await self.context.store.read(thread_rows.numbers, persona)
         return {thread.id: known.get(thread.id, place) for place, thread in enumerate(session.threads, 1)}
 
     async def restore(self, target: Target, typed: str) -> tuple[Session, Restored]:
-        """Replace the context of every thread by a session, and switch to the thread that was active in it.
-
-        Raises:
-            SessionError: as in `load`; nothing was changed.
-        """
+        """Replace the context of every thread by a session, and switch to the thread that was active in it."""
         session = await self.load(target.persona.slug, typed)
         now = self.clock.now()
-        restored = await self.store.write(session_rows.restore, target.persona.slug, session, now)
+        restored = await self.context.store.write(session_rows.restore, target.persona.slug, session, now)
         self.current.go_on_in(restored.thread)
         return session, restored
 
@@ -102,16 +288,58 @@ class Sessions:
     async def _read_offers(self, persona: str) -> None:
         # The store may be busy, or closed under a chat that ends; the next key tries again.
         with suppress(StorageError, RuntimeError):
-            self._offers = persona, await self.store.read(session_rows.of, persona)
+            self._offers = persona, await self.context.store.read(session_rows.of, persona)
+
+    async def _stored(self, saving: Saving, spent: Spent) -> tuple[SessionRow | None, bool]:
+        """Write a session to completion, and return its row and whether the caller was cancelled meanwhile."""
+        try:
+            return await run_to_completion(
+                spent.stored_with(lambda connection: session_rows.save(connection, self.saved_in, saving))
+            )
+        except StorageError as error:
+            raise SessionError(
+                f"{error} The session is not recorded in the log; if its file was written, /context history finds it."
+            ) from error
+
+    async def _summary_of_all(self, target: Target, copy: ContextCopy, spent: Spent) -> _Summary:
+        return await self._summary(target, "", copy.contents, copy.contents, spent)
+
+    async def _summary(
+        self,
+        target: Target,
+        so_far: str,
+        said: Sequence[MessageContent],
+        whole: Sequence[MessageContent],
+        spent: Spent,
+    ) -> _Summary:
+        """Extend a summary by messages; if that fails, return the old one with the error."""
+        if not can_summarize(target):
+            return _Summary(session_format.extract(whole))
+        # A fork has messages of its origin too.
+        each_once = {(each.role, each.timestamp, words_of(each)): each for each in said}
+        entries = entries_of(each_once.values(), target.persona.name)
+        try:
+            written = await self.summarizer.extended(target, session_format.TASK, so_far, entries, spent)
+        except ModelError as error:
+            return _Summary(so_far or session_format.FAILED, str(error))
+        return _Summary(shortened(written, session_format.LONGEST_SUMMARY))
+
+    def _tokens(self, messages: Iterable[MessageContent]) -> int:
+        count = self.context.counter.count
+        texts = sum(count(each.preamble) + count(each.content) + TOKENS_PER_MESSAGE for each in messages)
+        return texts + sum(attachment_tokens(each.attachments, "") for each in messages if each.attachments)
 
     async def _find(self, persona: str, typed: str) -> str:
-        rows = await self.store.read(session_rows.of, persona)
+        rows = await self.context.store.read(session_rows.of, persona)
         files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
         found = meant(typed, files | {row.session_id for row in rows})
         if len(found) == 1:
             return found[0]
         if found:
-            raise SessionError(f"{quoted(typed)} may be {_named(found)}. Type a little more of it.")
+            named = enumerated(found, "or")
+            if len(found) > _MOST_NAMED:
+                named = f"{', '.join(found[:_MOST_NAMED])} or one of {len(found) - _MOST_NAMED:,} more"
+            raise SessionError(f"{quoted(typed)} may be {named}. Type a little more of it.")
         owners = await self._owners(persona)
         others = [owners[name] for name in meant(typed, owners)]
         name = self._name(persona)
@@ -124,9 +352,9 @@ class Sessions:
 
     async def _owners(self, persona: str) -> dict[str, str]:
         """Return the personas of the other personas' sessions, by the sessions' names."""
-        owners = dict(await self.store.read(session_rows.others, persona))
-        for slug in {*self.personas.slugs(), *self.personas.archived()} - {persona}:
-            owners |= dict.fromkeys(await asyncio.to_thread(session_files.ids, self.personas.folder, slug), slug)
+        owners = dict(await self.context.store.read(session_rows.others, persona))
+        for owner in {*self.personas.slugs(), *self.personas.archived()} - {persona}:
+            owners |= dict.fromkeys(await asyncio.to_thread(session_files.ids, self.personas.folder, owner), owner)
         return owners
 
     def _name(self, slug: str) -> str:
@@ -143,8 +371,64 @@ class Sessions:
         return found, problems
 
 
-def _named(names: Sequence[str]) -> str:
-    if len(names) > _MOST_NAMED:
-        return f"{', '.join(names[:_MOST_NAMED])} or one of {len(names) - _MOST_NAMED:,} more"
-    *others, last = names
-    return f"{', '.join(others)} or {last}"
+def _session(target: Target, description: str, copy: ContextCopy, summary: _Summary) -> Session:
+    described = " ".join(cleaned_input(description)[0].split())
+    return Session(
+        session_id=f"{copy.now:%Y-%m-%d}_{slug(described, copy.messages[0].content)}",
+        persona=target.persona.slug,
+        timestamp=copy.now.astimezone(UTC),
+        description=described,
+        summary=summary.text,
+        token_estimate=sum(map(tokens_of, copy.messages)),
+        window_start=min([copy.since, *copy.window_starts.values()]),
+        window_end=copy.now.astimezone(UTC),
+        active_thread_id=target.thread_id,
+        threads=copy.threads,
+        messages=copy.contents,
+    )
+
+
+def _extended(
+    fresh: Session, old: Session, copy: ContextCopy, aged: Sequence[MessageContent], aged_tokens: int
+) -> Session:
+    """Return an old session with the present context, and with messages that have left the context only by age."""
+    known, longer = {each.id for each in copy.threads}, {message.thread_id for message in aged}
+    threads = [each for each in old.threads if each.id not in known]
+    # If older messages come before, a summary no longer covers the first ones.
+    threads += [replace(each, summarised=0) if each.id in longer else each for each in copy.threads]
+    return replace(
+        fresh,
+        session_id=old.session_id,
+        description=old.description,
+        token_estimate=fresh.token_estimate + aged_tokens,
+        window_start=old.window_start,
+        threads=tuple(threads),
+        messages=_in_threads(copy, aged),
+    )
+
+
+def _aged(copy: ContextCopy, old: Session) -> list[MessageContent] | None:
+    """Return the messages of a session that have left the context by age, ``None`` if others have left it too."""
+    present = set(map(_key, copy.contents))
+    gone = [each for each in old.messages if _key(each) not in present]
+    return gone if all(map(copy.has_left, gone)) else None
+
+
+def _in_threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> tuple[MessageContent, ...]:
+    """Put messages that have left the context before those in it, thread by thread."""
+    places = {thread.id: place for place, thread in enumerate(copy.threads)}
+    return tuple(sorted([*aged, *copy.contents], key=lambda each: places.get(each.thread_id, -1)))
+
+
+def _key(message: MessageContent) -> tuple[int, str, datetime, str]:
+    return message.thread_id, message.role, message.timestamp, words_of(message)
+
+
+def _nothing(target: Target, copy: ContextCopy) -> str:
+    if copy.running_turns:
+        return "There is nothing to save yet: only a reply that is still being written is in context."
+    hours = target.persona.settings.context_hours
+    return (
+        f"There is nothing to save: {target.persona.name} has nothing in context. The window is {hours}h; "
+        "/context shows what binds, and /context history what is saved already."
+    )

@@ -55,11 +55,7 @@ async def undo(services: Services) -> Reply:
 
 
 def _nothing_else(services: Services, target: Target, error: JournalError) -> Text:
-    """Keep the output of jobs back where there is nothing else to undo.
-
-    Raises:
-        JournalError: there is no output either.
-    """
+    """Keep the output of jobs back where there is nothing else to undo, or raise the error again."""
     if kept_back := services.jobs.news.keep_back(target.thread_id, None):
         return Text(kept_back_line(kept_back))
     passed_over = services.personas.persona_admin.unrecorded.newest(target.persona.slug, None)
@@ -72,8 +68,10 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
 
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
-        if isinstance(newest.done, Spoken):
-            await _forget_reply(services, target, newest.done)
+        if isinstance(newest.done, Spoken) and await is_answering(services.conversation, newest.done):
+            await services.replies.break_off(target.thread_id)
+        elif isinstance(newest.done, Spoken):
+            services.replies.forget_unseen(target.thread_id)
         unrecorded.forget(slug, newest.at)
         name = await named(services, newest.done)
         return _undone(newest.done, name + await follow_fork(services, newest.done), services)
@@ -88,14 +86,6 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
     return Question("\n".join([*doubts, f"Undo {what}?"]), taken_back, Text("Nothing was undone."))
 
 
-async def _forget_reply(services: Services, target: Target, question: Spoken) -> None:
-    """Break off the reply of an undone turn; one that has ended unseen is not shown any more."""
-    if await is_answering(services.conversation, question):
-        await services.replies.break_off(target.thread_id)
-    else:
-        services.replies.forget_unseen(target.thread_id)
-
-
 def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:
     if isinstance(done, Operation):
         return Text(f"Undone: {name}")
@@ -107,18 +97,15 @@ def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:
 
 def _said_of(change: Change) -> str:
     """Say which setting /undo does not revert, and the command that does."""
-    key = change.setting.key
     if not change.changed:
         return "Your latest action left the context window as it was, so there is nothing to undo in it."
-    return f"Your latest action changed {key}, which /undo does not revert; {_way_back(change)} does."
-
-
-def _way_back(change: Change) -> str:
     key, before = change.setting.key, setting_values.as_typed(change.before)
+    way_back = "/settings edit"
     if change.before is None:
-        return f"/settings unset {key}"
-    is_short = before and len(before) <= _LONGEST_VALUE and before.isprintable()
-    return f"/settings set {key} {before}" if is_short else "/settings edit"
+        way_back = f"/settings unset {key}"
+    elif before and len(before) <= _LONGEST_VALUE and before.isprintable():
+        way_back = f"/settings set {key} {before}"
+    return f"Your latest action changed {key}, which /undo does not revert; {way_back} does."
 
 
 @GROUP.command("redo")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from chorus_cli.core.errors import CommandError, UnknownThreadError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
@@ -29,8 +29,7 @@ _MOST_CLOSED = 50
 _COLUMNS = ("", "Thread", "Title", "In context", "Messages", "Last talked", "State")
 
 
-@dataclass(frozen=True, slots=True)
-class AskedHistory:
+class AskedHistory(NamedTuple):
     """The thread as typed, empty for the current one, and whether its models' thoughts are to be shown."""
 
     thread: str = ""
@@ -195,7 +194,13 @@ async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Que
         /thread kill all
     """
     if thread.casefold() == _ALL:
-        return await _kill_all(services)
+        threads = [thread for thread in await services.threads.all() if thread.closed_at is None]
+        whose = f"{counted(len(threads), 'thread')} of {services.current.target().persona.name}"
+        return Question(
+            f"Close {whose}? Replies are broken off; no message is deleted.",
+            lambda: _closed(services, threads),
+            Text("No thread was closed."),
+        )
     chosen = await _found(services, thread)
     if chosen.closed_at is not None:
         raise CommandError(f"Thread #{chosen.number} is closed already. /thread {chosen.number} opens it again.")
@@ -229,7 +234,7 @@ async def _table(services: Services, *, closed: bool) -> Table:
 
 
 def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
-    thread = listed.thread
+    thread, is_answered = listed.thread, listed.state is ThreadState.RUNNING and listed.waiting
     return (
         "●" if here else "",
         f"#{thread.number}",
@@ -237,13 +242,8 @@ def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
         f"{listed.in_view:,}",
         f"{thread.messages:,}",
         local(thread.last_spoken) if thread.last_spoken else "never",
-        _state(listed),
+        f"{listed.state}, {listed.waiting} waiting" if is_answered else str(listed.state),
     )
-
-
-def _state(listed: ListedThread) -> str:
-    is_answered = listed.state is ThreadState.RUNNING and listed.waiting
-    return f"{listed.state}, {listed.waiting} waiting" if is_answered else str(listed.state)
 
 
 async def _found(services: Services, typed: str) -> Thread:
@@ -280,20 +280,6 @@ async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str
         if first.startswith("#"):
             raise UnknownThreadError(f"#{number}")
     return await services.threads.current(), typed
-
-
-async def _kill_all(services: Services) -> Question:
-    threads = [thread for thread in await services.threads.all() if thread.closed_at is None]
-    persona = services.current.target().persona.name
-
-    async def confirmed() -> Report:
-        return await _closed(services, threads)
-
-    return Question(
-        f"Close {counted(len(threads), 'thread')} of {persona}? Replies are broken off; no message is deleted.",
-        confirmed,
-        Text("No thread was closed."),
-    )
 
 
 async def _closed(services: Services, threads: Sequence[Thread]) -> Report:

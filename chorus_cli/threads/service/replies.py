@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Store
     from chorus_cli.turns.service.conversation import Conversation
 
-
 _NO_WAIT = "So your message does not wait for the reply, and is at the prompt again."
 _NOT_SENT = "A message that waited was not sent."
 _IN_ROW = "Your text is kept; /rescue shows it."
@@ -56,12 +55,13 @@ class Unfinished(NamedTuple):
 
 
 class Unsent(NamedTuple):
-    """A message that is not stored yet; ``row`` is the id of the row of its text, ``None`` if it has none."""
+    """A message that is not stored yet; ``row`` has its text, if one does. Its thread may be new, for it alone."""
 
     target: Target
     text: str
     row: int | None = None
     attachments: tuple[Attachment, ...] = ()
+    is_alone: bool = False
 
 
 class Outbox(NamedTuple):
@@ -73,11 +73,7 @@ class Outbox(NamedTuple):
     is_in_memory: bool
 
     async def kept(self, unsent: Unsent) -> Unsent:
-        """Store a message in a row, unless it has one.
-
-        Raises:
-            StorageError: it cannot be stored.
-        """
+        """Store a message in a row, unless it has one."""
         if unsent.row is not None or self.is_in_memory:
             return unsent
         text = Unsaid(unsent.target.persona.slug, cleaned_input(typed_line(unsent.text))[0])
@@ -156,12 +152,8 @@ class Replies:
         return self._begin(sent)
 
     async def send_aside(self, target: Target, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Begin the turn of a message in a new thread, which is closed again if the message is refused.
-
-        Nobody follows it, so the message is in the outbox until it is stored.
-        """
-        sent = await self._kept(Unsent(target, text, attachments=attachments))
-        self._begun(sent, self._answered_in_new_thread(sent))
+        """Begin the turn of a message that nobody follows in a new thread, which is closed if that is refused."""
+        self._begin(await self._kept(Unsent(target, text, attachments=attachments, is_alone=True)))
 
     def retry(self, target: Target) -> RunningTurn:
         """Begin to answer the last message of a thread again.
@@ -231,10 +223,7 @@ class Replies:
             await asyncio.sleep(0)
 
     async def close(self) -> list[str]:
-        """Break off all replies, and return the sentences that say so; messages that wait stay in rows.
-
-        One that has no row is kept in a file, or is in its sentence.
-        """
+        """Break off all replies; return the sentences about them and about waiting messages, which stay in rows."""
         self._is_closed = True
         running, waiting = self.running, self._waiting
         kept_before = [each for each in self._unstored.values() if each.row is not None]
@@ -273,6 +262,10 @@ class Replies:
                 await self._outbox.dropped(sent)
             raise
         except ChorusError as error:
+            if sent.is_alone:
+                # The message is kept even if its thread cannot be closed.
+                with suppress(StorageError):
+                    await self._conversation.close_unused(sent.target)
             turn = self._turns.get(sent.target.thread_id)
             if isinstance(error, MessageNotStoredError) and not (turn is not None and turn.is_followed):
                 sent = await self._kept(sent)
@@ -293,15 +286,6 @@ class Replies:
     def _rescued(self, sent: Unsent, error: ChorusError) -> str:
         """Return the sentence of an error with the file that has the message now, or with the message."""
         return str(self._conversation.runner.rescued(error, sent.target.persona.slug, "user", sent.text))
-
-    async def _answered_in_new_thread(self, sent: Unsent) -> AsyncGenerator[TurnEvent, None]:
-        try:
-            async with aclosing(self._answered(sent)) as events:
-                async for event in events:
-                    yield event
-        except ChorusError:
-            await self._conversation.close_unused(sent.target)
-            raise
 
     async def _while_busy(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
         with self._surroundings.busy():

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class RunningTurn:
     """A turn to ``target``, answered in a task of its own, whose events can be followed by one listener at a time.
 
-    ``text`` is the message, empty if the last one is answered again; ``attachments`` are its files. ``ended`` is called
-    with the turn when it ``is_over``; ``next`` is then the turn of a message that has waited for it.
+    ``text`` is empty if the last message is answered again. ``ended`` is called with the turn when it ``is_over``;
+    ``next`` is then the turn of a message that has waited for it.
     """
 
     def __init__(
@@ -71,13 +71,10 @@ class RunningTurn:
         return error if isinstance(error, Exception) else None
 
     async def followed(self) -> AsyncGenerator[TurnEvent, None]:
-        """Yield the events from the first one on, until the turn is over or is left.
+        """Yield the events from the first one on, until the turn is over or is left; raise the error that prevented it.
 
         A listener that is cancelled breaks the reply off, and still gets all events that have come: no word is stored
         that was not shown.
-
-        Raises:
-            ChorusError: the error that prevented the turn.
         """
         self.is_followed, self._is_left = True, False
         position = 0

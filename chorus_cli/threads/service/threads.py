@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
     from chorus_cli.threads.service.replies import Replies
 
-
 MOST_CLOSED = 200
 """The largest number of closed threads in a list: an import may close thousands."""
 
@@ -50,10 +49,7 @@ class ListedThread(NamedTuple):
 
 
 class History(NamedTuple):
-    """All messages of a thread, with the effective boundaries between them.
-
-    ``thoughts`` are those to be shown before messages, by the ids of these.
-    """
+    """All messages of a thread, the effective boundaries between them, and thoughts by the ids of their replies."""
 
     thread: Thread
     entries: tuple[Message | Operation, ...]
@@ -102,8 +98,7 @@ class Threads:
         """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one.
 
         Raises:
-            UnknownThreadError: there is none.
-            ThreadError: several titles begin so.
+            ThreadError: there is none, or several titles begin so.
         """
         threads = await self.all()
         number = core_threads.number_in(typed)
@@ -141,10 +136,9 @@ class Threads:
         return next(each for each in await self.all() if each.id == thread.id)
 
     async def close(self, threads: Sequence[Thread]) -> tuple[Thread, ...]:
-        """Close threads, whose replies are broken off; the messages stay.
+        """Close threads; replies are broken off, messages stay. Return those in which another process goes on writing.
 
-        If the thread in focus is among them, the open one that was last talked in comes into focus, or a new one.
-        Returns those in which another process goes on writing a reply.
+        If the thread in focus is among them, the open one last talked in comes into focus, or a new one.
         """
         for thread in threads:
             await self.replies.stop(thread.id)

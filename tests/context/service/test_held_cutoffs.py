@@ -96,7 +96,7 @@ async def test_a_session_goes_on_after_a_silence_although_the_windows_of_its_thr
         await world.say(text)
         world.clock.advance(timedelta(seconds=70))
         world.model.say("A summary.")
-        sessions.append(await world.sessions.saving.save_idle(world.current.target(), ""))
+        sessions.append(await world.sessions.save_idle(world.current.target(), ""))
         world.clock.advance(timedelta(seconds=50))
     assert [saved and saved.row.message_count for saved in sessions] == [4, 6]
 

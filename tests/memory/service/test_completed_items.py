@@ -13,7 +13,7 @@ async def offered(memory: Remembering) -> dict[int, str]:
     memory.service.offers(memory.slug)
     for _ in range(2):
         await memory.sql("SELECT 1")
-    return {head.id: head.beginning for head in memory.service.offers(memory.slug)}
+    return {id_: beginning for id_, _, beginning in memory.service.offers(memory.slug)}
 
 
 async def test_the_newest_items_are_offered_by_their_beginnings(memory: Remembering) -> None:

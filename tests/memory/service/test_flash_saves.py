@@ -100,7 +100,7 @@ async def test_eleven_saves_keep_ten_checkpoints_and_an_undo_outlives_its_own(ag
     first, number = await aged.flash(), await flash_number(aged)
     for _ in range(10):
         await aged.flash()
-    kept = [row.id for row in await aged.service.checkpoints(aged.slug)]
+    kept = [row.checkpoint_id for row in await aged.service.checkpoints(aged.slug)]
     assert kept == [*range(11, 1, -1)]
     with pytest.raises(MemoryItemError, match="There is no checkpoint 1 here"):
         await aged.service.restore(aged.slug, first.checkpoint_id)

@@ -126,7 +126,7 @@ async def test_history_has_the_first_sentence_of_a_summary_and_show_the_whole(de
 
 async def test_what_is_saved_by_itself_is_told_in_one_line_without_its_summary(desk: Desk) -> None:
     desk.world.model.say(LONG)
-    saved = await desk.world.services.sessions.saving.save(desk.world.current.target(), "Auth refactor")
+    saved = await desk.world.services.sessions.save(desk.world.current.target(), "Auth refactor")
     assert saved_line(saved) == f"Saved session {NAME}: 2 messages. /context history lists it."
     assert saved_line(saved._replace(problem="The key is wrong.")).endswith("lists it. The key is wrong.")
 

@@ -11,7 +11,7 @@ from chorus_cli.core.errors import ChorusError, PersonaError, StorageError
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.sessions.service.idle import IdleActions, IdleTimer, described
-from chorus_cli.sessions.service.saving import Saved
+from chorus_cli.sessions.service.sessions import Saved
 from tests.sessions.idle.silence import A_SECOND, ALMOST, HALF_AN_HOUR, SilentTalk, Talk, message, settled, watches
 from tests.world import World
 
@@ -145,7 +145,7 @@ async def test_a_terminal_that_is_gone_when_something_is_to_be_told_ends_nothing
         raise BrokenPipeError
 
     await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, talk.timer._actions, lambda: "chorus", gone, talk._report_bug)
+    talk.timer = IdleTimer(talk.clock, talk.timer.actions, lambda: "chorus", gone, talk._report_bug)
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
     talk.say("once more")
@@ -171,7 +171,7 @@ def kept_by(world: World, told: list[str]) -> IdleTimer:
         return f"{saved.row.session_id}, {saved.row.message_count} messages."
 
     services = world.services
-    actions = OneChorus(world.store, world.current, services.sessions.saving, services.log.journal, worded)
+    actions = OneChorus(world.store, world.current, services.sessions, services.log.journal, worded)
     return IdleTimer(world.clock, actions, lambda: world.current.slug, told.append, str)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.log.rules.messages import MessageContent, Role
-from chorus_cli.sessions.rules.format import FAILED, STOPPED, can_be_extended, extract, short
+from chorus_cli.sessions.rules.format import FAILED, STOPPED, can_be_extended, extract
 from chorus_cli.turns.rules import entries_of, next_slice
 from tests.amount import examples
 from tests.fakes import START
@@ -67,8 +67,3 @@ def test_the_extract_is_labelled_and_holds_what_the_user_said_first_and_last() -
 )
 def test_only_a_real_summary_is_extended(summary: str, extendable: bool) -> None:  # noqa: FBT001 - a row of the table
     assert can_be_extended(summary) is extendable
-
-
-def test_a_summary_is_one_line_and_never_a_flood() -> None:
-    assert short(" One.\n\nTwo. ") == "One. Two."
-    assert len(short("word " * 5000)) <= 1500

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
-from chorus_cli.sessions.service.saving import Saved
+from chorus_cli.sessions.service.sessions import Saved
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -19,16 +19,16 @@ SHIPPED = "2026-02-12_auth-refactor"
 
 async def save(world: World, description: str = "Auth refactor", summary: str = "It is done.") -> Saved:
     world.model.say(summary)
-    return await world.sessions.saving.save(world.current.target(), description)
+    return await world.sessions.save(world.current.target(), description)
 
 
 async def save_idle(world: World, summary: str = "Idle.", description: str = "Silence") -> Saved | None:
     world.model.say(summary)
-    return await world.sessions.saving.save_idle(world.current.target(), description)
+    return await world.sessions.save_idle(world.current.target(), description)
 
 
 async def unsaved(world: World) -> list[str]:
-    return [message.content for message in await world.sessions.saving.unsaved(world.current.target())]
+    return [message.content for message in await world.sessions.unsaved(world.current.target())]
 
 
 async def restore(world: World, session_id: str = SHIPPED) -> None:

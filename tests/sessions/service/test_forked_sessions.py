@@ -69,7 +69,7 @@ async def test_a_fork_in_which_nothing_was_said_is_restored_as_itself(world: Wor
 
 
 async def test_what_a_fork_has_of_its_origin_was_not_said_again(forked: World) -> None:
-    unsaved = await forked.sessions.saving.unsaved(forked.current.target())
+    unsaved = await forked.sessions.unsaved(forked.current.target())
     assert [row.id for row in unsaved] == [1, 2, 3, 4, 5, 6]
 
 

@@ -108,7 +108,7 @@ async def test_what_a_failing_summary_missed_is_in_the_next_one(talked: World) -
     await save_idle(talked, "They met.")
     await talked.say("Second")
     talked.model.enqueue(ModelError("no"))
-    assert await talked.sessions.saving.save_idle(talked.current.target(), "") is not None
+    assert await talked.sessions.save_idle(talked.current.target(), "") is not None
     await talked.say("Third")
     await save_idle(talked, "All of it.")
     asked = talked.model.requests[-1].messages[1].content
@@ -119,7 +119,7 @@ async def test_what_a_failing_summary_missed_is_in_the_next_one(talked: World) -
 async def test_of_two_windows_that_fall_silent_at_once_one_saves(talked: World) -> None:
     talked.model.say("Summary.")
     talked.model.say("Summary.")
-    saving = talked.sessions.saving
+    saving = talked.sessions
     both = await asyncio.gather(*(saving.save_idle(talked.current.target(), "silence") for _ in range(2)))
     assert sorted(saved is None for saved in both) == [False, True]
     assert len((await talked.sessions.listing("chorus")).rows) == 1
@@ -131,7 +131,7 @@ async def test_a_failing_summary_leaves_the_old_one_and_a_failed_one_is_made_ane
     await save_idle(talked, "They met.")
     await talked.say("More")
     talked.model.enqueue(ModelError("no"))
-    saved = await talked.sessions.saving.save_idle(talked.current.target(), "")
+    saved = await talked.sessions.save_idle(talked.current.target(), "")
     assert saved is not None
     assert (saved.row.summary, saved.problem) == ("They met.", "no")
     await sql(talked, "UPDATE sessions SET summary = ?", FAILED)

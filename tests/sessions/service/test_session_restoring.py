@@ -161,7 +161,7 @@ async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(tal
     (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
     session, restored = await talked.sessions.restore(talked.current.target(), "2025")
     assert (session.session_id, restored.added) == ("2025-01-01_far", 5)
-    assert talked.current.target().thread_id == restored.thread_id not in {1, 7}
+    assert talked.current.target().thread_id == restored.thread.id not in {1, 7}
     seen = await talked.view()
     assert [(row.role, row.content) for row in seen.messages] == [
         (Role.USER, "What is 6 x 7?"),
@@ -175,7 +175,7 @@ async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(tal
     assert {row.introduced_by for row in seen.messages} == {restored.operation.id}
     tables = [await count(talked, table) for table in ("messages", "threads")]
     again = (await talked.sessions.restore(talked.current.target(), "2025"))[1]
-    assert (again.added, again.thread_id) == (0, restored.thread_id)
+    assert (again.added, again.thread.id) == (0, restored.thread.id)
     assert [await count(talked, table) for table in ("messages", "threads")] == tables
 
 

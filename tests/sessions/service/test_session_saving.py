@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +14,6 @@ from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rules.format import FAILED, STOPPED
-from chorus_cli.sessions.service.saving import SessionSaving
 from chorus_cli.turns.service.folding import Summarizer
 from tests.sessions.service.saved_sessions import SHIPPED, count, file_of, folder, save, sql
 from tests.terminal.screen.terminal_file import seen
@@ -146,7 +146,7 @@ async def test_generate_summary_handles_llm_failure_gracefully(
     talked: World, failure: tuple[ModelError | TextDelta | ReplyEnd, ...]
 ) -> None:
     talked.model.enqueue(*failure)
-    saved = await talked.sessions.saving.save(talked.current.target(), "")
+    saved = await talked.sessions.save(talked.current.target(), "")
     assert saved.row.summary == FAILED == "(summary generation failed)"
     assert saved.problem
     assert file_of(talked, saved.row.session_id)["summary"] == FAILED
@@ -155,7 +155,7 @@ async def test_generate_summary_handles_llm_failure_gracefully(
 
 async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_being_saved(talked: World) -> None:
     hurried = Summarizer(talked.model, talked.context, talked.clock, 0.02)
-    saving = SessionSaving(talked.personas.folder, talked.clock, talked.context, hurried, lambda: None)
+    saving = replace(talked.sessions, summarizer=hurried)
     talked.model.enqueue(asyncio.Event())
     saved = await saving.save(talked.current.target(), "Slow")
     assert saved.row.summary == FAILED
@@ -165,7 +165,7 @@ async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_bein
 async def test_a_summary_that_is_stopped_does_not_keep_the_session_from_being_saved(talked: World) -> None:
     requests = len(talked.model.requests)
     talked.model.enqueue(asyncio.Event())
-    saving = asyncio.create_task(talked.sessions.saving.save(talked.current.target(), "Slow"))
+    saving = asyncio.create_task(talked.sessions.save(talked.current.target(), "Slow"))
     await seen(lambda: len(talked.model.requests) > requests)
     saving.cancel()
     saved = await saving
@@ -177,7 +177,7 @@ async def test_a_summary_that_is_stopped_does_not_keep_the_session_from_being_sa
 async def test_a_session_of_eliza_gets_a_labelled_extract(talked: World) -> None:
     talked.current.use_model("chorus", ELIZA)
     requests = len(talked.model.requests)
-    saved = await talked.sessions.saving.save(talked.current.target(), "")
+    saved = await talked.sessions.save(talked.current.target(), "")
     assert saved.row.summary == "Extract, as ELIZA does not summarise: “Hello” … “How are you?”"
     assert len(talked.model.requests) == requests
 

@@ -56,7 +56,7 @@ async def test_a_save_that_began_before_a_purge_writes_no_file(world: World, *, 
     await world.say(f"Keep {CANARY}")
     hold = asyncio.Event()
     world.model.enqueue(hold, TextDelta("A talk."), ReplyEnd("stop"))
-    saving = world.sessions.saving
+    saving = world.sessions
     save = saving.save_idle if is_idle else saving.save
     running = asyncio.create_task(save(world.current.target(), "late"))
     while len(world.model.requests) < 2:  # noqa: ASYNC110 - the summary has no other sign of having begun

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.framework.replies import Output, Table
-from chorus_cli.memory.commands.pictures import listed
+from chorus_cli.memory.commands.items import listed
 from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen

@@ -126,11 +126,11 @@ async def test_without_a_number_the_history_is_of_this_thread(rome: World) -> No
 
 async def test_a_closed_thread_is_not_saved(rome: World) -> None:
     await rome.told("/thread kill 1")
-    saved = await rome.services.sessions.saving.save(rome.current.target(), "")
+    saved = await rome.services.sessions.save(rome.current.target(), "")
     session = await rome.sessions.load("chorus", saved.row.session_id)
     assert [message.content for message in session.messages] == ["When in Rome", "ok"]
     await rome.told("/thread kill 2")
-    assert await rome.services.sessions.saving.unsaved(rome.current.target()) == ()
+    assert await rome.services.sessions.unsaved(rome.current.target()) == ()
 
 
 async def test_threads_of_an_earlier_persona_of_the_folder_are_not_among_the_closed_ones(world: World) -> None:

@@ -53,7 +53,7 @@ async def fold(world: World) -> None:
 
 
 async def save(world: World) -> None:
-    await world.sessions.saving.save(world.current.target(), "Notes")
+    await world.sessions.save(world.current.target(), "Notes")
 
 
 async def save_where_no_file_can_be(world: World) -> None:
@@ -62,7 +62,7 @@ async def save_where_no_file_can_be(world: World) -> None:
 
 
 async def save_idle_again(world: World) -> None:
-    await world.sessions.saving.save_idle(world.current.target(), "Silence")
+    await world.sessions.save_idle(world.current.target(), "Silence")
 
 
 async def stopped(world: World, act: Act) -> None:
