@@ -13,7 +13,6 @@ from chorus_cli.framework.arguments import Parameter, without_option
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text
 from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.log.rows.thread_lists import TitledThread
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Findings, Match
@@ -93,7 +92,10 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
         return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"
     slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
     names = {slug: _name(personas, slug) for slug in slugs}
-    titles = [_title(each, names[each.persona]) for each in findings.threads]
+    titles = [
+        f"Thread #{each.number} of {names[each.persona]}: {each.excerpt}{'  [closed]' if each.is_closed else ''}"
+        for each in findings.threads
+    ]
     if findings.more_threads:
         titles.append(f"{findings.more_threads:,} more titles.")
     entries = [_entry(match, names[match.message.persona]) for match in findings.matches]
@@ -106,10 +108,6 @@ def _name(personas: Personas, slug: str) -> str:
         return personas.load(slug).name
     except PersonaError:
         return slug
-
-
-def _title(thread: TitledThread, name: str) -> str:
-    return f"Thread #{thread.number} of {name}: {thread.excerpt}{'  [closed]' if thread.is_closed else ''}"
 
 
 def _entry(match: Match, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from chorus_cli.context.commands import drawn_pins
 from chorus_cli.context.rules.view import ContextSnapshot, Summary, View, usable
-from chorus_cli.context.service.journal import Entry, pin, unpin
+from chorus_cli.context.service.journal import pin, unpin
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.code_points import cleaned_input
@@ -99,10 +99,10 @@ async def operations(services: Services) -> Text | Table:
     entries = await services.log.journal.entries(services.current.target())
     if not entries:
         return Text("There are no operations on this context yet.")
-    rows = [
-        (str(entry.operation.number), local(entry.operation.created_at), entry.description, _standing(entry))
-        for entry in entries
-    ]
+    rows: list[tuple[str, ...]] = []
+    for operation, description, counts in entries:
+        state = "" if counts or operation.subject else "undone"
+        rows.append((str(operation.number), local(operation.created_at), description, state))
     return Table("", ("No.", "When", "What", ""), tuple(rows))
 
 
@@ -204,10 +204,6 @@ async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str
     if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
         return ""
     return f"The context still starts at {start(boundary)}; /context undo {boundary.number} reverts that."
-
-
-def _standing(entry: Entry) -> str:
-    return "undone" if not entry.counts and entry.operation.subject is None else ""
 
 
 async def _in_all_threads(services: Services) -> str:

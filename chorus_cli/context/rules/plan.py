@@ -134,13 +134,12 @@ def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> Re
     summary = view.summary
     if summary is not None and summary.token_count is None:
         summary = replace(summary, token_count=at_most(summary.content))
-    echoed = {id_: _bounded(each, at_most) for id_, each in snapshot.echoed.items()}
+    echoed = {
+        id_: each if each.tokens is not None else each._replace(tokens=thought_tokens(each.thoughts, at_most))
+        for id_, each in snapshot.echoed.items()
+    }
     plan = plan_whole(replace(snapshot, view=replace(view, messages=tuple(rows), summary=summary), echoed=echoed))
     return None if plan is None else replace(plan, snapshot=snapshot, is_exact=False)
-
-
-def _bounded(echoed: Echoed, at_most: Callable[[str], int]) -> Echoed:
-    return echoed if echoed.tokens is not None else echoed._replace(tokens=thought_tokens(echoed.thoughts, at_most))
 
 
 def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rows.thread_views import Outside
     from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot, Echoed
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Meter
@@ -152,13 +152,15 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.number}"
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
-    attached = min(plan.message_tokens, sum(_attached_tokens(plan)))
-    repeated = _repeated_thoughts(plan)
+    model, replies = plan.snapshot.target.choice.model, set(map(reply_of, plan.sent))
+    measured_files = (attachment_tokens(row.attachments, model) for row in plan.sent if row.attachments)
+    attached = min(plan.message_tokens, sum(measured_files))
+    repeated = [echoed for id_, echoed in plan.snapshot.echoed.items() if id_ in replies]
     thought = min(plan.message_tokens - attached, sum(each.tokens or 0 for each in repeated))
     yield "messages", plan.message_tokens - attached - thought, _why_sent(plan)
     if repeated:
-        replies = counted(len(repeated), "reply", "replies")
-        yield "thoughts", thought, f"before {replies}, sent back to the model that had them"
+        number = counted(len(repeated), "reply", "replies")
+        yield "thoughts", thought, f"before {number}, sent back to the model that had them"
     if labels := _labels(plan):
         yield "attachments", attached, ", ".join(labels)
 
@@ -180,16 +182,6 @@ def _why_sent(plan: RequestPlan) -> str:
     parts += [f"{len(plan.cut)} of them without the middle"] if plan.cut else []
     parts += ["earlier turns as plain text"] if plan.snapshot.is_plain else []
     return ", ".join(parts)
-
-
-def _attached_tokens(plan: RequestPlan) -> Iterator[int]:
-    model = plan.snapshot.target.choice.model
-    return (attachment_tokens(row.attachments, model) for row in plan.sent if row.attachments)
-
-
-def _repeated_thoughts(plan: RequestPlan) -> list[Echoed]:
-    replies = set(map(reply_of, plan.sent))
-    return [echoed for id_, echoed in plan.snapshot.echoed.items() if id_ in replies]
 
 
 def _labels(plan: RequestPlan) -> list[str]:

@@ -136,7 +136,7 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
         elif (
             operation.act.is_boundary
             and (thread_id is not None or operation.thread_id is None)
-            and not _is_undone(latest.get(Subject(operation_id=operation.id)))
+            and not journal.is_undo(latest.get(Subject(operation_id=operation.id), operation))
         ):
             break
     cursor.close()
@@ -147,10 +147,6 @@ def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Op
     """Return the boundary of a thread, ``None`` if it has none; only boundaries and their undos and redos are read."""
     boundaries = (act for act in ACTS.values() if act.is_boundary)
     return journal.boundary(_of_kinds(connection, persona, thread_id, (*boundaries, Undo, Redo)))
-
-
-def _is_undone(reversal: Operation | None) -> bool:
-    return reversal is not None and isinstance(reversal.act, Undo)
 
 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:

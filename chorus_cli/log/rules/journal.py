@@ -322,11 +322,9 @@ class LogMarks:
     def words(self, message: Message) -> str:
         """Return the marks as they stand behind a message, empty if it has none."""
         undone = "[undone]" if self.is_undone(message) else ""
-        replaced = "[hidden in the program it came from]" if self._is_hidden(message) else "[replaced by another reply]"
+        is_hidden = message.id in self.by_thread.get(message.thread_id, self).hidden
+        replaced = "[hidden in the program it came from]" if is_hidden else "[replaced by another reply]"
         return " ".join(filter(None, (undone, replaced if self.is_replaced(message) else "")))
-
-    def _is_hidden(self, message: Message) -> bool:
-        return message.id in self.by_thread.get(message.thread_id, self).hidden
 
 
 NO_MARKS = LogMarks()

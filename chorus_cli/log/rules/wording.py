@@ -162,9 +162,13 @@ def _entry(entry: Message | Operation, export: Export) -> str:
     if not isinstance(entry, Message):
         return f"---\n\n*{marker(entry)} {_stamp(entry.created_at)}*"
     text, _ = export.thoughts.get(entry.id, _NO_THOUGHTS)
-    thought = _quoted(entry.thought, text) if entry.thought is not None else ""
-    name = " ".join(export.name.split())
-    parts = [f"## {told_by(entry.role, name)}, {_stamp(entry.timestamp)}", thought, _body(entry)]
+    thought = [f"*{entry.thought.words}*", text.strip("\n")] if entry.thought is not None else []
+    content, name = with_lines(entry.content.strip("\n"), entry.attachments), " ".join(export.name.split())
+    parts = [
+        f"## {told_by(entry.role, name)}, {_stamp(entry.timestamp)}",
+        quotation("\n\n".join(filter(None, thought))) if thought else "",
+        fenced(content) if entry.role is Role.TOOL_RESULT and content else content,
+    ]
     if entry.tool_calls:
         parts.append(fenced(entry.tool_calls, "json"))
     if entry.status.broke_off:
@@ -172,15 +176,6 @@ def _entry(entry: Message | Operation, export: Export) -> str:
     if words := export.marks.words(entry):
         parts.append(f"*{words}*")
     return "\n\n".join(part for part in parts if part)
-
-
-def _quoted(thought: Thought, text: str) -> str:
-    return quotation("\n\n".join(filter(None, (f"*{thought.words}*", text.strip("\n")))))
-
-
-def _body(message: Message) -> str:
-    content = with_lines(message.content.strip("\n"), message.attachments)
-    return fenced(content) if message.role is Role.TOOL_RESULT and content else content
 
 
 def told_by(role: Role, name: str) -> str:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.tools.service import Answer, ToolOffers
+    from chorus_cli.tools.service import ToolOffers
     from chorus_cli.turns.service.folding import FoldSchedule
     from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener, UnsentFiles
     from chorus_cli.turns.service.reply import ReplyRunner
@@ -264,7 +264,9 @@ class ToolLoop:
             return
         try:
             await self._learn(turn, turn.called.usage)
-            async with aclosing(turn.called.round.carried_out(_caller(turn, row), _refusal(turn))) as used:
+            caller = Caller(turn.target.persona, turn.target.thread_id, row.turn_id)
+            refusal = ENOUGH if turn.rounds > MOST_ROUNDS else None
+            async with aclosing(turn.called.round.carried_out(caller, refusal)) as used:
                 async for each in used:
                     yield each
             turn.plan = await self.context.plan_turn(turn.next_snapshot)
@@ -344,16 +346,11 @@ class ToolLoop:
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
         replanned = await self.context.plan(snapshot)
-        begins_anew = _begins_anew(replanned, plan)
-        return await self.context.plan(replace(snapshot, hot=now.hot)) if begins_anew else replanned
-
-
-def _begins_anew(plan: RequestPlan, before: RequestPlan) -> bool:
-    """Return whether a fold, or turns left out, have changed the beginning of a request, so that the cache is lost."""
-    return (plan.begins_at, plan.snapshot.view.summary_id) != (
-        before.snapshot.first_message_id,
-        before.snapshot.view.summary_id,
-    )
+        before = plan.snapshot.first_message_id, plan.snapshot.view.summary_id
+        if (replanned.begins_at, replanned.snapshot.view.summary_id) == before:
+            return replanned
+        # A fold, or turns left out, have changed the beginning, so that the cache is lost anyway.
+        return await self.context.plan(replace(snapshot, hot=now.hot))
 
 
 def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessage]) -> bool:
@@ -362,11 +359,3 @@ def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessa
         message._replace(thoughts=None) == known._replace(thoughts=None)
         for message, known in zip(messages, before, strict=False)
     )
-
-
-def _caller(turn: _Turn, row: Message) -> Caller:
-    return Caller(turn.target.persona, turn.target.thread_id, row.turn_id)
-
-
-def _refusal(turn: _Turn) -> Answer | None:
-    return ENOUGH if turn.rounds > MOST_ROUNDS else None

@@ -101,7 +101,8 @@ class PreambleWriter:
         running = beside.running if beside else ()
         active = self._active(connection, in_progress, running) if in_progress or running else ""
         if beside and beside.news.ended:
-            active = preamble(active, self._news(active, beside.news))
+            news = (beside.news.text, beside.news.brief_text)
+            active = preamble(active, next((text for text in news if self._fits(preamble(active, text))), ""))
         recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
         return preamble(active, memory_lines(recalled) if recalled else ""), recalled
 
@@ -113,10 +114,6 @@ class PreambleWriter:
         own = active_threads.beginning(connection, question.thread_id, question.content, now) if others else None
         lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
         return lines if self._fits(lines) else ""
-
-    def _news(self, before: str, news: News) -> str:
-        """Return the lines about ended jobs that fit the model after the lines ``before``; empty if none do."""
-        return next((text for text in (news.text, news.brief_text) if self._fits(preamble(before, text))), "")
 
     def _fits(self, lines: str) -> bool:
         return fits(self.snapshot, self._tokens(lines) + (self.question.token_count or 0))
@@ -346,7 +343,8 @@ def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
     for each in files:
         kinds.setdefault(each.kind, []).append(each.name)
     for kind, names in kinds.items():
-        yield f"{model} takes no {KIND_NAMES[kind]}, so it is sent only the {_name_of(names)}."
+        which = "name" if len(names) == 1 else "names"
+        yield f"{model} takes no {KIND_NAMES[kind]}, so it is sent only the {which} of {enumerated(names)}."
 
 
 def _gone(files: Sequence[Attachment]) -> Iterable[str]:
@@ -356,8 +354,3 @@ def _gone(files: Sequence[Attachment]) -> Iterable[str]:
         yield f"The copy that Chorus kept of {names} is gone; the model is sent only its name."
     elif files:
         yield f"The copies that Chorus kept of {names} are gone; the model is sent only their names."
-
-
-def _name_of(names: Sequence[str]) -> str:
-    """Return ``name of photo.png`` or ``names of photo.png and paper.pdf``."""
-    return f"name{'' if len(names) == 1 else 's'} of {enumerated(names)}"
