@@ -102,7 +102,7 @@ async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen,
     Notices and the error of a reply that breaks off go to ``asides``.
     """
     record, told = (
-        TurnRecord(asked.target, conversation.runner.dependencies.clock.monotonic),
+        TurnRecord(asked.target, conversation.runner.rows.clock.monotonic),
         PlainReply(asides, asides),
     )
     try:

@@ -87,7 +87,7 @@ class Conversation:
 
     async def close_unused(self, target: Target) -> None:
         """Close a thread that was opened for a message that was refused."""
-        now = self.runner.dependencies.clock.now()
+        now = self.runner.rows.clock.now()
         await self.context.store.write(thread_rows.close, [target.thread_id], now)
 
     async def _turn(self, thread_id: int, open_turn: _OpenTurn) -> AsyncGenerator[TurnEvent, None]:
@@ -131,7 +131,7 @@ class Conversation:
 
     async def _settle(self, reply: Message) -> None:
         """Take the retry of ``reply`` back, if it brought no word."""
-        now = self.runner.dependencies.clock.now()
+        now = self.runner.rows.clock.now()
         _, stopped = await run_to_completion(
             self.context.store.write(interrupted_replies.take_back_if_empty, reply.id, now)
         )
@@ -148,7 +148,7 @@ async def made_elsewhere(conversation: Conversation, question: Message) -> str:
     replies = [row for row in await _replies(conversation, question) if row.run is not None]
     if not replies or any(row.run == conversation.opener.run for row in replies):
         return ""
-    is_alive = conversation.runner.dependencies.is_alive
+    is_alive = conversation.runner.is_alive
     if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
         return _WRITTEN_ELSEWHERE
     return _SENT_ELSEWHERE if question.timestamp >= conversation.began_at else ""
@@ -274,7 +274,7 @@ class ToolLoop:
             await turn.called.round.stop()
             raise
         turn.row, turn.notices, turn.called = turn.called.round.current, [], None
-        turn.at = self.runner.dependencies.clock.now()
+        turn.at = self.runner.rows.clock.now()
 
     async def _make_room(self, turn: _Turn) -> AsyncGenerator[Notice, None]:
         """Have the oldest turns of a crowded request folded and COLD memory archived, and plan it again."""

@@ -6,11 +6,9 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.attachments.service.attachments import refuse_untaken
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, window_reaching
-from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 
 if TYPE_CHECKING:
@@ -18,21 +16,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
-    from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.log.rules.messages import Message
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.memory.rules.checkpoint import FlashReport
-    from chorus_cli.memory.rules.items import Item
     from chorus_cli.personas.rules.persona import Persona, Target
-
-_ALTERED = "Some characters of your message are not valid text and were replaced."
-
-
-def notices_of_message(attachments: Sequence[Attachment], *, altered: bool) -> tuple[str, ...]:
-    """Name the files that go with a message; say so if its text was ``altered`` to be valid."""
-    lines = [_ALTERED] if altered else []
-    lines += [f"+ {', '.join(each.label for each in attachments)}"] if attachments else []
-    return tuple(lines)
 
 
 def refuse_unreadable_settings(persona: Persona) -> None:
@@ -65,15 +51,6 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
         raise _unfitting(snapshot, message_tokens)
 
 
-def refuse_untaken_again(request_settings: RequestSettings, question: Message) -> None:
-    """Refuse to have a question answered again by a model that does not take its files, unless no model does.
-
-    Raises:
-        AttachmentError: the model does not take one of them.
-    """
-    refuse_untaken(request_settings.target.choice.model, question.attachments, request_settings.accepted | {Kind.OTHER})
-
-
 def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
     """Return whether a message of so many estimated tokens, those of its preamble included, fits the model alone."""
     return snapshot.request_settings.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
@@ -100,12 +77,6 @@ def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefused
 def reopened_notice(target: Target) -> str:
     """Say that the thread of a turn was closed and is open again."""
     return f"Thread #{target.thread_number} was closed by another Chorus; it is open again."
-
-
-def recall_notice(items: Sequence[Item]) -> str:
-    """Name the memory items that go with a message."""
-    named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in items)
-    return f"From memory: {named}"
 
 
 def flash_notice(report: FlashReport) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.attachments.service.attachments import KIND_NAMES
+from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
 from chorus_cli.context.rules.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
@@ -25,12 +25,12 @@ from chorus_cli.core.errors import (
     ThreadBusyError,
 )
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry
-from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.log.rules.messages import MessageContent, Role, last_question
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
@@ -42,11 +42,8 @@ from chorus_cli.turns import rows as active_threads
 from chorus_cli.turns.service.notices import (
     fits,
     members_notice,
-    notices_of_message,
-    recall_notice,
     refuse_unfitting,
     refuse_unreadable_settings,
-    refuse_untaken_again,
     reopened_notice,
 )
 
@@ -58,7 +55,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.jobs.service import Jobs, News
-    from chorus_cli.log.rules.attachments import Attachment, Kind
+    from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.machine.states import RunningJob
@@ -67,6 +64,8 @@ if TYPE_CHECKING:
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.service.reply import ReplyRunner
+
+_ALTERED = "Some characters of your message are not valid text and were replaced."
 
 OTHER_TOKENS = 64
 """Room that every message leaves for the parts of its preamble that are always sent."""
@@ -170,9 +169,7 @@ class TurnOpener:
         refuse_unreadable_settings(target.persona)
         request_settings = await self.context.request_settings(target)
         try:
-            return await self.context.store.write(
-                self._store_retry, request_settings, self.runner.dependencies.clock.now()
-            )
+            return await self.context.store.write(self._store_retry, request_settings, self.runner.rows.clock.now())
         except ThreadBusyError as busy:
             return busy
         except DatabaseUnconfirmedError:
@@ -188,7 +185,7 @@ class TurnOpener:
         attached = attachment_tokens(files, target.choice.model) if files else 0
         try:
             request_settings, count = await self.context.measured(target, content, OTHER_TOKENS + attached)
-            now, tokens = self.runner.dependencies.clock.now(), count + attached
+            now, tokens = self.runner.rows.clock.now(), count + attached
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=tokens, attachments=files)
             try:
                 opened = await self.context.store.write(self._store, request_settings, question, beside)
@@ -201,8 +198,8 @@ class TurnOpener:
                 raise DatabaseUnconfirmedError(f"{error} {IN_LOG}") from error
             raise self.runner.rescued(error, target.persona.slug, "user", content) from error
         if files or altered:
-            notices = notices_of_message(files, altered=altered)
-            opened = replace(opened, notices=(*notices, *opened.notices))
+            named = [f"+ {', '.join(each.label for each in files)}"] if files else []
+            opened = replace(opened, notices=(*([_ALTERED] if altered else []), *named, *opened.notices))
         return opened
 
     async def _given_up(self, target: Target) -> bool:
@@ -211,7 +208,7 @@ class TurnOpener:
         It can only be this one: while another reply is being written in the thread, no turn is opened.
         """
         with suppress(StorageError):
-            rows = await self.runner.store.read(interrupted_replies.in_progress, target.thread_id)
+            rows = await self.context.store.read(interrupted_replies.in_progress, target.thread_id)
             fresh = {id_ for id_, run in rows if run == self.run} - self.runner.given_up
             self.runner.given_up.update(fresh)
             return bool(fresh)
@@ -227,8 +224,8 @@ class TurnOpener:
         """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = request_settings.target, question.timestamp, question.token_count or 0
         slug, thread_id = target.persona.slug, target.thread_id
-        dependencies, given_up = self.runner.dependencies, self.runner.given_up
-        mended = interrupted_replies.mark_interrupted(connection, dependencies.is_alive, now, given_up)
+        given_up, counter = self.runner.given_up, self.context.counter
+        mended = interrupted_replies.mark_interrupted(connection, self.runner.is_alive, now, given_up)
         in_progress = mended.in_progress
         has_memory = item_rows.number(connection, slug) > 0
         if has_memory and item_rows.is_renewal_due(connection, slug, now):
@@ -240,23 +237,24 @@ class TurnOpener:
             self.runner.refuse_busy(connection, target, self.run)
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
-        told, recalled = "", _NONE
+        told, recalled = gap, _NONE
         if in_progress or has_memory or beside:
-            writer = PreambleWriter(snapshot, question, dependencies.counter)
-            told, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
-        told = preamble(gap, told)
+            writer = PreambleWriter(snapshot, question, counter)
+            besides, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
+            told = preamble(gap, besides)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         # A bound is not stored: the message is counted when a count is needed.
-        tokens = count + dependencies.counter.at_most(told) if request_settings.is_exact else None
+        tokens = count + counter.at_most(told) if request_settings.is_exact else None
         question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
         again = reopened_notice(target) if message_rows.reopen_thread(connection, thread_id) else ""
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
-        loaded = recall_notice(recalled) if recalled else ""
+        named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)
+        loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # It is told with the first request of this process.
-        unread = "" if self.context.prefixes.last_window(target) else snapshot.unread
+        unread = "" if not snapshot.unread or self.context.prefixes.last_window(target) else snapshot.unread
         notices = tuple(filter(None, (again, pause, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
 
@@ -272,15 +270,15 @@ class TurnOpener:
     def _store_retry(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> OpenedTurn:
         """Find the last turn in context and begin its reply anew, in one transaction."""
         target = request_settings.target
-        dependencies = self.runner.dependencies
-        interrupted_replies.mark_interrupted(connection, dependencies.is_alive, now, self.runner.given_up)
+        interrupted_replies.mark_interrupted(connection, self.runner.is_alive, now, self.runner.given_up)
         self.runner.refuse_busy(connection, target, self.run)
         snapshot = self.context.read(connection, request_settings, now)
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
-        refuse_untaken_again(request_settings, question)
+        # A file that no model takes may stay where it is.
+        refuse_untaken(target.choice.model, question.attachments, request_settings.accepted | {Kind.OTHER})
         try:
-            refuse_unfitting(snapshot, own_tokens(question, dependencies.counter.count, target.choice.model))
+            refuse_unfitting(snapshot, own_tokens(question, self.context.counter.count, target.choice.model))
         except MessageRefusedError as error:
             raise JournalError(
                 f"Your last message no longer fits {target.choice.model}, so it cannot be answered again. It "
