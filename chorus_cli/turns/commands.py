@@ -77,10 +77,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context redo 3
     """
     target = services.current.target()
-    if number is None:
-        redone = await services.log.journal.redo(target)
-    else:
-        redone = await services.log.journal.redo_by_number(target, number)
+    redone = await services.log.journal.redo(target, number)
     told = f"Redone: {await named(services, redone)}"
     if followed := await follow_fork(services, redone):
         return Text(f"{told}{followed}")

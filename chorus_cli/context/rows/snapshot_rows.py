@@ -240,7 +240,7 @@ def read_past_snapshot(
     hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
     past = persona._replace(settings=persona.settings._replace(context_hours=hours))
     request_settings = replace(request_settings, target=target._replace(persona=past))
-    then = journal.thread_journal(target.thread_id, journal.operations_at(every, moment))
+    then = journal.thread_journal(target.thread_id, [each for each in every if each.created_at <= moment])
     return read_snapshot(connection, request_settings, then, RequestStart(cutoff(moment, hours)), moment)
 
 

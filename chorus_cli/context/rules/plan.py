@@ -142,18 +142,11 @@ def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> Re
     return None if plan is None else replace(plan, snapshot=snapshot, is_exact=False)
 
 
-def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
-    """Build the request of a snapshot; every message of its view must be counted, as ``count`` does.
-
-    It fits the budget if the system prompt and the newest user message do.
-    """
-    return plan_whole(snapshot) or plan_fitting(snapshot, count)
-
-
 def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
     """Build the request of a snapshot that does not fit whole, without its oldest messages or with one cut.
 
-    Before words are cut, the thoughts of earlier turns are left out.
+    Its messages are counted as ``count`` does. Before words are cut, the thoughts of earlier turns are left out. It
+    fits the budget if the system prompt and the newest user message do.
     """
     plan = _fitted(snapshot, _weighed(snapshot), count)
     if not (plan.cut and snapshot.echoed):

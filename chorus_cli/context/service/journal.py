@@ -129,17 +129,20 @@ class Journal:
         """Take back the operation or turn that `newest` returned."""
         await self._reverse(target, Undo(_subject(newest.done)), newest.done)
 
-    async def redo(self, target: Target) -> Operation | Message:
-        """Put back the subject of the newest undo, unless something has followed it, and return it.
+    async def redo(self, target: Target, number: int | None = None) -> Operation | Message:
+        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it.
 
-        An operation on every thread is followed by messages in any of them.
+        Without a number it is the subject of the newest undo, unless something has followed that: an operation on every
+        thread is followed by messages in any of them.
 
         Raises:
-            JournalError: there is nothing to put back.
+            JournalError: there is no such operation, or nothing to put back.
             SettingsError: the setting that it changed was changed again since.
         """
-        newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
         operations = await self._listed(target)
+        if number is not None:
+            return await self._put_back(target, journal.to_redo(operations, number), operations)
+        newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
         # A fork leads elsewhere, so it follows nothing here; its undo leads back here, so it is redone from here.
         own = [each for each in operations if not isinstance(each.act, Fork) or each.thread_id == target.thread_id]
         undone = journal.redoable(own, newest_turn)
@@ -149,11 +152,6 @@ class Journal:
                 "/context redo NUMBER takes back any, and /context ops lists the numbers."
             )
         return await self._put_back(target, undone.subject, operations)
-
-    async def redo_by_number(self, target: Target, number: int) -> Operation | Message:
-        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it."""
-        operations = await self._listed(target)
-        return await self._put_back(target, journal.to_redo(operations, number), operations)
 
     async def _listed(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(_with_forks, target.persona.slug, target.thread_id))

@@ -259,11 +259,6 @@ def _numbered(operations: Sequence[Operation], number: int) -> Operation:
     return found
 
 
-def operations_at(operations: Sequence[Operation], moment: datetime) -> list[Operation]:
-    """Return the operations that had been made by then, undos and redos among them."""
-    return [operation for operation in operations if operation.created_at <= moment]
-
-
 def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
     """Return the value of ``context_hours`` in the persona's file at a moment, as the first change since then found it.
 
@@ -347,13 +342,13 @@ def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> 
 
 
 def _marks(operations: Sequence[Operation]) -> LogMarks:
-    taken_back = undone(operations)
+    taken_back, counting = undone(operations), effective(operations)
     return LogMarks(
         undone_turns=frozenset(subject.turn_id for subject in taken_back if subject.turn_id is not None),
-        replaced=frozenset(replaced(effective(operations))),
+        replaced=frozenset(replaced(counting)),
         undone_operations=frozenset(subject.operation_id for subject in taken_back if subject.operation_id is not None),
-        moved_off=moved_off(operations),
-        hidden=hidden_by(effective(operations)),
+        moved_off=_moved_off_by(counting),
+        hidden=hidden_by(counting),
     )
 
 

@@ -249,23 +249,17 @@ def message_as_json(
         "tokens": message.token_count,
         "introduced_by": None if message.introduced_by is None else numbers.operation(message.introduced_by),
     }
-    if message.tool_calls is not None:
-        fields["tool_calls"] = message.tool_calls
-    if message.tool_call_id is not None:
-        fields["tool_call_id"] = message.tool_call_id
-    if message.attachments:
-        fields["attachments"] = [as_json(each) for each in message.attachments]
-    fields |= _thought_fields(message.thought, thoughts or _NO_THOUGHTS)
+    text, parts = thoughts or _NO_THOUGHTS
+    seldom = {
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id,
+        "attachments": [as_json(each) for each in message.attachments] or None,
+        "thoughts": text or None,
+        "thought_parts": parts or None,
+        "thought_seconds": message.thought.seconds if message.thought else None,
+        "thought_tokens": message.thought.tokens if message.thought else None,
+    }
+    fields |= {name: value for name, value in seldom.items() if value is not None}
     if marks is not None:
         fields |= {"undone": marks.is_undone(message), "replaced": marks.is_replaced(message)}
     return fields
-
-
-def _thought_fields(thought: Thought | None, thoughts: Thoughts) -> dict[str, object]:
-    found = {
-        "thoughts": thoughts.text or None,
-        "thought_parts": thoughts.parts or None,
-        "thought_seconds": thought.seconds if thought else None,
-        "thought_tokens": thought.tokens if thought else None,
-    }
-    return {name: value for name, value in found.items() if value is not None}
