@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, StorageError
@@ -48,8 +48,7 @@ _MOST_CHARACTERS_OF_ONE = 3
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
-@dataclass(frozen=True, slots=True)
-class ToolServices:
+class ToolServices(NamedTuple):
     """The services that tools use."""
 
     store: Store
@@ -59,8 +58,7 @@ class ToolServices:
     jobs: Jobs
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The persona whose model calls a tool, and the thread and the turn that it answers in."""
 
     persona: Persona
@@ -68,8 +66,7 @@ class Caller:
     turn_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The result of a call: the text for the model, and its outcome in a few words for the user."""
 
     text: str
@@ -80,8 +77,7 @@ if TYPE_CHECKING:
     Handler = Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
+class BuiltIn(NamedTuple):
     """A tool with the function that carries it out."""
 
     tool: Tool

@@ -299,18 +299,17 @@ class Echoed(NamedTuple):
     tokens: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SystemPrompt:
+class SystemPrompt(NamedTuple):
     """The system prompt with the documents, and the tokens of both."""
 
     text: str
     prompt_tokens: int
     document_tokens: int
-    tokens: int = field(init=False)
-    """The tokens of the system message without a summary."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE)
+    @property
+    def tokens(self) -> int:
+        """The tokens of the system message without a summary."""
+        return self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE
 
 
 def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
@@ -334,11 +333,11 @@ class RequestSettings:
     is_exact: bool = True
     accepted: frozenset[Kind] = ALL_SENT
     echo: Echo = NO_ECHO
-    fixed_tokens: int = field(init=False)
-    """The estimated tokens that every request has: the system message without a summary, and the tools."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fixed_tokens", self.system_prompt.tokens + self.offer.tokens)
+    @property
+    def fixed_tokens(self) -> int:
+        """The estimated tokens that every request has: the system message without a summary, and the tools."""
+        return self.system_prompt.tokens + self.offer.tokens
 
     def budget(self, learned: Calibration) -> Budget:
         """Return the budget of a request that has no conversation before it."""

@@ -15,9 +15,8 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.act import Inclusion
 from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Reversal, Subject, Undo
-from chorus_cli.log.rules.log_acts import Import, MemoryAct, Unreadable
+from chorus_cli.log.rules.log_acts import Import, Inclusion, MemoryAct, Unreadable
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation, Operation
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.log.rules.act import Act
     from chorus_cli.log.rules.journal import LogMarks
+    from chorus_cli.log.rules.log_acts import Act
 
 _COLUMNS = "id, number, kind, thread_id, after_message_id, detail, created_at"
 DETAIL = "CASE WHEN json_valid(operations.detail) THEN operations.detail END"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.log_acts import Act
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from chorus_cli.log.rules.messages import Thought
-
 
 def local(moment: datetime) -> str:
     """Format a moment in local time: ``Thu 2026-02-12 14:30``."""
@@ -47,14 +45,10 @@ def log_entry(
     """
     if isinstance(entry, Operation):
         return f"[{_stamp(entry.created_at)}] {_marker(entry, numbers)}"
-    said = "\n".join(filter(None, (_thought(entry.thought, thoughts), _said(entry, marks))))
+    thought = entry.thought.words if entry.thought is not None else ""
+    before = f"[{thought}:\n{thoughts.strip()}]" if thoughts.strip() else f"[{thought}]"
+    said = "\n".join(filter(None, (before if thought else "", _said(entry, marks))))
     return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {said}"
-
-
-def _thought(thought: Thought | None, text: str) -> str:
-    if thought is None:
-        return ""
-    return f"[{thought.words}:\n{text.strip()}]" if text.strip() else f"[{thought.words}]"
 
 
 def _stamp(moment: datetime) -> str:

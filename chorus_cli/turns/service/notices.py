@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, window_reaching
+from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, cutoff, window_reaching
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 
 if TYPE_CHECKING:
@@ -107,17 +107,16 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
     return found
 
 
-def members_notice(snapshot: ContextSnapshot, since_before: datetime | None, now: datetime) -> str:
+def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now: datetime) -> str:
     """Say that the members of an edit or a restore have left the window, if that of the last request still held them.
 
-    ``since_before`` is the start of that window, ``None`` if there was none.
+    ``last_window`` is the start of that window, ``None`` if this process made no request yet.
     """
-    boundary = snapshot.view.boundary
+    boundary, hours = snapshot.view.boundary, snapshot.target.persona.settings.context_hours
     if boundary is None or not boundary.members or boundary.created_at > snapshot.view.cutoff:
         return ""
-    if since_before is not None and boundary.created_at <= since_before:
+    if snapshot.last_spoken is not None and boundary.created_at <= (last_window or cutoff(snapshot.last_spoken, hours)):
         return ""
-    hours = snapshot.target.persona.settings.context_hours
     number = len(boundary.members)
     have, them = ("has", "it") if number == 1 else ("have", "them")
     lead = f"The {counted(number, 'message')} of the {boundary.act.kind} {have} left the {hours}h window"

@@ -26,7 +26,6 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.core.time.timeline import cutoff
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rows.search_index import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry
@@ -122,8 +121,7 @@ class PreambleWriter:
         return OTHER_TOKENS + (self.counter.at_most(lines) if lines else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedTurn:
+class OpenedTurn(NamedTuple):
     """A turn that is stored: the context with its question, its empty reply, its time, and notices for the user."""
 
     snapshot: ContextSnapshot
@@ -199,7 +197,7 @@ class TurnOpener:
             raise self.runner.rescued(error, target.persona.slug, "user", content) from error
         if files or altered:
             named = [f"+ {', '.join(each.label for each in files)}"] if files else []
-            opened = replace(opened, notices=(*([_ALTERED] if altered else []), *named, *opened.notices))
+            opened = opened._replace(notices=(*([_ALTERED] if altered else []), *named, *opened.notices))
         return opened
 
     async def _given_up(self, target: Target) -> bool:
@@ -242,7 +240,9 @@ class TurnOpener:
             writer = PreambleWriter(snapshot, question, counter)
             besides, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
             told = preamble(gap, besides)
-        left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
+        left = (
+            members_notice(snapshot, self.context.prefixes.last_window(target), now) if snapshot.view.boundary else ""
+        )
         # A bound is not stored: the message is counted when a count is needed.
         tokens = count + counter.at_most(told) if request_settings.is_exact else None
         question = question._replace(preamble=told, token_count=tokens)
@@ -257,15 +257,6 @@ class TurnOpener:
         unread = "" if not snapshot.unread or self.context.prefixes.last_window(target) else snapshot.unread
         notices = tuple(filter(None, (again, pause, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
-
-    def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
-        """Say that the members of the boundary have left the window, if that of the last request still held them."""
-        if snapshot.last_spoken is None:
-            return members_notice(snapshot, None, now)
-        target = snapshot.request_settings.target
-        hours = target.persona.settings.context_hours
-        since_before = self.context.prefixes.last_window(target) or cutoff(snapshot.last_spoken, hours)
-        return members_notice(snapshot, since_before, now)
 
     def _store_retry(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> OpenedTurn:
         """Find the last turn in context and begin its reply anew, in one transaction."""
