@@ -103,7 +103,6 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
 
 
 def _name(personas: Personas, slug: str) -> str:
-    """Return a persona's name, or its folder's name if it was deleted."""
     try:
         return personas.load(slug).name
     except PersonaError:

@@ -289,7 +289,6 @@ async def _edited(services: Services, snapshot: ContextSnapshot, summary: Summar
 
 
 def _described(view: View, summary: Summary) -> str:
-    """Describe a summary: its messages, author, time and size."""
     number = counted(len(usable(view.folded)), "message")
     runs = [f"#{first}" if first == last else f"#{first} to #{last}" for first, last in summary.stands_for]
     ids = ", ".join([*runs[:_MOST_RUNS], *(["…"] if len(runs) > _MOST_RUNS else [])])

@@ -265,7 +265,6 @@ def _view(connection: sqlite3.Connection, known: ThreadJournal, start: RequestSt
 def _chosen_hot(
     connection: sqlite3.Connection, request_settings: RequestSettings, allowed: Budget, seen: View
 ) -> tuple[Item, ...]:
-    """Choose the memory items of the system message anew."""
     items = item_rows.hot(connection, request_settings.target.persona.slug, MOST_HOT)
     if not items:
         return ()

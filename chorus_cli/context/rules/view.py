@@ -38,7 +38,7 @@ from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.log.rules.attachments import Kind
@@ -247,12 +247,11 @@ def reasons_outside(
         return Reason.TAKEN_BACK if is_undone else Reason.AGE
 
     outside = (row for row in by_id.values() if row.id not in reached and is_written(row))
-    return {row.id: reason(row) for row in outside if _is_original(row, thread_id, by_id)}
-
-
-def _is_original(row: Message, thread_id: int, rows: Container[int]) -> bool:
-    """Return whether a row is no rewording, or one of another thread whose original is not among ``rows``."""
-    return row.revises is None or (row.thread_id != thread_id and row.revises not in rows)
+    return {
+        row.id: reason(row)
+        for row in outside
+        if row.revises is None or (row.thread_id != thread_id and row.revises not in by_id)
+    }
 
 
 def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:

@@ -34,7 +34,6 @@ SHARED = "Another Chorus is open in this thread."
 
 
 def _notices(connection: Connection, target: Target, now: datetime) -> tuple[str, ...]:
-    """Return the notices about messages outside the window, and about an interrupted reply."""
     from chorus_cli.context.rows.thread_views import read_on_arrival, window_fill  # noqa: PLC0415 - the prompt needs none
     from chorus_cli.log.rows.interrupted_replies import interrupted_question  # noqa: PLC0415 - likewise
 

@@ -146,7 +146,11 @@ class Journal:
         # A fork leads elsewhere, so it follows nothing here; its undo leads back here, so it is redone from here.
         own = [each for each in operations if not isinstance(each.act, Fork) or each.thread_id == target.thread_id]
         undone = journal.redoable(own, newest_turn)
-        if undone is None or undone.subject is None or await self._is_followed_elsewhere(target, undone):
+        if undone is not None and undone.thread_id is None:
+            is_followed = operation_rows.is_spoken_after
+            slug, after = target.persona.slug, undone.after_message_id
+            undone = None if await self.context.store.read(is_followed, slug, after) else undone
+        if undone is None or undone.subject is None:
             raise JournalError(
                 "There is nothing to redo. Without a number only an undo that nothing has followed is taken back; "
                 "/context redo NUMBER takes back any, and /context ops lists the numbers."
@@ -164,14 +168,6 @@ class Journal:
         # The messages of an operation are taken back with it; they are no turn of the user's.
         introduced = {message.id for message in view.messages if message.introduced_by is not None}
         return max({message.turn_id for message in view.messages} - introduced, default=0)
-
-    async def _is_followed_elsewhere(self, target: Target, undone: Operation) -> bool:
-        """Return whether a message followed, in any thread, since an undo that concerns them all."""
-        if undone.thread_id is not None:
-            return False
-        return await self.context.store.read(
-            operation_rows.is_spoken_after, target.persona.slug, undone.after_message_id
-        )
 
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.first_of_turn, turn_id)

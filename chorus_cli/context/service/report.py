@@ -138,7 +138,6 @@ def _parts(plan: RequestPlan) -> tuple[Part, ...]:
 
 
 def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
-    """Yield the name, the estimated tokens and the reason of each part."""
     persona, view = plan.snapshot.target.persona, plan.snapshot.view
     measured = plan.snapshot.request_settings.system_prompt
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"

@@ -122,7 +122,6 @@ def _remember_threads(connection: sqlite3.Connection, row_ids: Sequence[int]) ->
 
 
 def _has_words(connection: sqlite3.Connection, retry_id: int) -> bool:
-    """Return whether a retry brought a reply with words."""
     replies = connection.execute(
         "SELECT content FROM messages WHERE introduced_by = :retry AND role = 'assistant' "
         "AND id > (SELECT after_message_id FROM operations WHERE id = :retry)",

@@ -393,5 +393,4 @@ def end_call(connection: sqlite3.Connection, call: Message, following: Sequence[
 
 
 def _follow(connection: sqlite3.Connection, before: Message, content: MessageContent) -> int:
-    """Store a row of the same turn, process and retry."""
     return insert_row(connection, before.persona, content, introduced_by=before.introduced_by, run=before.run)

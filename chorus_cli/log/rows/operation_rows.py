@@ -231,7 +231,6 @@ def _of_kinds(
 def _selected(
     connection: sqlite3.Connection, condition: str, parameters: Sequence[object] | Mapping[str, object] = ()
 ) -> list[Operation]:
-    """Return the operations that meet a condition, oldest first."""
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {condition} ORDER BY id", parameters
     ).fetchall()

@@ -267,18 +267,10 @@ def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue)
     """
     by_id = {operation.id: operation for operation in operations}
     for operation in sorted(operations, key=lambda each: each.id):
-        change = _window_change(operation, by_id)
-        if operation.created_at > moment and change is not None:
-            return change.before
+        act = _act_concerned(operation, by_id)
+        if operation.created_at > moment and isinstance(act, Window):
+            return act.after if is_undo(operation) else act.before
     return now
-
-
-def _window_change(operation: Operation, by_id: dict[int, Operation]) -> Window | None:
-    """Return the change that an operation made to the window, an undo or redo of such a change included."""
-    act = _act_concerned(operation, by_id)
-    if not isinstance(act, Window):
-        return None
-    return act.inverse if is_undo(operation) else act
 
 
 CLEARED = "[CONTEXT_CLEARED]"

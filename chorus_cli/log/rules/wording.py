@@ -136,7 +136,20 @@ def without_empty_replies(entries: Iterable[Message | Operation]) -> tuple[Messa
 
 def document(export: Export, *, is_json: bool) -> str:
     """Write an export as JSON or as Markdown."""
-    return _json(export) if is_json else markdown(export)
+    if not is_json:
+        return markdown(export)
+    value = {
+        "persona": export.persona,
+        "name": export.name,
+        "thread": export.numbers.thread(export.thread_id),
+        "exported_at": timestamps.to_text(export.exported_at),
+        "whole_thread": export.is_whole,
+        "messages": [
+            message_as_json(message, export.numbers, export.marks, export.thoughts.get(message.id))
+            for message in export.messages
+        ],
+    }
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def markdown(export: Export) -> str:
@@ -183,21 +196,6 @@ def told_by(role: Role, name: str) -> str:
             return f"{name} calls a tool"
         case Role.TOOL_RESULT:
             return "The tool answers"
-
-
-def _json(export: Export) -> str:
-    value = {
-        "persona": export.persona,
-        "name": export.name,
-        "thread": export.numbers.thread(export.thread_id),
-        "exported_at": timestamps.to_text(export.exported_at),
-        "whole_thread": export.is_whole,
-        "messages": [
-            message_as_json(message, export.numbers, export.marks, export.thoughts.get(message.id))
-            for message in export.messages
-        ],
-    }
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def entry_as_json(

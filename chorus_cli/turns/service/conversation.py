@@ -115,7 +115,10 @@ class Conversation:
             if not is_asked:
                 await self.runner.abandon(opened.reply)
             if opened.reply.introduced_by is not None:
-                await self._settle(opened.reply)
+                # A retry that brought no word is taken back.
+                take_back, now = interrupted_replies.take_back_if_empty, self.runner.rows.clock.now()
+                _, late = await run_to_completion(self.context.store.write(take_back, opened.reply.id, now))
+                stopped = stopped or late
         if stopped:
             raise asyncio.CancelledError
 
@@ -128,15 +131,6 @@ class Conversation:
     def runner(self) -> ReplyRunner:
         """The writing of replies."""
         return self.tool_loop.runner
-
-    async def _settle(self, reply: Message) -> None:
-        """Take the retry of ``reply`` back, if it brought no word."""
-        now = self.runner.rows.clock.now()
-        _, stopped = await run_to_completion(
-            self.context.store.write(interrupted_replies.take_back_if_empty, reply.id, now)
-        )
-        if stopped:
-            raise asyncio.CancelledError
 
 
 _SENT_ELSEWHERE = "The newest message here was sent from another Chorus."
@@ -289,7 +283,6 @@ class ToolLoop:
         turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
 
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
-        """Ask the model, and learn from the outcome."""
         snapshot = turn.plan.snapshot
         if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.messages, turn.asked):
             # Thoughts that are bound to what came before them are refused after anything else.

@@ -240,9 +240,8 @@ class TurnOpener:
             writer = PreambleWriter(snapshot, question, counter)
             besides, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
             told = preamble(gap, besides)
-        left = (
-            members_notice(snapshot, self.context.prefixes.last_window(target), now) if snapshot.view.boundary else ""
-        )
+        last_window = self.context.prefixes.last_window
+        left = "" if snapshot.view.boundary is None else members_notice(snapshot, last_window(target), now)
         # A bound is not stored: the message is counted when a count is needed.
         tokens = count + counter.at_most(told) if request_settings.is_exact else None
         question = question._replace(preamble=told, token_count=tokens)
@@ -254,7 +253,7 @@ class TurnOpener:
         loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # It is told with the first request of this process.
-        unread = "" if not snapshot.unread or self.context.prefixes.last_window(target) else snapshot.unread
+        unread = snapshot.unread if snapshot.unread and not last_window(target) else ""
         notices = tuple(filter(None, (again, pause, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
 
@@ -327,7 +326,6 @@ class UnsentFiles:
 
 
 def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
-    """Yield a sentence for each kind of files that a model does not take."""
     kinds: dict[Kind, list[str]] = {}
     for each in files:
         kinds.setdefault(each.kind, []).append(each.name)
@@ -337,7 +335,6 @@ def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
 
 
 def _gone(files: Sequence[Attachment]) -> Iterable[str]:
-    """Yield a sentence about files whose bytes are gone, if there are any."""
     names = enumerated([each.name for each in files])
     if len(files) == 1:
         yield f"The copy that Chorus kept of {names} is gone; the model is sent only its name."

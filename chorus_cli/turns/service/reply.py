@@ -196,7 +196,6 @@ class ReplyRunner:
         return type(error)(f"{error} {kept}")
 
     async def _calls(self, request: ModelRequest, end: ReplyEnd) -> Sequence[ReadCall]:
-        """Read the calls that a reply ends with."""
         calls = calls_to_answer(request, end)
         taken = (message.tool_call_id for message in request.messages if message.tool_call_id)
         return await self.toolbox.read(_with_unique_ids(calls, taken)) if calls else ()
