@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
 
@@ -41,19 +41,16 @@ class AskedSearch:
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
     """Parse words, after them ``since`` with a time, and the option anywhere."""
-    rest, with_thoughts = without_option(text, _THOUGHTS)
-    return replace(_asked_since(rest, now), with_thoughts=with_thoughts)
-
-
-def _asked_since(text: str, now: datetime) -> AskedSearch:
-    """Parse words and ``since`` with a time; inside quotes or without a valid time, ``since`` is a word."""
-    match = _SINCE.fullmatch(text)
+    words, with_thoughts = without_option(text, _THOUGHTS)
+    match = _SINCE.fullmatch(words)
+    # Inside quotes or without a valid time, ``since`` is a word.
     if match is None or match["words"].count('"') % 2:
-        return AskedSearch(text)
+        return AskedSearch(words, None, with_thoughts)
     try:
-        return AskedSearch(match["words"], timespan.parse(match["time"], now, after_since=True).before(now))
+        since = timespan.parse(match["time"], now, after_since=True).before(now)
     except TimeSpanError as error:
-        return AskedSearch(text, doubt=f"{error} All words were searched for instead.\n\n")
+        return AskedSearch(words, None, with_thoughts, f"{error} All words were searched for instead.\n\n")
+    return AskedSearch(match["words"], since, with_thoughts)
 
 
 WORDS = Parameter(

@@ -66,11 +66,6 @@ class RequestPlan:
         return self.request.messages
 
     @property
-    def lacks_summary(self) -> bool:
-        """Whether the summary had no room."""
-        return self.summary is None and self.snapshot.view.summary is not None
-
-    @property
     def begins_at(self) -> int | None:
         """The first message, but for pinned ones, if the request leaves older ones out."""
         sent = (row.id for row in self.sent if row.id not in self.snapshot.view.pinned)

@@ -225,7 +225,8 @@ def reasons_outside(
     reached = _with_originals({row.id for row in (*seen.messages, *seen.taken_back)}, by_id)
     entered = _with_originals({row.id for row in _entered(thread_id, seen.boundary, by_id)}, by_id)
     entered_turns = {by_id[id_].turn_id for id_ in entered if id_ in by_id}
-    undone = {subject.operation_id for subject in journal.undone(operations)}
+    subjects = (subject.operation_id for subject in journal.undone(operations))
+    undone = {operation_id for operation_id in subjects if operation_id is not None}
     lasting = {member for each in operations if each.id not in undone for member in each.members}
     members = {each.id: each.members for each in operations}
     boundary_id = seen.boundary_id or 0

@@ -160,7 +160,11 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if repeated:
         number = counted(len(repeated), "reply", "replies")
         yield "thoughts", thought, f"before {number}, sent back to the model that had them"
-    if labels := _labels(plan):
+    accepted = plan.snapshot.request_settings.accepted
+    files = {each: None for row in plan.sent for each in row.attachments}
+    # Each once; of a kind that the model does not take it is sent only the name.
+    labels = [each.label if each.kind in accepted else f"{each.label} (only its name)" for each in files]
+    if labels:
         yield "attachments", attached, ", ".join(labels)
 
 
@@ -181,13 +185,6 @@ def _why_sent(plan: RequestPlan) -> str:
     parts += [f"{len(plan.cut)} of them without the middle"] if plan.cut else []
     parts += ["earlier turns as plain text"] if plan.snapshot.is_plain else []
     return ", ".join(parts)
-
-
-def _labels(plan: RequestPlan) -> list[str]:
-    """Return names and sizes of the attachments, each once; of a kind that the model does not take only the name."""
-    accepted = plan.snapshot.request_settings.accepted
-    attached = {each: None for row in plan.sent for each in row.attachments}
-    return [each.label if each.kind in accepted else f"{each.label} (only its name)" for each in attached]
 
 
 def _memory_as_json(use: MemoryUse) -> dict[str, object]:

@@ -88,7 +88,7 @@ class Conversation:
     async def close_unused(self, target: Target) -> None:
         """Close a thread that was opened for a message that was refused."""
         now = self.runner.rows.clock.now()
-        await self.context.store.write(thread_rows.close, [target.thread_id], now)
+        await self.tool_loop.context.store.write(thread_rows.close, [target.thread_id], now)
 
     async def _turn(self, thread_id: int, open_turn: _OpenTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a turn opened once no other reply is being written in the thread, and have it answered."""
@@ -115,17 +115,15 @@ class Conversation:
             if not is_asked:
                 await self.runner.abandon(opened.reply)
             if opened.reply.introduced_by is not None:
-                # A retry that brought no word is taken back.
-                take_back, now = interrupted_replies.take_back_if_empty, self.runner.rows.clock.now()
-                _, late = await run_to_completion(self.context.store.write(take_back, opened.reply.id, now))
-                stopped = stopped or late
+                await self._take_back_if_empty(opened.reply.id)
         if stopped:
             raise asyncio.CancelledError
 
-    @property
-    def context(self) -> Context:
-        """The contexts that messages are answered in."""
-        return self.tool_loop.context
+    async def _take_back_if_empty(self, reply_id: int) -> None:
+        store, now = self.tool_loop.context.store, self.runner.rows.clock.now()
+        _, stopped = await run_to_completion(store.write(interrupted_replies.take_back_if_empty, reply_id, now))
+        if stopped:
+            raise asyncio.CancelledError
 
     @property
     def runner(self) -> ReplyRunner:
@@ -161,7 +159,7 @@ async def is_answered(conversation: Conversation, question: Message) -> bool:
 
 
 async def _replies(conversation: Conversation, question: Message) -> list[Message]:
-    return await conversation.context.store.read(message_rows.replies, question)
+    return await conversation.tool_loop.context.store.read(message_rows.replies, question)
 
 
 _PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."

@@ -95,7 +95,7 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
             f"The oldest {counted(number, 'message')} in the window did not fit {model} and stayed out of this "
             "request. All are still in the log."
         )
-    if plan.lacks_summary:
+    if plan.summary is None and plan.snapshot.view.summary is not None:
         found["summary"] = (
             "The summary of the earlier conversation did not fit beside your message and stayed out of this request."
         )
