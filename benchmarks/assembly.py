@@ -13,7 +13,7 @@ from benchmarks.prose import prose
 from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.plan import RequestPlan, plan_request
+from chorus_cli.context.rules.plan import RequestPlan, plan_fitting, plan_whole
 from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
@@ -89,7 +89,7 @@ def _plan(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) ->
     journal = thread_journal(connection, PERSONA, 1)
     snapshot = read_snapshot(connection, frame, journal, RequestStart(cutoff(_NOW, _HOURS)))
     connection.execute("COMMIT")
-    return plan_request(snapshot, counter.count)
+    return plan_whole(snapshot) or plan_fitting(snapshot, counter.count)
 
 
 def _rows(tokens: int, words: tuple[Words, Words], counter: TokenCounter) -> Iterator[StoredRow]:

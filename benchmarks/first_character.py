@@ -91,8 +91,8 @@ async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pai
         app.services().context.planner.counter.load()
         conversation = app.services().conversation
         runner = conversation.runner
-        recorder = _Recorder(runner.dependencies.model)
-        runner = replace(runner, dependencies=replace(runner.dependencies, model=recorder))
+        recorder = _Recorder(runner.model)
+        runner = replace(runner, model=recorder)
         conversation = replace(
             conversation,
             tool_loop=replace(conversation.tool_loop, runner=runner),

@@ -11,7 +11,7 @@ from benchmarks.figures import figure
 from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import temporary_folder
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
-from chorus_cli.context.rules.plan import RequestPlan, plan_request
+from chorus_cli.context.rules.plan import RequestPlan, plan_fitting, plan_whole
 from chorus_cli.context.rules.view import RequestSettings, RequestStart, SystemPrompt
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
@@ -85,7 +85,7 @@ def _plan(connection: sqlite3.Connection) -> RequestPlan:
     journal = thread_journal(connection, PERSONA, 1)
     snapshot = read_snapshot(connection, _FRAME, journal, RequestStart(cutoff(_NOW, _HOURS)))
     connection.execute("COMMIT")
-    return plan_request(snapshot, len)
+    return plan_whole(snapshot) or plan_fitting(snapshot, len)
 
 
 def _rows(old: int, in_window: int) -> Iterator[StoredRow]:

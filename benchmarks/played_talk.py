@@ -22,6 +22,7 @@ from chorus_cli.memory.service.memory import FlashSaves, Memory
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.models.rules.request import Echo, Span
 from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
+from chorus_cli.turns.service.reply_rows import ReplyRows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -156,8 +157,8 @@ def _conversation(app: App, clock: _Clock, model: _Model, echo: Echo) -> Convers
     planner = replace(app.services().context.planner, echo_of=lambda _model: echo)
     folding = Folding(planner, Summarizer(model, planner, clock), clock)
     folds = FoldSchedule(planner.store, folding, _fail, lambda _sentence: None)
-    dependencies = replace(conversation.runner.dependencies, model=model, clock=clock)
-    runner = replace(conversation.runner, dependencies=dependencies)
+    rows = ReplyRows(planner.store, planner.counter, clock)
+    runner = replace(conversation.runner, rows=rows, model=model)
     access = replace(conversation.tool_loop.memory.access, clock=clock)
     memory = Memory(access, FlashSaves(access))
     rounds = replace(conversation.tool_loop, context=planner, runner=runner, folds=folds, memory=memory)

@@ -34,7 +34,7 @@ from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, Too
 from chorus_cli.turns.service.conversation import Conversation, ToolLoop
 from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
 from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
-from chorus_cli.turns.service.reply import ReplyRunner, TurnDependencies
+from chorus_cli.turns.service.reply import ReplyRunner
 from chorus_cli.turns.service.reply_rows import ReplyRows
 
 if TYPE_CHECKING:
@@ -219,8 +219,6 @@ def _jobs(opened: Opened, machine: Machine, memory: Memory) -> Jobs:
 
 
 def _answering(opened: Opened, machine: Machine, providers: Providers, tools: ToolServices) -> ReplyRunner:
-    dependencies = TurnDependencies(
-        providers.client, machine.clock, providers.counter, machine.rescue, opened.storage.is_alive
-    )
     rows = ReplyRows(opened.storage.store, providers.counter, machine.clock)
-    return ReplyRunner(opened.storage.store, rows, dependencies, Toolbox(tools, machine.report_bug, providers.tools))
+    toolbox = Toolbox(tools, machine.report_bug, providers.tools)
+    return ReplyRunner(rows, providers.client, machine.rescue, opened.storage.is_alive, toolbox)

@@ -161,10 +161,10 @@ GROUP: CommandGroup[Services] = CommandGroup("context", "The part of the convers
 
 _DEFAULT = ("reset", "default")
 _HOURS_OF_A_DAY = 24
+_ALSO = "/context edit, /context why, /context save, /new, /undo, /help context"
 
 
 def _time_or_default(text: str, now: datetime) -> AskedTime | None:
-    """Parse a time; ``None`` for the words that stand for the default."""
     return None if text.strip().casefold() in _DEFAULT else ASKED_TIME.parse(text, now)
 
 
@@ -183,6 +183,7 @@ async def show(services: Services) -> Report:
     report = await request_report(services.context.planner, target, now)
     view, hours, default = report.plan.snapshot.view, settings.context_hours, target.persona.defaults.context_hours
     window = f"Context window: {hours}h (default: {default}h)\n{reach(view.cutoff, view.boundary)}"
+    other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
     parts, filled = drawn_parts(report), usage(report, settings.context_usage_threshold)
     return Report(
         (
@@ -192,16 +193,9 @@ async def show(services: Services) -> Report:
             *([pins] if (pins := drawn_pins(view, target.persona.name)) else []),
             Text(filled),
             *map(Text, filter(None, (*target.persona.warnings, report.plan.snapshot.unread))),
-            Text(_examples(hours)),
+            Text(f"Try /context {other}, /context {other}?, {_ALSO}."),
         )
     )
-
-
-def _examples(hours: int) -> str:
-    """Suggest other windows than the present one, and further commands."""
-    other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
-    also = "/context edit, /context why, /context save, /new, /undo, /help context"
-    return f"Try /context {other}, /context {other}?, {also}."
 
 
 @GROUP.command("why", aliases=("why",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
 
@@ -13,7 +13,6 @@ from chorus_cli.framework.arguments import Parameter, without_option
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text
 from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.log.rows.thread_lists import TitledThread
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Findings, Match
@@ -42,19 +41,16 @@ class AskedSearch:
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
     """Parse words, after them ``since`` with a time, and the option anywhere."""
-    rest, with_thoughts = without_option(text, _THOUGHTS)
-    return replace(_asked_since(rest, now), with_thoughts=with_thoughts)
-
-
-def _asked_since(text: str, now: datetime) -> AskedSearch:
-    """Parse words and ``since`` with a time; inside quotes or without a valid time, ``since`` is a word."""
-    match = _SINCE.fullmatch(text)
+    words, with_thoughts = without_option(text, _THOUGHTS)
+    match = _SINCE.fullmatch(words)
+    # Inside quotes or without a valid time, ``since`` is a word.
     if match is None or match["words"].count('"') % 2:
-        return AskedSearch(text)
+        return AskedSearch(words, None, with_thoughts)
     try:
-        return AskedSearch(match["words"], timespan.parse(match["time"], now, after_since=True).before(now))
+        since = timespan.parse(match["time"], now, after_since=True).before(now)
     except TimeSpanError as error:
-        return AskedSearch(text, doubt=f"{error} All words were searched for instead.\n\n")
+        return AskedSearch(words, None, with_thoughts, f"{error} All words were searched for instead.\n\n")
+    return AskedSearch(match["words"], since, with_thoughts)
 
 
 WORDS = Parameter(
@@ -93,7 +89,10 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
         return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"
     slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
     names = {slug: _name(personas, slug) for slug in slugs}
-    titles = [_title(each, names[each.persona]) for each in findings.threads]
+    titles = [
+        f"Thread #{each.number} of {names[each.persona]}: {each.excerpt}{'  [closed]' if each.is_closed else ''}"
+        for each in findings.threads
+    ]
     if findings.more_threads:
         titles.append(f"{findings.more_threads:,} more titles.")
     entries = [_entry(match, names[match.message.persona]) for match in findings.matches]
@@ -101,15 +100,10 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
 
 
 def _name(personas: Personas, slug: str) -> str:
-    """Return a persona's name, or its folder's name if it was deleted."""
     try:
         return personas.load(slug).name
     except PersonaError:
         return slug
-
-
-def _title(thread: TitledThread, name: str) -> str:
-    return f"Thread #{thread.number} of {name}: {thread.excerpt}{'  [closed]' if thread.is_closed else ''}"
 
 
 def _entry(match: Match, name: str) -> str:

@@ -29,7 +29,7 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
     if isinstance(answer, PrivateChat):
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")
     if not isinstance(answer, Reply):
-        at_rest = services.conversation.context.store.at_rest
+        at_rest = services.conversation.tool_loop.context.store.at_rest
         return await shown(answer.target, advised(answer.followed(), again), answers, asides, at_rest)
     await services.replies.settle()
     if isinstance(answer, Question):

@@ -92,7 +92,7 @@ class TurnRecord:
 
 async def ask(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    events, at_rest = _answered(asked, conversation), conversation.context.store.at_rest
+    events, at_rest = _answered(asked, conversation), conversation.tool_loop.context.store.at_rest
     return await shown(asked.target, events, answers, asides, at_rest)
 
 
@@ -102,7 +102,7 @@ async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen,
     Notices and the error of a reply that breaks off go to ``asides``.
     """
     record, told = (
-        TurnRecord(asked.target, conversation.runner.dependencies.clock.monotonic),
+        TurnRecord(asked.target, conversation.runner.rows.clock.monotonic),
         PlainReply(asides, asides),
     )
     try:

@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, StorageError
@@ -18,6 +18,7 @@ from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Role, Status, is_filled, words_of
+from chorus_cli.log.rules.wording import told_by
 from chorus_cli.memory.rules.items import ItemType, checked_type
 from chorus_cli.memory.rules.recall import kept_line, memory_lines, sent_items, written
 from chorus_cli.models.rules.declaration import NO_OFFER, Kind, Parameter, Tool, ToolOffer, read_call
@@ -47,8 +48,7 @@ _MOST_CHARACTERS_OF_ONE = 3
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
-@dataclass(frozen=True, slots=True)
-class ToolServices:
+class ToolServices(NamedTuple):
     """The services that tools use."""
 
     store: Store
@@ -58,8 +58,7 @@ class ToolServices:
     jobs: Jobs
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The persona whose model calls a tool, and the thread and the turn that it answers in."""
 
     persona: Persona
@@ -67,8 +66,7 @@ class Caller:
     turn_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The result of a call: the text for the model, and its outcome in a few words for the user."""
 
     text: str
@@ -79,8 +77,7 @@ if TYPE_CHECKING:
     Handler = Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
+class BuiltIn(NamedTuple):
     """A tool with the function that carries it out."""
 
     tool: Tool
@@ -113,7 +110,11 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
     matches = [match for match in findings.matches if _is_worth_telling(match, caller)]
     if not matches:
         return Answer("No message contains all of these words. Try fewer words, or another form of them.", "nothing")
-    told = [_found(match, caller.persona.name) for match in matches[:MOST_FOUND]]
+    name = caller.persona.name
+    told = [
+        f"thread #{each.thread_number}, {_stamp(each.message)}, {told_by(each.message.role, name)}: {each.excerpt}"
+        for each in matches[:MOST_FOUND]
+    ]
     if len(matches) > len(told) or findings.more:
         told.append("There are more, and older ones. More words, or an earlier time, find them.")
     return Answer("\n".join(told), counted(min(len(matches), MOST_FOUND), "message"))
@@ -207,21 +208,12 @@ def _is_said(row: Message) -> bool:
     return row.role in _SPOKEN and is_filled(row) and row.status is not Status.STREAMING
 
 
-def _found(match: Match, name: str) -> str:
-    row = match.message
-    return f"thread #{match.thread_number}, {_stamp(row)}, {_speaker(row, name)}: {match.excerpt}"
-
-
 def _entry(row: Message, name: str) -> str:
-    return f"[{_stamp(row)}] {_speaker(row, name)}: {words_of(row)}"
+    return f"[{_stamp(row)}] {told_by(row.role, name)}: {words_of(row)}"
 
 
 def _stamp(row: Message) -> str:
     return f"{timestamps.local(row.timestamp):%Y-%m-%d %H:%M}"
-
-
-def _speaker(row: Message, name: str) -> str:
-    return "Human" if row.role is Role.USER else name
 
 
 def _whole_items(items: Sequence[Item]) -> list[Item]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from chorus_cli.context.commands import drawn_pins
 from chorus_cli.context.rules.view import ContextSnapshot, Summary, View, usable
-from chorus_cli.context.service.journal import Entry, pin, unpin
+from chorus_cli.context.service.journal import pin, unpin
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.code_points import cleaned_input
@@ -77,10 +77,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context redo 3
     """
     target = services.current.target()
-    if number is None:
-        redone = await services.log.journal.redo(target)
-    else:
-        redone = await services.log.journal.redo_by_number(target, number)
+    redone = await services.log.journal.redo(target, number)
     told = f"Redone: {await named(services, redone)}"
     if followed := await follow_fork(services, redone):
         return Text(f"{told}{followed}")
@@ -99,10 +96,10 @@ async def operations(services: Services) -> Text | Table:
     entries = await services.log.journal.entries(services.current.target())
     if not entries:
         return Text("There are no operations on this context yet.")
-    rows = [
-        (str(entry.operation.number), local(entry.operation.created_at), entry.description, _standing(entry))
-        for entry in entries
-    ]
+    rows: list[tuple[str, ...]] = []
+    for operation, description, counts in entries:
+        state = "" if counts or operation.subject else "undone"
+        rows.append((str(operation.number), local(operation.created_at), description, state))
     return Table("", ("No.", "When", "What", ""), tuple(rows))
 
 
@@ -206,10 +203,6 @@ async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str
     return f"The context still starts at {start(boundary)}; /context undo {boundary.number} reverts that."
 
 
-def _standing(entry: Entry) -> str:
-    return "undone" if not entry.counts and entry.operation.subject is None else ""
-
-
 async def _in_all_threads(services: Services) -> str:
     """Say how many threads an act on all of them concerns: `` in all 3 threads of Frodo``; empty if there is one."""
     number = len(await services.threads.open_threads())
@@ -296,7 +289,6 @@ async def _edited(services: Services, snapshot: ContextSnapshot, summary: Summar
 
 
 def _described(view: View, summary: Summary) -> str:
-    """Describe a summary: its messages, author, time and size."""
     number = counted(len(usable(view.folded)), "message")
     runs = [f"#{first}" if first == last else f"#{first} to #{last}" for first, last in summary.stands_for]
     ids = ", ".join([*runs[:_MOST_RUNS], *(["…"] if len(runs) > _MOST_RUNS else [])])

@@ -38,15 +38,12 @@ def _active(connection: sqlite3.Connection, row: Message) -> ActiveThread:
     question = next(iter(message_rows.rows(connection, [row.turn_id])), row)
     turn = message_rows.replies(connection, question)
     replies = [each for each in turn if each.role is Role.ASSISTANT and each.introduced_by == row.introduced_by]
+    made_at = "SELECT created_at FROM operations WHERE id = ?"
+    retried = connection.execute(made_at, (row.introduced_by,)).fetchone()
     return ActiveThread(
         *thread_rows.number_and_name(connection, row.thread_id),
-        _retried_at(connection, row.introduced_by) or question.timestamp,
+        timestamps.from_text(retried[0]) if retried else question.timestamp,
         max(1, len(replies)),
         has_words=bool(row.content.strip()),
         tool=called_name(row.tool_calls or "") if row.role is Role.TOOL_USE else "",
     )
-
-
-def _retried_at(connection: sqlite3.Connection, retry_id: int | None) -> datetime | None:
-    found = connection.execute("SELECT created_at FROM operations WHERE id = ?", (retry_id,)).fetchone()
-    return timestamps.from_text(found[0]) if found else None

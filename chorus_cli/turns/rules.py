@@ -88,7 +88,8 @@ def task(room_tokens: int, focus: str = "") -> str:
 def foldable(verbatim: Sequence[Message]) -> list[list[Message]]:
     """Return the whole turns that may be folded, oldest first: all but the last two and a running one."""
     groups = turns(verbatim)
-    running = next((position for position, group in enumerate(groups) if _is_running(group)), len(groups))
+    streaming = (place for place, group in enumerate(groups) if any(row.status is Status.STREAMING for row in group))
+    running = next(streaming, len(groups))
     is_open = running == len(groups) - 1
     return groups[: min(running, len(groups) - KEPT_TURNS - is_open)] if len(groups) > KEPT_TURNS else []
 
@@ -123,7 +124,3 @@ def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, pinned
         total -= sum(tokens_of(row) for row in usable(group) if row.id not in pinned)
         folded += group
     return folded
-
-
-def _is_running(group: Sequence[Message]) -> bool:
-    return any(row.status is Status.STREAMING for row in group)

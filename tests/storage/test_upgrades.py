@@ -32,7 +32,7 @@ from tests.storage.unsynced import confirmed_syncs
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.log_acts import Act
 
 TABLES = ("messages", "operations", "operation_members", "summaries", "threads", "sqlite_sequence")
 

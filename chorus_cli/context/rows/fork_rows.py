@@ -6,8 +6,8 @@ The messages stay rows of the other thread. Undoing the operation closes the thr
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.core.errors import JournalError
@@ -138,8 +138,7 @@ def _present_wording(connection: sqlite3.Connection, view: View, message_id: int
     return message_id
 
 
-@dataclass(frozen=True, slots=True)
-class EditableRows:
+class EditableRows(NamedTuple):
     """The thread's history, all its operations, and the newest id of all.
 
     The messages of another thread that a fork has put into this one belong to its history.

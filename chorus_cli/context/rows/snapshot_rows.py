@@ -192,7 +192,7 @@ def read_snapshot(
     target = request_settings.target
     seen = read_view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
-    held = start.hot if start.summary_id == (seen.summary.operation_id if seen.summary else None) else None
+    held = start.hot if start.summary_id == seen.summary_id else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
         # A fork has messages of its origin.
@@ -204,6 +204,9 @@ def read_snapshot(
     chosen = target.persona.settings
     usage, most_output = chosen.context_usage_threshold, chosen.max_output_tokens
     allowed = budget(request_settings.limit, usage, most_output, learned, fold_is_undone=known.fold_is_undone)
+    thoughts, echo = {}, request_settings.echo
+    if echo.span is Span.EVER and not is_plain:
+        thoughts = echoed(connection, seen.verbatim, target.choice.model, calls_only=echo.calls_only)
     return ContextSnapshot(
         request_settings=request_settings,
         view=seen,
@@ -213,9 +216,9 @@ def read_snapshot(
         fold_is_undone=known.fold_is_undone,
         first_message_id=start.first_message_id,
         hot=_chosen_hot(connection, request_settings, allowed, seen) if held is None else held,
-        echoed={} if is_plain else _echoed(connection, request_settings, seen),
+        echoed=thoughts,
         is_plain=is_plain,
-        unread=journal.unread_notice(known.operations),
+        unread=journal.unread_notice(known.operations) if known.operations else "",
     )
 
 
@@ -237,7 +240,7 @@ def read_past_snapshot(
     hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
     past = persona._replace(settings=persona.settings._replace(context_hours=hours))
     request_settings = replace(request_settings, target=target._replace(persona=past))
-    then = journal.thread_journal(target.thread_id, journal.operations_at(every, moment))
+    then = journal.thread_journal(target.thread_id, [each for each in every if each.created_at <= moment])
     return read_snapshot(connection, request_settings, then, RequestStart(cutoff(moment, hours)), moment)
 
 
@@ -262,18 +265,9 @@ def read_view(
     return view(messages, known, start.window, summaries)
 
 
-def _echoed(connection: sqlite3.Connection, request_settings: RequestSettings, seen: View) -> dict[int, Echoed]:
-    """Read the thoughts of earlier turns that the model is sent again."""
-    if request_settings.echo.span is not Span.EVER:
-        return {}
-    model, calls_only = request_settings.target.choice.model, request_settings.echo.calls_only
-    return echoed(connection, seen.verbatim, model, calls_only=calls_only)
-
-
 def _chosen_hot(
     connection: sqlite3.Connection, request_settings: RequestSettings, allowed: Budget, seen: View
 ) -> tuple[Item, ...]:
-    """Choose the memory items of the system message anew."""
     items = item_rows.hot(connection, request_settings.target.persona.slug, MOST_HOT)
     if not items:
         return ()

@@ -179,7 +179,6 @@ def window_fill(
 
 
 def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> list[Message]:
-    """Return the messages in view that have anything in them."""
     return [row for row in view(rows, journal, since).messages if is_written(row)]
 
 

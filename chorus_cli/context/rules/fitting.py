@@ -45,7 +45,8 @@ def _without_oldest_turns(
     if fixed_tokens + total_tokens(rows) <= room.budget:
         return list(rows)
     groups = turns(rows)
-    newest_question = max((place for place, group in enumerate(groups) if _asks(group)), default=len(groups) - 1)
+    asked = (place for place, group in enumerate(groups) if any(row.role is Role.USER for row in group))
+    newest_question = max(asked, default=len(groups) - 1)
     is_open = bool(groups) and groups[-1][-1].role is Role.USER
     last = max(0, min(len(groups) - KEPT_TURNS - is_open, newest_question))
     first = _first_kept(groups[: last + 1], fixed_tokens + sum(map(tokens_of, rows)), room, begins_at)
@@ -63,10 +64,6 @@ def _first_kept(groups: Sequence[Sequence[Message]], tokens: int, room: Room, be
     if held is not None and _EMPTIEST_SHARE * target <= needed[held] <= room.budget:
         return held
     return next((place for place, each in enumerate(needed) if each <= target), len(groups) - 1)
-
-
-def _asks(group: Sequence[Message]) -> bool:
-    return any(row.role is Role.USER for row in group)
 
 
 def _cut_to_fit(rows: list[Message], room_tokens: int, count: Callable[[str], int]) -> list[Message]:

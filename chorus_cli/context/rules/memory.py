@@ -99,9 +99,8 @@ class Mention(NamedTuple):
 
 def mentions(messages: Iterable[Message]) -> dict[int, Mention]:
     """Return the newest mention of each item by its id."""
-    return {
-        id_: Mention(message.id, text) for message in messages for id_, text in items_in(_memory_text(message)).items()
-    }
+    found = ((message, message.content if is_recalled(message) else message.preamble) for message in messages)
+    return {id_: Mention(message.id, text) for message, holder in found for id_, text in items_in(holder).items()}
 
 
 def ids_held(messages: Iterable[Message]) -> set[int]:
@@ -151,8 +150,11 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
         if item.id in missing:
             if item.tier is Tier.HOT and tokens_in_request(item) > room:
                 return MemoryUse(item, sent=False, reason=f"too large: HOT items have {room:,} tokens")
-            is_corrected = item.id in held or item.id in recalled
-            return MemoryUse(item, sent=False, reason=CORRECTED if is_corrected else _reason_outside(item))
+            if item.id in held or item.id in recalled:
+                return MemoryUse(item, sent=False, reason=CORRECTED)
+            is_keyed = item.tier is not Tier.HOT and keys_of(item.content) is not None
+            keyed = f"{item.tier}: sent when a message has one of its keys"
+            return MemoryUse(item, sent=False, reason=keyed if is_keyed else _REASONS_OUTSIDE[item.tier])
         if item.id in recalled:
             return MemoryUse(item, sent=True, reason=f"recalled in message #{recalled[item.id].message_id}")
         if item.id in held:
@@ -163,11 +165,6 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
     return [use(item) for item in listed]
 
 
-def _reason_outside(item: Item) -> str:
-    is_keyed = item.tier is not Tier.HOT and keys_of(item.content) is not None
-    return f"{item.tier}: sent when a message has one of its keys" if is_keyed else _REASONS_OUTSIDE[item.tier]
-
-
 def is_recalled(message: Message | MessageContent) -> bool:
     """Return whether a message is the result of the tool that recalls items."""
     return message.role is Role.TOOL_RESULT and _tells_items(without_note(message.content))
@@ -176,11 +173,6 @@ def is_recalled(message: Message | MessageContent) -> bool:
 def repeats_items(message: Message | MessageContent) -> bool:
     """Return whether a message is the result of a tool of the memory, which may have the content of items."""
     return is_recalled(message) or (message.role is Role.TOOL_RESULT and _kept_by(message) is not None)
-
-
-def _memory_text(message: Message) -> str:
-    """Return the part of a message that may hold memory items."""
-    return message.content if is_recalled(message) else message.preamble
 
 
 def _kept_by(result: Message | MessageContent) -> int | None:

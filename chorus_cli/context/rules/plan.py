@@ -28,7 +28,7 @@ from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_pl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from chorus_cli.context.rules.view import Summary, View
+    from chorus_cli.context.rules.view import Summary
     from chorus_cli.log.rules.attachments import Attachment, Kind
     from chorus_cli.log.rules.messages import Thoughts
 
@@ -66,11 +66,6 @@ class RequestPlan:
         return self.request.messages
 
     @property
-    def lacks_summary(self) -> bool:
-        """Whether the summary had no room."""
-        return self.summary is None and self.snapshot.view.summary is not None
-
-    @property
     def begins_at(self) -> int | None:
         """The first message, but for pinned ones, if the request leaves older ones out."""
         sent = (row.id for row in self.sent if row.id not in self.snapshot.view.pinned)
@@ -102,10 +97,17 @@ class RequestPlan:
         accounted = {row.id for row in (*self.sent, *self.too_large)}
         folded = {row.id for row in usable(view.messages[: view.folded_number])}
         for row in view.taken_back:
-            yield _reason_taken_back(view, row), row
+            replaced = Reason.REPLACED if row.id in view.other_branches else Reason.TAKEN_BACK
+            yield Reason.HIDDEN if row.id in view.hidden else replaced, row
         for row in view.messages:
-            if row.id not in accounted:
-                yield Reason.SUMMARISED if row.id in folded else _unsent_reason(row), row
+            if row.id in accounted:
+                continue
+            if row.id in folded:
+                yield Reason.SUMMARISED, row
+            elif row.status is Status.STREAMING:
+                yield Reason.RUNNING, row
+            else:
+                yield Reason.REPEATED if row.role is Role.USER and is_filled(row) else Reason.UNUSABLE, row
         yield from ((Reason.NO_ROOM, row) for row in self.too_large)
 
 
@@ -134,27 +136,19 @@ def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> Re
     summary = view.summary
     if summary is not None and summary.token_count is None:
         summary = replace(summary, token_count=at_most(summary.content))
-    echoed = {id_: _bounded(each, at_most) for id_, each in snapshot.echoed.items()}
+    echoed = {
+        id_: each if each.tokens is not None else each._replace(tokens=thought_tokens(each.thoughts, at_most))
+        for id_, each in snapshot.echoed.items()
+    }
     plan = plan_whole(replace(snapshot, view=replace(view, messages=tuple(rows), summary=summary), echoed=echoed))
     return None if plan is None else replace(plan, snapshot=snapshot, is_exact=False)
-
-
-def _bounded(echoed: Echoed, at_most: Callable[[str], int]) -> Echoed:
-    return echoed if echoed.tokens is not None else echoed._replace(tokens=thought_tokens(echoed.thoughts, at_most))
-
-
-def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
-    """Build the request of a snapshot; every message of its view must be counted, as ``count`` does.
-
-    It fits the budget if the system prompt and the newest user message do.
-    """
-    return plan_whole(snapshot) or plan_fitting(snapshot, count)
 
 
 def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
     """Build the request of a snapshot that does not fit whole, without its oldest messages or with one cut.
 
-    Before words are cut, the thoughts of earlier turns are left out.
+    Its messages are counted as ``count`` does. Before words are cut, the thoughts of earlier turns are left out. It
+    fits the budget if the system prompt and the newest user message do.
     """
     plan = _fitted(snapshot, _weighed(snapshot), count)
     if not (plan.cut and snapshot.echoed):
@@ -185,7 +179,9 @@ def _fitted(
     others = [row for row in rows if row.id not in pinned]
     sent = {row.id: row for row in fitting(others, room, fixed_tokens, count, snapshot.first_message_id)} | pinned
     fitted = [sent[row.id] for row in rows if row.id in sent]
-    too_large, cut = _not_sent(rows, fitted)
+    kept = {row.id: row for row in fitted}
+    too_large = tuple(row for row in rows if row.id not in kept)
+    cut = tuple(row for row in rows if row.id in kept and kept[row.id] is not row)
     if snapshot.echoed and cut:
         # Thoughts belong to the words that were said.
         shortened = {reply_of(row) for row in cut}
@@ -245,7 +241,6 @@ def summary_tokens(summary: Summary) -> int:
 
 
 def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[Message], tokens: int) -> ModelRequest:
-    """Return the request as it is handed to the model, which is expected to count so many tokens."""
     request_settings = snapshot.request_settings
     parts = (
         request_settings.system_prompt.text,
@@ -267,26 +262,6 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
         effort=chosen.effort,
     )
     return with_plain_history(request) if snapshot.is_plain else request
-
-
-def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """Return the rows that were left out, and those that were cut."""
-    sent = {row.id: row for row in fitted}
-    cut = (row for row in rows if row.id in sent and sent[row.id] is not row)
-    return tuple(row for row in rows if row.id not in sent), tuple(cut)
-
-
-def _reason_taken_back(view: View, row: Message) -> Reason:
-    """Return why a message is not sent that was taken back, or that is off the branch of its imported conversation."""
-    if row.id in view.hidden:
-        return Reason.HIDDEN
-    return Reason.REPLACED if row.id in view.other_branches else Reason.TAKEN_BACK
-
-
-def _unsent_reason(row: Message) -> Reason:
-    if row.status is Status.STREAMING:
-        return Reason.RUNNING
-    return Reason.REPEATED if row.role is Role.USER and is_filled(row) else Reason.UNUSABLE
 
 
 def reply_of(row: Message) -> int:
@@ -377,10 +352,14 @@ def _round(
     calls = [row for row in unit if row.role is Role.TOOL_USE]
     words = unit[0] if len(calls) < len(unit) else None
     texts = [_said(words) if words else "", *(call.content for call in calls)]
+    written = [call.tool_calls or "[]" for call in calls]
+    together = written[0]
+    if len(written) > 1:
+        together = json.dumps([call for each in written for call in json.loads(each)], ensure_ascii=False)
     yield PromptMessage(
         "assistant",
         "\n\n".join(filter(None, texts)),
-        tool_calls=_together([call.tool_calls or "[]" for call in calls]),
+        tool_calls=together,
         thoughts=_thoughts(words, calls[0].reply_id, echoed),
     )
     for call in calls:
@@ -399,13 +378,6 @@ def _said(reply: Message) -> str:
     # No provider takes a picture in a reply, as an import may bring one.
     said = words_of(reply) if reply.attachments else reply.content
     return f"{said}\n{BROKEN_OFF}" if reply.status.broke_off else said
-
-
-def _together(written: Sequence[str]) -> str:
-    """Return several lists of calls in JSON as one."""
-    if len(written) == 1:
-        return written[0]
-    return json.dumps([call for calls in written for call in json.loads(calls)], ensure_ascii=False)
 
 
 def _with_attachments(

@@ -38,7 +38,7 @@ from chorus_cli.models.rules.declaration import NO_OFFER, ToolOffer
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.log.rules.attachments import Kind
@@ -225,7 +225,8 @@ def reasons_outside(
     reached = _with_originals({row.id for row in (*seen.messages, *seen.taken_back)}, by_id)
     entered = _with_originals({row.id for row in _entered(thread_id, seen.boundary, by_id)}, by_id)
     entered_turns = {by_id[id_].turn_id for id_ in entered if id_ in by_id}
-    undone = {subject.operation_id for subject in journal.undone(operations)}
+    subjects = (subject.operation_id for subject in journal.undone(operations))
+    undone = {operation_id for operation_id in subjects if operation_id is not None}
     lasting = {member for each in operations if each.id not in undone for member in each.members}
     members = {each.id: each.members for each in operations}
     boundary_id = seen.boundary_id or 0
@@ -247,12 +248,11 @@ def reasons_outside(
         return Reason.TAKEN_BACK if is_undone else Reason.AGE
 
     outside = (row for row in by_id.values() if row.id not in reached and is_written(row))
-    return {row.id: reason(row) for row in outside if _is_original(row, thread_id, by_id)}
-
-
-def _is_original(row: Message, thread_id: int, rows: Container[int]) -> bool:
-    """Return whether a row is no rewording, or one of another thread whose original is not among ``rows``."""
-    return row.revises is None or (row.thread_id != thread_id and row.revises not in rows)
+    return {
+        row.id: reason(row)
+        for row in outside
+        if row.revises is None or (row.thread_id != thread_id and row.revises not in by_id)
+    }
 
 
 def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:
@@ -299,18 +299,17 @@ class Echoed(NamedTuple):
     tokens: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SystemPrompt:
+class SystemPrompt(NamedTuple):
     """The system prompt with the documents, and the tokens of both."""
 
     text: str
     prompt_tokens: int
     document_tokens: int
-    tokens: int = field(init=False)
-    """The tokens of the system message without a summary."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE)
+    @property
+    def tokens(self) -> int:
+        """The tokens of the system message without a summary."""
+        return self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE
 
 
 def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
@@ -334,11 +333,11 @@ class RequestSettings:
     is_exact: bool = True
     accepted: frozenset[Kind] = ALL_SENT
     echo: Echo = NO_ECHO
-    fixed_tokens: int = field(init=False)
-    """The estimated tokens that every request has: the system message without a summary, and the tools."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fixed_tokens", self.system_prompt.tokens + self.offer.tokens)
+    @property
+    def fixed_tokens(self) -> int:
+        """The estimated tokens that every request has: the system message without a summary, and the tools."""
+        return self.system_prompt.tokens + self.offer.tokens
 
     def budget(self, learned: Calibration) -> Budget:
         """Return the budget of a request that has no conversation before it."""

@@ -24,7 +24,7 @@ from chorus_cli.personas.rules.macros import sent
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import datetime
 
     from chorus_cli.context.rules.plan import RequestPlan
@@ -149,17 +149,18 @@ class Context:
         is_exact = self.counter.is_ready
         model = target.choice.model
         limit, accepted, echo = await asyncio.to_thread(
-            lambda: (self.limit_of(model), self.accepted_by(model), self.echo_of(model))
+            lambda: (self._limit(target), self.accepted_by(model), self.echo_of(model))
         )
-        if target.persona.settings.context_token_limit is not None:
-            limit = _chosen_limit(target) or limit
         prompt = await self._system_prompt(target.persona)
         return RequestSettings(target, prompt, limit, await self.offer(target, limit), is_exact, accepted, echo)
 
     async def limit(self, target: Target) -> Limit:
         """Return the context length of a target's model, which may take half a second, or that which the user set."""
-        chosen = _chosen_limit(target)
-        return chosen if chosen is not None else await asyncio.to_thread(self.limit_of, target.choice.model)
+        return await asyncio.to_thread(self._limit, target)
+
+    def _limit(self, target: Target) -> Limit:
+        chosen = target.persona.settings.context_token_limit
+        return self.limit_of(target.choice.model) if chosen is None else Limit(chosen, "context_token_limit")
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[RequestSettings, int]:
         """Return the frame for a message, and its tokens: both upper bounds, if they suffice and are there at once.
@@ -298,12 +299,6 @@ class Context:
         self._system_prompts.clear()
         self._system_prompts[prompt, documents] = measured
         return measured
-
-
-def _chosen_limit(target: Target) -> Limit | None:
-    """Return the setting ``context_token_limit``, ``None`` if it is not set."""
-    chosen = target.persona.settings.context_token_limit
-    return None if chosen is None else Limit(chosen, "context_token_limit")
 
 
 def _learn(connection: Connection, key: str, estimated_tokens: int, reported_tokens: int) -> None:

@@ -14,7 +14,7 @@ from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
-from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Target
+from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, Target
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.read_only import for_this_run
 
@@ -35,7 +35,6 @@ SHARED = "Another Chorus is open in this thread."
 
 
 def _notices(connection: Connection, target: Target, now: datetime) -> tuple[str, ...]:
-    """Return the notices about messages outside the window, and about an interrupted reply."""
     from chorus_cli.context.rows.thread_views import read_on_arrival, window_fill  # noqa: PLC0415 - the prompt needs none
     from chorus_cli.log.rows.interrupted_replies import interrupted_question  # noqa: PLC0415 - likewise
 
@@ -44,11 +43,8 @@ def _notices(connection: Connection, target: Target, now: datetime) -> tuple[str
     fill = window_fill(connection, slug, thread_id, since, cutoff(now, MAXIMUM_CONTEXT_HOURS))
     question = interrupted_question(connection, slug, thread_id, since)
     read_on_arrival(connection, slug, thread_id)
-    return (window_notice(fill, hours, now), "" if question is None else _interrupted(question))
-
-
-def _interrupted(question: str) -> str:
-    return f'The reply to "{shortened(question)}" was interrupted; /retry asks again.'
+    interrupted = f'The reply to "{shortened(question or "")}" was interrupted; /retry asks again.'
+    return (window_notice(fill, hours, now), "" if question is None else interrupted)
 
 
 def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> tuple[str, ...]:
@@ -206,8 +202,7 @@ class Current:
     def target(self) -> Target:
         """Return the target in focus, with the persona as its files are now; ELIZA is the model until one is known."""
         persona = self._personas.load(self.slug)
-        named = self._set_by_hand.get(persona.slug) or self._naming.named(persona.settings.model, persona.sources)
-        choice = named or self._detected or detected_model(None)
+        choice = self._named(persona) or self._detected or detected_model(None)
         return Target(persona, self.thread_id, choice, self.thread_number)
 
     async def target_of(self, slug: str) -> Target:
@@ -216,17 +211,17 @@ class Current:
             await self.settle()
             return self.target()
         persona = await asyncio.to_thread(self._personas.load, slug)
-        named = self._set_by_hand.get(slug) or self._naming.named(persona.settings.model, persona.sources)
         thread = await self._store.read(thread_rows.last_used, slug) or ThreadKey(0, 0)
-        return Target(persona, thread.id, named or await self._detect(), thread.number)
+        return Target(persona, thread.id, self._named(persona) or await self._detect(), thread.number)
+
+    def _named(self, persona: Persona) -> ModelChoice | None:
+        set_by_hand = self._set_by_hand.get(persona.slug)
+        return set_by_hand or self._naming.named(persona.settings.model, persona.sources)
 
     @property
     def is_settled(self) -> bool:
         """Whether the model is known."""
-        if self._detected is not None or self.slug in self._set_by_hand:
-            return True
-        persona = self._personas.load(self.slug)
-        return self._naming.named(persona.settings.model, persona.sources) is not None
+        return self._detected is not None or self._named(self._personas.load(self.slug)) is not None
 
     async def settle(self) -> None:
         """Determine the model; if none is named, a running Ollama is asked, once in a run."""

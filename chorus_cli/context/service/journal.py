@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.rules.view import RequestSettings
     from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.log_acts import Act
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.service.memory import Memory
@@ -70,12 +69,10 @@ class Journal:
         The context is taken up to the end of the turn of message ``through_id``, without a number as a whole; a turn
         that is still being answered stays out.
         """
-        request_settings = await self.context.request_settings(target)
-        return await self.context.store.write(self._fork, request_settings, through_id)
-
-    def _fork(self, connection: Connection, request_settings: RequestSettings, through_id: int | None) -> Operation:
-        now = self.clock.now()
-        return fork_rows.fork(connection, self.context.read(connection, request_settings, now), through_id, now)
+        request_settings, now = await self.context.request_settings(target), self.clock.now()
+        return await self.context.store.write(
+            lambda c: fork_rows.fork(c, self.context.read(c, request_settings, now), through_id, now)
+        )
 
     async def clear(self, target: Target) -> Operation:
         """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
@@ -125,36 +122,40 @@ class Journal:
         else:
             done = await self._question(turn_id)
         reversal = journal.latest_reversals(operations).get(_subject(done))
-        return Newest(done, reversal.created_at if reversal else _made_at(done))
+        made_at = done.created_at if isinstance(done, Operation) else done.timestamp
+        return Newest(done, reversal.created_at if reversal else made_at)
 
     async def take_back(self, target: Target, newest: Newest) -> None:
         """Take back the operation or turn that `newest` returned."""
         await self._reverse(target, Undo(_subject(newest.done)), newest.done)
 
-    async def redo(self, target: Target) -> Operation | Message:
-        """Put back the subject of the newest undo, unless something has followed it, and return it.
+    async def redo(self, target: Target, number: int | None = None) -> Operation | Message:
+        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it.
 
-        An operation on every thread is followed by messages in any of them.
+        Without a number it is the subject of the newest undo, unless something has followed that: an operation on every
+        thread is followed by messages in any of them.
 
         Raises:
-            JournalError: there is nothing to put back.
+            JournalError: there is no such operation, or nothing to put back.
             SettingsError: the setting that it changed was changed again since.
         """
-        newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
         operations = await self._listed(target)
+        if number is not None:
+            return await self._put_back(target, journal.to_redo(operations, number), operations)
+        newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
         # A fork leads elsewhere, so it follows nothing here; its undo leads back here, so it is redone from here.
-        undone = journal.redoable([each for each in operations if not _leads_elsewhere(each, target)], newest_turn)
-        if undone is None or undone.subject is None or await self._is_followed_elsewhere(target, undone):
+        own = [each for each in operations if not isinstance(each.act, Fork) or each.thread_id == target.thread_id]
+        undone = journal.redoable(own, newest_turn)
+        if undone is not None and undone.thread_id is None:
+            is_followed = operation_rows.is_spoken_after
+            slug, after = target.persona.slug, undone.after_message_id
+            undone = None if await self.context.store.read(is_followed, slug, after) else undone
+        if undone is None or undone.subject is None:
             raise JournalError(
                 "There is nothing to redo. Without a number only an undo that nothing has followed is taken back; "
                 "/context redo NUMBER takes back any, and /context ops lists the numbers."
             )
         return await self._put_back(target, undone.subject, operations)
-
-    async def redo_by_number(self, target: Target, number: int) -> Operation | Message:
-        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it."""
-        operations = await self._listed(target)
-        return await self._put_back(target, journal.to_redo(operations, number), operations)
 
     async def _listed(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(_with_forks, target.persona.slug, target.thread_id))
@@ -167,14 +168,6 @@ class Journal:
         # The messages of an operation are taken back with it; they are no turn of the user's.
         introduced = {message.id for message in view.messages if message.introduced_by is not None}
         return max({message.turn_id for message in view.messages} - introduced, default=0)
-
-    async def _is_followed_elsewhere(self, target: Target, undone: Operation) -> bool:
-        """Return whether a message followed, in any thread, since an undo that concerns them all."""
-        if undone.thread_id is not None:
-            return False
-        return await self.context.store.read(
-            operation_rows.is_spoken_after, target.persona.slug, undone.after_message_id
-        )
 
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.first_of_turn, turn_id)
@@ -193,10 +186,12 @@ class Journal:
 
     async def _reverse(self, target: Target, reversal: Undo | Redo, done: Operation | Message) -> None:
         """Store the undo or redo of an operation or a turn, with all that it changes besides."""
-        is_undo, operation = isinstance(reversal, Undo), done if isinstance(done, Operation) else None
-        thread_id = operation.thread_id if operation else target.thread_id
-        new = NewOperation(target.persona.slug, reversal, self.clock.now(), thread_id)
-        match operation and operation.act:
+        new = NewOperation(target.persona.slug, reversal, self.clock.now(), target.thread_id)
+        if not isinstance(done, Operation):
+            await self.context.store.write(operation_rows.introduce_reversal, new)
+            return
+        new, is_undo = new._replace(thread_id=done.thread_id), isinstance(reversal, Undo)
+        match done.act:
             case MemoryAct() as act:
                 await self.memory.put_back(act.inverse if is_undo else act, new)
             case Window() as act:
@@ -204,7 +199,7 @@ class Journal:
             case Import():
                 await self.context.store.write(_reverse_import, new, target.thread_id)
             case Fork():
-                await self.context.store.write(fork_rows.reverse, new, operation)
+                await self.context.store.write(fork_rows.reverse, new, done)
             case _:
                 await self.context.store.write(operation_rows.introduce_reversal, new)
 
@@ -247,16 +242,8 @@ def _with_forks(connection: Connection, slug: str, thread_id: int) -> list[Opera
     return sorted([*operation_rows.all_of(connection, slug, thread_id), *forks], key=lambda each: each.id)
 
 
-def _leads_elsewhere(operation: Operation, target: Target) -> bool:
-    return isinstance(operation.act, Fork) and operation.thread_id != target.thread_id
-
-
 def _subject(done: Operation | Message) -> Subject:
     return Subject(operation_id=done.id) if isinstance(done, Operation) else Subject(turn_id=done.id)
-
-
-def _made_at(done: Operation | Message) -> datetime:
-    return done.created_at if isinstance(done, Operation) else done.timestamp
 
 
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rows.thread_views import Outside
     from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot, Echoed
+    from chorus_cli.context.rules.view import ContextSnapshot
     from chorus_cli.context.service.context import Context
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.models.rules.budget import Meter
@@ -138,7 +138,6 @@ def _parts(plan: RequestPlan) -> tuple[Part, ...]:
 
 
 def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
-    """Yield the name, the estimated tokens and the reason of each part."""
     persona, view = plan.snapshot.target.persona, plan.snapshot.view
     measured = plan.snapshot.request_settings.system_prompt
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
@@ -152,14 +151,20 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.number}"
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
-    attached = min(plan.message_tokens, sum(_attached_tokens(plan)))
-    repeated = _repeated_thoughts(plan)
+    model, replies = plan.snapshot.target.choice.model, set(map(reply_of, plan.sent))
+    measured_files = (attachment_tokens(row.attachments, model) for row in plan.sent if row.attachments)
+    attached = min(plan.message_tokens, sum(measured_files))
+    repeated = [echoed for id_, echoed in plan.snapshot.echoed.items() if id_ in replies]
     thought = min(plan.message_tokens - attached, sum(each.tokens or 0 for each in repeated))
     yield "messages", plan.message_tokens - attached - thought, _why_sent(plan)
     if repeated:
-        replies = counted(len(repeated), "reply", "replies")
-        yield "thoughts", thought, f"before {replies}, sent back to the model that had them"
-    if labels := _labels(plan):
+        number = counted(len(repeated), "reply", "replies")
+        yield "thoughts", thought, f"before {number}, sent back to the model that had them"
+    accepted = plan.snapshot.request_settings.accepted
+    files = {each: None for row in plan.sent for each in row.attachments}
+    # Each once; of a kind that the model does not take it is sent only the name.
+    labels = [each.label if each.kind in accepted else f"{each.label} (only its name)" for each in files]
+    if labels:
         yield "attachments", attached, ", ".join(labels)
 
 
@@ -180,23 +185,6 @@ def _why_sent(plan: RequestPlan) -> str:
     parts += [f"{len(plan.cut)} of them without the middle"] if plan.cut else []
     parts += ["earlier turns as plain text"] if plan.snapshot.is_plain else []
     return ", ".join(parts)
-
-
-def _attached_tokens(plan: RequestPlan) -> Iterator[int]:
-    model = plan.snapshot.target.choice.model
-    return (attachment_tokens(row.attachments, model) for row in plan.sent if row.attachments)
-
-
-def _repeated_thoughts(plan: RequestPlan) -> list[Echoed]:
-    replies = set(map(reply_of, plan.sent))
-    return [echoed for id_, echoed in plan.snapshot.echoed.items() if id_ in replies]
-
-
-def _labels(plan: RequestPlan) -> list[str]:
-    """Return names and sizes of the attachments, each once; of a kind that the model does not take only the name."""
-    accepted = plan.snapshot.request_settings.accepted
-    attached = {each: None for row in plan.sent for each in row.attachments}
-    return [each.label if each.kind in accepted else f"{each.label} (only its name)" for each in attached]
 
 
 def _memory_as_json(use: MemoryUse) -> dict[str, object]:

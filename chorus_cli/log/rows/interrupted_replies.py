@@ -101,7 +101,12 @@ def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datet
     persona, thread_id, retry_id = connection.execute(
         "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()
-    if retry_id is None or _has_words(connection, retry_id):
+    replies = connection.execute(
+        "SELECT content FROM messages WHERE introduced_by = :retry AND role = 'assistant' "
+        "AND id > (SELECT after_message_id FROM operations WHERE id = :retry)",
+        {"retry": retry_id},
+    )
+    if retry_id is None or any(content.strip() for (content,) in replies):
         return
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
         new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)
@@ -119,13 +124,3 @@ def _remember_threads(connection: sqlite3.Connection, row_ids: Sequence[int]) ->
         },
     )
     meta_rows.store(connection, meta_rows.BROKEN_OFF_THREADS, json.dumps([id_ for (id_,) in found]))
-
-
-def _has_words(connection: sqlite3.Connection, retry_id: int) -> bool:
-    """Return whether a retry brought a reply with words."""
-    replies = connection.execute(
-        "SELECT content FROM messages WHERE introduced_by = :retry AND role = 'assistant' "
-        "AND id > (SELECT after_message_id FROM operations WHERE id = :retry)",
-        {"retry": retry_id},
-    )
-    return any(content.strip() for (content,) in replies)

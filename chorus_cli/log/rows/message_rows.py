@@ -41,39 +41,39 @@ _role, _status = cache(Role), cache(Status)
 
 def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
     """Return the messages of rows of ``COLUMNS``."""
-    return [_message(row) for row in list(cursor)]
-
-
-def _message(row: tuple[Any, ...]) -> Message:
-    # By position, in the order of the columns: by name, making the rows of a large request takes a third longer.
-    id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
-    run, model, token_count, introduced_by, revises, usage, attached, superseded, reply_id, *thought = rest
-    try:
-        return Message(
-            id_,
-            persona,
-            thread_id,
-            turn_id,
-            _role(role),
-            content,
-            stored_moment(timestamp, id_, persona),
-            preamble,
-            calls,
-            call_id,
-            _status(status),
-            run,
-            model,
-            token_count,
-            introduced_by,
-            revises,
-            dict(json.loads(usage)) if usage else {},
-            attachments.from_text(attached) if attached else (),
-            bool(superseded),
-            reply_id,
-            Thought(*thought[1:]) if thought[0] else None,
-        )
-    except (ValueError, TypeError) as error:
-        raise DatabaseDamagedError(f"Message {id_} of {persona} cannot be read: {error}.") from error
+    found: list[Message] = []
+    for row in list(cursor):
+        # By position, in the order of the columns: by name, making the rows of a large request takes a third longer.
+        id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
+        run, model, token_count, introduced_by, revises, usage, attached, superseded, reply_id, *thought = rest
+        try:
+            message = Message(
+                id_,
+                persona,
+                thread_id,
+                turn_id,
+                _role(role),
+                content,
+                stored_moment(timestamp, id_, persona),
+                preamble,
+                calls,
+                call_id,
+                _status(status),
+                run,
+                model,
+                token_count,
+                introduced_by,
+                revises,
+                dict(json.loads(usage)) if usage else {},
+                attachments.from_text(attached) if attached else (),
+                bool(superseded),
+                reply_id,
+                Thought(*thought[1:]) if thought[0] else None,
+            )
+        except (ValueError, TypeError) as error:
+            raise DatabaseDamagedError(f"Message {id_} of {persona} cannot be read: {error}.") from error
+        found.append(message)
+    return found
 
 
 def stored_moment(text: str, id_: int, persona: str) -> datetime:
@@ -393,5 +393,4 @@ def end_call(connection: sqlite3.Connection, call: Message, following: Sequence[
 
 
 def _follow(connection: sqlite3.Connection, before: Message, content: MessageContent) -> int:
-    """Store a row of the same turn, process and retry."""
     return insert_row(connection, before.persona, content, introduced_by=before.introduced_by, run=before.run)

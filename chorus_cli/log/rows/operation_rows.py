@@ -15,9 +15,8 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.act import Inclusion
 from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Reversal, Subject, Undo
-from chorus_cli.log.rules.log_acts import Import, MemoryAct, Unreadable
+from chorus_cli.log.rules.log_acts import Import, Inclusion, MemoryAct, Unreadable
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation, Operation
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.log.rules.act import Act
     from chorus_cli.log.rules.journal import LogMarks
+    from chorus_cli.log.rules.log_acts import Act
 
 _COLUMNS = "id, number, kind, thread_id, after_message_id, detail, created_at"
 DETAIL = "CASE WHEN json_valid(operations.detail) THEN operations.detail END"
@@ -136,7 +135,7 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
         elif (
             operation.act.is_boundary
             and (thread_id is not None or operation.thread_id is None)
-            and not _is_undone(latest.get(Subject(operation_id=operation.id)))
+            and not journal.is_undo(latest.get(Subject(operation_id=operation.id), operation))
         ):
             break
     cursor.close()
@@ -147,10 +146,6 @@ def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Op
     """Return the boundary of a thread, ``None`` if it has none; only boundaries and their undos and redos are read."""
     boundaries = (act for act in ACTS.values() if act.is_boundary)
     return journal.boundary(_of_kinds(connection, persona, thread_id, (*boundaries, Undo, Redo)))
-
-
-def _is_undone(reversal: Operation | None) -> bool:
-    return reversal is not None and isinstance(reversal.act, Undo)
 
 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
@@ -236,7 +231,6 @@ def _of_kinds(
 def _selected(
     connection: sqlite3.Connection, condition: str, parameters: Sequence[object] | Mapping[str, object] = ()
 ) -> list[Operation]:
-    """Return the operations that meet a condition, oldest first."""
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {condition} ORDER BY id", parameters
     ).fetchall()

@@ -27,12 +27,8 @@ _UNREADABLE = datetime.min.replace(tzinfo=UTC)
 
 def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int, number: int) -> list[Message]:
     """Return the newest messages of a thread of a persona, in the order of the log."""
-    found = connection.execute(
-        "SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND persona = ? "
-        f"AND {message_rows.THERE} ORDER BY timestamp DESC, id DESC LIMIT ?",
-        (thread_id, persona, number),
-    )
-    return message_rows.rows(connection, [id_ for (id_,) in found])
+    rows = message_rows.rows(connection, newest_ids(connection, thread_id, 0, number))
+    return [row for row in rows if row.persona == persona]
 
 
 def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, number: int) -> list[int]:

@@ -10,8 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.log.rules.act import Act, Inclusion, Stored, pairs
-from chorus_cli.log.rules.log_acts import Flash, Greeting, Import, MemoryChange, Pin, Purge, Unreadable
+from chorus_cli.log.rules.log_acts import (
+    Act,
+    Flash,
+    Greeting,
+    Import,
+    Inclusion,
+    MemoryChange,
+    Pin,
+    Purge,
+    Stored,
+    Unreadable,
+    pairs,
+)
 from chorus_cli.log.rules.messages import Runs, expanded, runs
 
 if TYPE_CHECKING:

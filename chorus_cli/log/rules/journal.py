@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
-    from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.log_acts import Act
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
 
@@ -259,11 +259,6 @@ def _numbered(operations: Sequence[Operation], number: int) -> Operation:
     return found
 
 
-def operations_at(operations: Sequence[Operation], moment: datetime) -> list[Operation]:
-    """Return the operations that had been made by then, undos and redos among them."""
-    return [operation for operation in operations if operation.created_at <= moment]
-
-
 def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
     """Return the value of ``context_hours`` in the persona's file at a moment, as the first change since then found it.
 
@@ -272,18 +267,10 @@ def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue)
     """
     by_id = {operation.id: operation for operation in operations}
     for operation in sorted(operations, key=lambda each: each.id):
-        change = _window_change(operation, by_id)
-        if operation.created_at > moment and change is not None:
-            return change.before
+        act = _act_concerned(operation, by_id)
+        if operation.created_at > moment and isinstance(act, Window):
+            return act.after if is_undo(operation) else act.before
     return now
-
-
-def _window_change(operation: Operation, by_id: dict[int, Operation]) -> Window | None:
-    """Return the change that an operation made to the window, an undo or redo of such a change included."""
-    act = _act_concerned(operation, by_id)
-    if not isinstance(act, Window):
-        return None
-    return act.inverse if is_undo(operation) else act
 
 
 CLEARED = "[CONTEXT_CLEARED]"
@@ -322,11 +309,9 @@ class LogMarks:
     def words(self, message: Message) -> str:
         """Return the marks as they stand behind a message, empty if it has none."""
         undone = "[undone]" if self.is_undone(message) else ""
-        replaced = "[hidden in the program it came from]" if self._is_hidden(message) else "[replaced by another reply]"
+        is_hidden = message.id in self.by_thread.get(message.thread_id, self).hidden
+        replaced = "[hidden in the program it came from]" if is_hidden else "[replaced by another reply]"
         return " ".join(filter(None, (undone, replaced if self.is_replaced(message) else "")))
-
-    def _is_hidden(self, message: Message) -> bool:
-        return message.id in self.by_thread.get(message.thread_id, self).hidden
 
 
 NO_MARKS = LogMarks()
@@ -349,13 +334,13 @@ def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> 
 
 
 def _marks(operations: Sequence[Operation]) -> LogMarks:
-    taken_back = undone(operations)
+    taken_back, counting = undone(operations), effective(operations)
     return LogMarks(
         undone_turns=frozenset(subject.turn_id for subject in taken_back if subject.turn_id is not None),
-        replaced=frozenset(replaced(effective(operations))),
+        replaced=frozenset(replaced(counting)),
         undone_operations=frozenset(subject.operation_id for subject in taken_back if subject.operation_id is not None),
-        moved_off=moved_off(operations),
-        hidden=hidden_by(effective(operations)),
+        moved_off=_moved_off_by(counting),
+        hidden=hidden_by(counting),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.phrases import counted
@@ -148,21 +148,14 @@ class MessageContent(NamedTuple):
     reply_id: int | None = None
 
 
+_OF_ROW = {"revises", "token_count", "superseded", "reply_id", "thought"}
+_KEPT = {*Message._fields} & {*MessageContent._fields} - _OF_ROW
+
+
 def content_of(message: Message) -> MessageContent:
     """Return the content of a row, to be counted anew wherever it is written."""
-    return MessageContent(
-        thread_id=message.thread_id,
-        role=message.role,
-        content=message.content,
-        timestamp=message.timestamp,
-        turn_id=message.turn_id,
-        preamble=message.preamble,
-        tool_calls=message.tool_calls,
-        tool_call_id=message.tool_call_id,
-        status=message.status,
-        model=message.model,
-        attachments=message.attachments,
-    )
+    kept: dict[str, Any] = {name: getattr(message, name) for name in _KEPT}
+    return MessageContent(**kept)
 
 
 def is_filled(message: Message | MessageContent) -> bool:

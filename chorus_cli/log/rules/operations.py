@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.log_acts import Act
     from chorus_cli.log.rules.messages import MessageContent
 
 

@@ -58,7 +58,7 @@ def search_query(text: str) -> SearchQuery:
     expressions: dict[str, None] = {}
     literals: dict[str, None] = {}
     for match in _PIECE.finditer(cleaned_input(text)[0].translate(_QUOTES)):
-        piece = match["phrase"] if match["word"] is None else match["word"]
+        piece = match["phrase"] or match["word"] or ""
         if _has_word(piece):
             begins = match["begins"] or piece.endswith("*")
             expressions[f'"{set_apart(piece)}"{" *" if begins else ""}'] = None
@@ -73,8 +73,8 @@ def beginnings(text: str) -> str:
     """Return search terms of which each may also be the beginning of a word."""
 
     def begun(match: re.Match[str]) -> str:
-        piece = match["phrase"] if match["word"] is None else match["word"]
-        return f"{match[0]}*" if _has_word(piece) and not match[0].endswith("*") else match[0]
+        is_word = _has_word(match["phrase"] or match["word"] or "")
+        return f"{match[0]}*" if is_word and not match[0].endswith("*") else match[0]
 
     return _PIECE.sub(begun, cleaned_input(text)[0].translate(_QUOTES))
 

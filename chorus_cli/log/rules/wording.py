@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from chorus_cli.log.rules.messages import Thought
-
 
 def local(moment: datetime) -> str:
     """Format a moment in local time: ``Thu 2026-02-12 14:30``."""
@@ -47,14 +45,10 @@ def log_entry(
     """
     if isinstance(entry, Operation):
         return f"[{_stamp(entry.created_at)}] {_marker(entry, numbers)}"
-    said = "\n".join(filter(None, (_thought(entry.thought, thoughts), _said(entry, marks))))
+    thought = entry.thought.words if entry.thought is not None else ""
+    before = f"[{thought}:\n{thoughts.strip()}]" if thoughts.strip() else f"[{thought}]"
+    said = "\n".join(filter(None, (before if thought else "", _said(entry, marks))))
     return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {said}"
-
-
-def _thought(thought: Thought | None, text: str) -> str:
-    if thought is None:
-        return ""
-    return f"[{thought.words}:\n{text.strip()}]" if text.strip() else f"[{thought.words}]"
 
 
 def _stamp(moment: datetime) -> str:
@@ -137,7 +131,20 @@ def without_empty_replies(entries: Iterable[Message | Operation]) -> tuple[Messa
 
 def document(export: Export, *, is_json: bool) -> str:
     """Write an export as JSON or as Markdown."""
-    return _json(export) if is_json else markdown(export)
+    if not is_json:
+        return markdown(export)
+    value = {
+        "persona": export.persona,
+        "name": export.name,
+        "thread": export.numbers.thread(export.thread_id),
+        "exported_at": timestamps.to_text(export.exported_at),
+        "whole_thread": export.is_whole,
+        "messages": [
+            message_as_json(message, export.numbers, export.marks, export.thoughts.get(message.id))
+            for message in export.messages
+        ],
+    }
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def markdown(export: Export) -> str:
@@ -157,9 +164,13 @@ def _entry(entry: Message | Operation, export: Export) -> str:
     if not isinstance(entry, Message):
         return f"---\n\n*{marker(entry)} {_stamp(entry.created_at)}*"
     text, _ = export.thoughts.get(entry.id, _NO_THOUGHTS)
-    thought = _quoted(entry.thought, text) if entry.thought is not None else ""
-    name = " ".join(export.name.split())
-    parts = [f"## {told_by(entry.role, name)}, {_stamp(entry.timestamp)}", thought, _body(entry)]
+    thought = [f"*{entry.thought.words}*", text.strip("\n")] if entry.thought is not None else []
+    content, name = with_lines(entry.content.strip("\n"), entry.attachments), " ".join(export.name.split())
+    parts = [
+        f"## {told_by(entry.role, name)}, {_stamp(entry.timestamp)}",
+        quotation("\n\n".join(filter(None, thought))) if thought else "",
+        fenced(content) if entry.role is Role.TOOL_RESULT and content else content,
+    ]
     if entry.tool_calls:
         parts.append(fenced(entry.tool_calls, "json"))
     if entry.status.broke_off:
@@ -167,15 +178,6 @@ def _entry(entry: Message | Operation, export: Export) -> str:
     if words := export.marks.words(entry):
         parts.append(f"*{words}*")
     return "\n\n".join(part for part in parts if part)
-
-
-def _quoted(thought: Thought, text: str) -> str:
-    return quotation("\n\n".join(filter(None, (f"*{thought.words}*", text.strip("\n")))))
-
-
-def _body(message: Message) -> str:
-    content = with_lines(message.content.strip("\n"), message.attachments)
-    return fenced(content) if message.role is Role.TOOL_RESULT and content else content
 
 
 def told_by(role: Role, name: str) -> str:
@@ -189,21 +191,6 @@ def told_by(role: Role, name: str) -> str:
             return f"{name} calls a tool"
         case Role.TOOL_RESULT:
             return "The tool answers"
-
-
-def _json(export: Export) -> str:
-    value = {
-        "persona": export.persona,
-        "name": export.name,
-        "thread": export.numbers.thread(export.thread_id),
-        "exported_at": timestamps.to_text(export.exported_at),
-        "whole_thread": export.is_whole,
-        "messages": [
-            message_as_json(message, export.numbers, export.marks, export.thoughts.get(message.id))
-            for message in export.messages
-        ],
-    }
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def entry_as_json(
@@ -249,23 +236,17 @@ def message_as_json(
         "tokens": message.token_count,
         "introduced_by": None if message.introduced_by is None else numbers.operation(message.introduced_by),
     }
-    if message.tool_calls is not None:
-        fields["tool_calls"] = message.tool_calls
-    if message.tool_call_id is not None:
-        fields["tool_call_id"] = message.tool_call_id
-    if message.attachments:
-        fields["attachments"] = [as_json(each) for each in message.attachments]
-    fields |= _thought_fields(message.thought, thoughts or _NO_THOUGHTS)
+    text, parts = thoughts or _NO_THOUGHTS
+    seldom = {
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id,
+        "attachments": [as_json(each) for each in message.attachments] or None,
+        "thoughts": text or None,
+        "thought_parts": parts or None,
+        "thought_seconds": message.thought.seconds if message.thought else None,
+        "thought_tokens": message.thought.tokens if message.thought else None,
+    }
+    fields |= {name: value for name, value in seldom.items() if value is not None}
     if marks is not None:
         fields |= {"undone": marks.is_undone(message), "replaced": marks.is_replaced(message)}
     return fields
-
-
-def _thought_fields(thought: Thought | None, thoughts: Thoughts) -> dict[str, object]:
-    found = {
-        "thoughts": thoughts.text or None,
-        "thought_parts": thoughts.parts or None,
-        "thought_seconds": thought.seconds if thought else None,
-        "thought_tokens": thought.tokens if thought else None,
-    }
-    return {name: value for name, value in found.items() if value is not None}

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.tools.service import Answer, ToolOffers
+    from chorus_cli.tools.service import ToolOffers
     from chorus_cli.turns.service.folding import FoldSchedule
     from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener, UnsentFiles
     from chorus_cli.turns.service.reply import ReplyRunner
@@ -87,8 +87,8 @@ class Conversation:
 
     async def close_unused(self, target: Target) -> None:
         """Close a thread that was opened for a message that was refused."""
-        now = self.runner.dependencies.clock.now()
-        await self.context.store.write(thread_rows.close, [target.thread_id], now)
+        now = self.runner.rows.clock.now()
+        await self.tool_loop.context.store.write(thread_rows.close, [target.thread_id], now)
 
     async def _turn(self, thread_id: int, open_turn: _OpenTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a turn opened once no other reply is being written in the thread, and have it answered."""
@@ -115,28 +115,20 @@ class Conversation:
             if not is_asked:
                 await self.runner.abandon(opened.reply)
             if opened.reply.introduced_by is not None:
-                await self._settle(opened.reply)
+                await self._take_back_if_empty(opened.reply.id)
         if stopped:
             raise asyncio.CancelledError
 
-    @property
-    def context(self) -> Context:
-        """The contexts that messages are answered in."""
-        return self.tool_loop.context
+    async def _take_back_if_empty(self, reply_id: int) -> None:
+        store, now = self.tool_loop.context.store, self.runner.rows.clock.now()
+        _, stopped = await run_to_completion(store.write(interrupted_replies.take_back_if_empty, reply_id, now))
+        if stopped:
+            raise asyncio.CancelledError
 
     @property
     def runner(self) -> ReplyRunner:
         """The writing of replies."""
         return self.tool_loop.runner
-
-    async def _settle(self, reply: Message) -> None:
-        """Take the retry of ``reply`` back, if it brought no word."""
-        now = self.runner.dependencies.clock.now()
-        _, stopped = await run_to_completion(
-            self.context.store.write(interrupted_replies.take_back_if_empty, reply.id, now)
-        )
-        if stopped:
-            raise asyncio.CancelledError
 
 
 _SENT_ELSEWHERE = "The newest message here was sent from another Chorus."
@@ -148,7 +140,7 @@ async def made_elsewhere(conversation: Conversation, question: Message) -> str:
     replies = [row for row in await _replies(conversation, question) if row.run is not None]
     if not replies or any(row.run == conversation.opener.run for row in replies):
         return ""
-    is_alive = conversation.runner.dependencies.is_alive
+    is_alive = conversation.runner.is_alive
     if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
         return _WRITTEN_ELSEWHERE
     return _SENT_ELSEWHERE if question.timestamp >= conversation.began_at else ""
@@ -167,7 +159,7 @@ async def is_answered(conversation: Conversation, question: Message) -> bool:
 
 
 async def _replies(conversation: Conversation, question: Message) -> list[Message]:
-    return await conversation.context.store.read(message_rows.replies, question)
+    return await conversation.tool_loop.context.store.read(message_rows.replies, question)
 
 
 _PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
@@ -264,7 +256,9 @@ class ToolLoop:
             return
         try:
             await self._learn(turn, turn.called.usage)
-            async with aclosing(turn.called.round.carried_out(_caller(turn, row), _refusal(turn))) as used:
+            caller = Caller(turn.target.persona, turn.target.thread_id, row.turn_id)
+            refusal = ENOUGH if turn.rounds > MOST_ROUNDS else None
+            async with aclosing(turn.called.round.carried_out(caller, refusal)) as used:
                 async for each in used:
                     yield each
             turn.plan = await self.context.plan_turn(turn.next_snapshot)
@@ -272,7 +266,7 @@ class ToolLoop:
             await turn.called.round.stop()
             raise
         turn.row, turn.notices, turn.called = turn.called.round.current, [], None
-        turn.at = self.runner.dependencies.clock.now()
+        turn.at = self.runner.rows.clock.now()
 
     async def _make_room(self, turn: _Turn) -> AsyncGenerator[Notice, None]:
         """Have the oldest turns of a crowded request folded and COLD memory archived, and plan it again."""
@@ -287,7 +281,6 @@ class ToolLoop:
         turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
 
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
-        """Ask the model, and learn from the outcome."""
         snapshot = turn.plan.snapshot
         if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.messages, turn.asked):
             # Thoughts that are bound to what came before them are refused after anything else.
@@ -344,16 +337,11 @@ class ToolLoop:
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
         replanned = await self.context.plan(snapshot)
-        begins_anew = _begins_anew(replanned, plan)
-        return await self.context.plan(replace(snapshot, hot=now.hot)) if begins_anew else replanned
-
-
-def _begins_anew(plan: RequestPlan, before: RequestPlan) -> bool:
-    """Return whether a fold, or turns left out, have changed the beginning of a request, so that the cache is lost."""
-    return (plan.begins_at, plan.snapshot.view.summary_id) != (
-        before.snapshot.first_message_id,
-        before.snapshot.view.summary_id,
-    )
+        before = plan.snapshot.first_message_id, plan.snapshot.view.summary_id
+        if (replanned.begins_at, replanned.snapshot.view.summary_id) == before:
+            return replanned
+        # A fold, or turns left out, have changed the beginning, so that the cache is lost anyway.
+        return await self.context.plan(replace(snapshot, hot=now.hot))
 
 
 def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessage]) -> bool:
@@ -362,11 +350,3 @@ def _begins_with(messages: Sequence[PromptMessage], before: Sequence[PromptMessa
         message._replace(thoughts=None) == known._replace(thoughts=None)
         for message, known in zip(messages, before, strict=False)
     )
-
-
-def _caller(turn: _Turn, row: Message) -> Caller:
-    return Caller(turn.target.persona, turn.target.thread_id, row.turn_id)
-
-
-def _refusal(turn: _Turn) -> Answer | None:
-    return ENOUGH if turn.rounds > MOST_ROUNDS else None

@@ -428,7 +428,6 @@ class FoldSchedule:
         return await self.store.read(snapshot_rows.is_resting, target.thread_id)
 
     def _told_of(self, target: Target) -> set[str]:
-        """Return the subjects of the notices given already in a thread."""
         return self.told.setdefault(target.thread_id, set())
 
 

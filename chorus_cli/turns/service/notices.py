@@ -6,11 +6,10 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.attachments.service.attachments import refuse_untaken
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, window_reaching
-from chorus_cli.log.rules.attachments import Kind
+from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
 
 if TYPE_CHECKING:
@@ -18,20 +17,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
-    from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.log.rules.messages import Message
-    from chorus_cli.memory.rules.items import FlashReport, Item
+    from chorus_cli.context.rules.view import ContextSnapshot
+    from chorus_cli.memory.rules.items import FlashReport
     from chorus_cli.personas.rules.persona import Persona, Target
-
-_ALTERED = "Some characters of your message are not valid text and were replaced."
-
-
-def notices_of_message(attachments: Sequence[Attachment], *, altered: bool) -> tuple[str, ...]:
-    """Name the files that go with a message; say so if its text was ``altered`` to be valid."""
-    lines = [_ALTERED] if altered else []
-    lines += [f"+ {', '.join(each.label for each in attachments)}"] if attachments else []
-    return tuple(lines)
 
 
 def refuse_unreadable_settings(persona: Persona) -> None:
@@ -64,15 +52,6 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
         raise _unfitting(snapshot, message_tokens)
 
 
-def refuse_untaken_again(request_settings: RequestSettings, question: Message) -> None:
-    """Refuse to have a question answered again by a model that does not take its files, unless no model does.
-
-    Raises:
-        AttachmentError: the model does not take one of them.
-    """
-    refuse_untaken(request_settings.target.choice.model, question.attachments, request_settings.accepted | {Kind.OTHER})
-
-
 def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
     """Return whether a message of so many estimated tokens, those of its preamble included, fits the model alone."""
     return snapshot.request_settings.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
@@ -101,12 +80,6 @@ def reopened_notice(target: Target) -> str:
     return f"Thread #{target.thread_number} was closed by another Chorus; it is open again."
 
 
-def recall_notice(items: Sequence[Item]) -> str:
-    """Name the memory items that go with a message."""
-    named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in items)
-    return f"From memory: {named}"
-
-
 def flash_notice(report: FlashReport) -> str:
     """Say that COLD items were archived, and how they come back."""
     archived = counted(report.items_archived, "COLD memory item")
@@ -123,7 +96,7 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
             f"The oldest {counted(number, 'message')} in the window did not fit {model} and stayed out of this "
             "request. All are still in the log."
         )
-    if plan.lacks_summary:
+    if plan.summary is None and plan.snapshot.view.summary is not None:
         found["summary"] = (
             "The summary of the earlier conversation did not fit beside your message and stayed out of this request."
         )
@@ -135,17 +108,16 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
     return found
 
 
-def members_notice(snapshot: ContextSnapshot, since_before: datetime | None, now: datetime) -> str:
+def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now: datetime) -> str:
     """Say that the members of an edit or a restore have left the window, if that of the last request still held them.
 
-    ``since_before`` is the start of that window, ``None`` if there was none.
+    ``last_window`` is the start of that window, ``None`` if this process made no request yet.
     """
-    boundary = snapshot.view.boundary
+    boundary, hours = snapshot.view.boundary, snapshot.target.persona.settings.context_hours
     if boundary is None or not boundary.members or boundary.created_at > snapshot.view.cutoff:
         return ""
-    if since_before is not None and boundary.created_at <= since_before:
+    if snapshot.last_spoken is not None and boundary.created_at <= (last_window or cutoff(snapshot.last_spoken, hours)):
         return ""
-    hours = snapshot.target.persona.settings.context_hours
     number = len(boundary.members)
     have, them = ("has", "it") if number == 1 else ("have", "them")
     lead = f"The {counted(number, 'message')} of the {boundary.act.kind} {have} left the {hours}h window"

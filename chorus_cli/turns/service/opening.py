@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.attachments.service.attachments import KIND_NAMES
+from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
 from chorus_cli.context.rules.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
@@ -25,13 +25,12 @@ from chorus_cli.core.errors import (
     ThreadBusyError,
 )
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.core.time.timestamps import cutoff
+from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.jobs.rules import brief_news_text, news_text
 from chorus_cli.jobs.service import News
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.acts import Retry
-from chorus_cli.log.rules.attachments import ALL_SENT
+from chorus_cli.log.rules.attachments import ALL_SENT, Kind
 from chorus_cli.log.rules.messages import MessageContent, Role, last_question
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
@@ -43,11 +42,8 @@ from chorus_cli.turns import rows as active_threads
 from chorus_cli.turns.service.notices import (
     fits,
     members_notice,
-    notices_of_message,
-    recall_notice,
     refuse_unfitting,
     refuse_unreadable_settings,
-    refuse_untaken_again,
     reopened_notice,
 )
 
@@ -60,7 +56,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.context import Context
     from chorus_cli.jobs.rules import RunningJob
     from chorus_cli.jobs.service import Jobs, News
-    from chorus_cli.log.rules.attachments import Attachment, Kind
+    from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.memory.rules.items import Item
@@ -68,6 +64,8 @@ if TYPE_CHECKING:
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.storage.store import Connection
     from chorus_cli.turns.service.reply import ReplyRunner
+
+_ALTERED = "Some characters of your message are not valid text and were replaced."
 
 OTHER_TOKENS = 64
 """Room that every message leaves for the parts of its preamble that are always sent."""
@@ -102,7 +100,8 @@ class PreambleWriter:
         running = beside.running if beside else ()
         active = self._active(connection, in_progress, running) if in_progress or running else ""
         if beside and beside.news.ended:
-            active = preamble(active, self._news(active, beside.news))
+            news = (news_text(beside.news.ended), brief_news_text(beside.news.ended))
+            active = preamble(active, next((text for text in news if self._fits(preamble(active, text))), ""))
         recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
         return preamble(active, memory_lines(recalled) if recalled else ""), recalled
 
@@ -115,11 +114,6 @@ class PreambleWriter:
         lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
         return lines if self._fits(lines) else ""
 
-    def _news(self, before: str, news: News) -> str:
-        """Return the lines about ended jobs that fit the model after the lines ``before``; empty if none do."""
-        texts = (news_text(news.ended), brief_news_text(news.ended))
-        return next((text for text in texts if self._fits(preamble(before, text))), "")
-
     def _fits(self, lines: str) -> bool:
         return fits(self.snapshot, self._tokens(lines) + (self.question.token_count or 0))
 
@@ -128,8 +122,7 @@ class PreambleWriter:
         return OTHER_TOKENS + (self.counter.at_most(lines) if lines else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedTurn:
+class OpenedTurn(NamedTuple):
     """A turn that is stored: the context with its question, its empty reply, its time, and notices for the user."""
 
     snapshot: ContextSnapshot
@@ -175,9 +168,7 @@ class TurnOpener:
         refuse_unreadable_settings(target.persona)
         request_settings = await self.context.request_settings(target)
         try:
-            return await self.context.store.write(
-                self._store_retry, request_settings, self.runner.dependencies.clock.now()
-            )
+            return await self.context.store.write(self._store_retry, request_settings, self.runner.rows.clock.now())
         except ThreadBusyError as busy:
             return busy
         except DatabaseUnconfirmedError:
@@ -193,7 +184,7 @@ class TurnOpener:
         attached = attachment_tokens(files, target.choice.model) if files else 0
         try:
             request_settings, count = await self.context.measured(target, content, OTHER_TOKENS + attached)
-            now, tokens = self.runner.dependencies.clock.now(), count + attached
+            now, tokens = self.runner.rows.clock.now(), count + attached
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=tokens, attachments=files)
             opened = await self.memory.renewing(
                 lambda: self.context.store.write(self._store, request_settings, question, beside)
@@ -205,8 +196,8 @@ class TurnOpener:
                 raise DatabaseUnconfirmedError(f"{error} {IN_LOG}") from error
             raise self.runner.rescued(error, target.persona.slug, "user", content) from error
         if files or altered:
-            notices = notices_of_message(files, altered=altered)
-            opened = replace(opened, notices=(*notices, *opened.notices))
+            named = [f"+ {', '.join(each.label for each in files)}"] if files else []
+            opened = opened._replace(notices=(*([_ALTERED] if altered else []), *named, *opened.notices))
         return opened
 
     async def _given_up(self, target: Target) -> bool:
@@ -215,7 +206,7 @@ class TurnOpener:
         It can only be this one: while another reply is being written in the thread, no turn is opened.
         """
         with suppress(StorageError):
-            rows = await self.runner.store.read(interrupted_replies.in_progress, target.thread_id)
+            rows = await self.context.store.read(interrupted_replies.in_progress, target.thread_id)
             fresh = {id_ for id_, run in rows if run == self.run} - self.runner.given_up
             self.runner.given_up.update(fresh)
             return bool(fresh)
@@ -231,8 +222,8 @@ class TurnOpener:
         """Read the context and store the question with its preamble, in one transaction."""
         target, now, count = request_settings.target, question.timestamp, question.token_count or 0
         slug, thread_id = target.persona.slug, target.thread_id
-        dependencies, given_up = self.runner.dependencies, self.runner.given_up
-        mended = interrupted_replies.mark_interrupted(connection, dependencies.is_alive, now, given_up)
+        given_up, counter = self.runner.given_up, self.context.counter
+        mended = interrupted_replies.mark_interrupted(connection, self.runner.is_alive, now, given_up)
         in_progress = mended.in_progress
         has_memory = item_rows.number(connection, slug) > 0
         if has_memory and item_rows.is_renewal_due(connection, slug, now):
@@ -244,47 +235,40 @@ class TurnOpener:
             self.runner.refuse_busy(connection, target, self.run)
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
-        told, recalled = "", _NONE
+        told, recalled = gap, _NONE
         if in_progress or has_memory or beside:
-            writer = PreambleWriter(snapshot, question, dependencies.counter)
-            told, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
-        told = preamble(gap, told)
-        left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
+            writer = PreambleWriter(snapshot, question, counter)
+            besides, recalled = writer.written(connection, in_progress, beside, has_memory=has_memory)
+            told = preamble(gap, besides)
+        last_window = self.context.prefixes.last_window
+        left = "" if snapshot.view.boundary is None else members_notice(snapshot, last_window(target), now)
         # A bound is not stored: the message is counted when a count is needed.
-        tokens = count + dependencies.counter.at_most(told) if request_settings.is_exact else None
+        tokens = count + counter.at_most(told) if request_settings.is_exact else None
         question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
         again = reopened_notice(target) if message_rows.reopen_thread(connection, thread_id) else ""
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
-        loaded = recall_notice(recalled) if recalled else ""
+        named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)
+        loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # It is told with the first request of this process.
-        unread = "" if self.context.prefixes.last_window(target) else snapshot.unread
+        unread = snapshot.unread if snapshot.unread and not last_window(target) else ""
         notices = tuple(filter(None, (again, pause, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
-
-    def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
-        """Say that the members of the boundary have left the window, if that of the last request still held them."""
-        if snapshot.last_spoken is None:
-            return members_notice(snapshot, None, now)
-        target = snapshot.request_settings.target
-        hours = target.persona.settings.context_hours
-        since_before = self.context.prefixes.last_window(target) or cutoff(snapshot.last_spoken, hours)
-        return members_notice(snapshot, since_before, now)
 
     def _store_retry(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> OpenedTurn:
         """Find the last turn in context and begin its reply anew, in one transaction."""
         target = request_settings.target
-        dependencies = self.runner.dependencies
-        interrupted_replies.mark_interrupted(connection, dependencies.is_alive, now, self.runner.given_up)
+        interrupted_replies.mark_interrupted(connection, self.runner.is_alive, now, self.runner.given_up)
         self.runner.refuse_busy(connection, target, self.run)
         snapshot = self.context.read(connection, request_settings, now)
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
-        refuse_untaken_again(request_settings, question)
+        # A file that no model takes may stay where it is.
+        refuse_untaken(target.choice.model, question.attachments, request_settings.accepted | {Kind.OTHER})
         try:
-            refuse_unfitting(snapshot, own_tokens(question, dependencies.counter.count, target.choice.model))
+            refuse_unfitting(snapshot, own_tokens(question, self.context.counter.count, target.choice.model))
         except MessageRefusedError as error:
             raise JournalError(
                 f"Your last message no longer fits {target.choice.model}, so it cannot be answered again. It "
@@ -342,23 +326,17 @@ class UnsentFiles:
 
 
 def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
-    """Yield a sentence for each kind of files that a model does not take."""
     kinds: dict[Kind, list[str]] = {}
     for each in files:
         kinds.setdefault(each.kind, []).append(each.name)
     for kind, names in kinds.items():
-        yield f"{model} takes no {KIND_NAMES[kind]}, so it is sent only the {_name_of(names)}."
+        which = "name" if len(names) == 1 else "names"
+        yield f"{model} takes no {KIND_NAMES[kind]}, so it is sent only the {which} of {enumerated(names)}."
 
 
 def _gone(files: Sequence[Attachment]) -> Iterable[str]:
-    """Yield a sentence about files whose bytes are gone, if there are any."""
     names = enumerated([each.name for each in files])
     if len(files) == 1:
         yield f"The copy that Chorus kept of {names} is gone; the model is sent only its name."
     elif files:
         yield f"The copies that Chorus kept of {names} are gone; the model is sent only their names."
-
-
-def _name_of(names: Sequence[str]) -> str:
-    """Return ``name of photo.png`` or ``names of photo.png and paper.pdf``."""
-    return f"name{'' if len(names) == 1 else 's'} of {enumerated(names)}"

@@ -51,12 +51,11 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.errors import ChorusError
     from chorus_cli.log.rules.calls import ToolCall
-    from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.models.rules.declaration import ReadCall
     from chorus_cli.models.rules.events import ModelClient, ModelEvent, TurnEvent
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.storage.store import Connection
     from chorus_cli.tools.service import Caller, Toolbox
     from chorus_cli.turns.service.reply_rows import ReplyRows, WrittenReply
 
@@ -76,20 +75,6 @@ TOO_MANY = Answer(
     "still matter.)",
     f"not carried out, {MOST_CALLS} are the most",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TurnDependencies:
-    """The outside world of a conversation: the model, the clock, the token counter, and a file of last resort.
-
-    ``is_alive`` says whether the process that owns a reply in progress still runs.
-    """
-
-    model: ModelClient
-    clock: Clock
-    counter: TokenCounter
-    rescue: Callable[[Mapping[str, str]], Path | None]
-    is_alive: Callable[[str], bool]
 
 
 class ToolsRefused(NamedTuple):
@@ -116,12 +101,14 @@ class Called(NamedTuple):
 class ReplyRunner:
     """Streams replies into rows that are there already, empty; ``toolbox`` reads the calls that a reply ends with.
 
+    ``rescue`` keeps a text in a file of last resort. ``is_alive`` says whether a process still runs by its run.
     ``given_up`` are the replies and calls whose end could not be written; the next turn marks them as interrupted.
     """
 
-    store: Store
     rows: ReplyRows
-    dependencies: TurnDependencies
+    model: ModelClient
+    rescue: Callable[[Mapping[str, str]], Path | None]
+    is_alive: Callable[[str], bool]
     toolbox: Toolbox
     given_up: set[int] = field(default_factory=set, init=False)
 
@@ -167,7 +154,7 @@ class ReplyRunner:
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
 
     def _writer_of(self, row: Message) -> ReplyWriter:
-        now = self.dependencies.clock.monotonic()
+        now = self.rows.clock.monotonic()
         return ReplyWriter(self.rows, row, asked_at=now, written_at=now)
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
@@ -185,14 +172,14 @@ class ReplyRunner:
         """Wait until no reply is being written in a thread, or its process has died."""
         # The attempt to store a message tells of a database that cannot be read.
         with suppress(StorageError):
-            while await self.store.read(self._writer, thread_id):
-                await self.dependencies.clock.sleep(_POLL_SECONDS)
+            while await self.rows.store.read(self._writer, thread_id):
+                await self.rows.clock.sleep(_POLL_SECONDS)
 
     def _writer(self, connection: Connection, thread_id: int) -> str | None:
         """Return the live run that is writing a reply in a thread, ``None`` if there is none."""
         rows = interrupted_replies.in_progress(connection, thread_id)
         runs = (run for id_, run in rows if run is not None and id_ not in self.given_up)
-        return next(filter(self.dependencies.is_alive, runs), None)
+        return next(filter(self.is_alive, runs), None)
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep a text that the database refused in a file, and return the error that names the file.
@@ -202,14 +189,13 @@ class ReplyRunner:
         """
         if isinstance(error, DatabaseReadOnlyError):
             return DatabaseReadOnlyError(f"{str(error).removesuffix('.')} and nothing was sent.")
-        path = self.dependencies.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
+        path = self.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
         if path is None and role == "user" and not isinstance(error, MessageNotStoredError):
             return MessageNotStoredError(str(error))
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
         return type(error)(f"{error} {kept}")
 
     async def _calls(self, request: ModelRequest, end: ReplyEnd) -> Sequence[ReadCall]:
-        """Read the calls that a reply ends with."""
         calls = calls_to_answer(request, end)
         taken = (message.tool_call_id for message in request.messages if message.tool_call_id)
         return await self.toolbox.read(_with_unique_ids(calls, taken)) if calls else ()
@@ -251,7 +237,7 @@ class ReplyRunner:
             started = False
             yield Asking(request.model)
             try:
-                async with aclosing(self.dependencies.model.stream(request)) as events:
+                async with aclosing(self.model.stream(request)) as events:
                     async for event in events:
                         started = started or not isinstance(event, Notice)
                         while started and found_out:
@@ -268,7 +254,7 @@ class ReplyRunner:
                 if pause is None:
                     raise
                 yield Notice(f"{error.problem} Retrying in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}) …")
-                await self.dependencies.clock.sleep(pause)
+                await self.rows.clock.sleep(pause)
             else:
                 return
 
@@ -307,7 +293,7 @@ class CallRound:
 
     async def _begun(self, reply: WrittenReply) -> list[Message]:
         content = await self._call(reply.row, [self._calls[0].call], reply.row.id)
-        return await self._runner.store.write(message_rows.begin_call, reply.row, reply.thoughts, content)
+        return await self._runner.rows.store.write(message_rows.begin_call, reply.row, reply.thoughts, content)
 
     async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[ToolStarted | ToolUsed, None]:
         """Carry out the calls, or answer them all with ``refusal``; the last result tells of those left over.
@@ -344,7 +330,7 @@ class CallRound:
             after.append(await self._call(row, following, row.reply_id))
         else:
             after.append(message_rows.empty_reply(row.thread_id, row.turn_id, self._now(row), row.model or ""))
-        return await self._runner.store.write(message_rows.end_call, row, after)
+        return await self._runner.rows.store.write(message_rows.end_call, row, after)
 
     async def stop(self) -> None:
         """Store that the user stopped the row in progress: a call, or a reply before it began to answer.
@@ -354,7 +340,7 @@ class CallRound:
         await run_to_completion(self._stopped(self.current))
 
     async def _stopped(self, row: Message) -> None:
-        store, at = self._runner.store, self._now(row)
+        store, at = self._runner.rows.store, self._now(row)
         try:
             if row.role is Role.TOOL_USE:
                 nothing = message_rows.empty_reply(row.thread_id, row.turn_id, at, row.model or "")
@@ -368,7 +354,7 @@ class CallRound:
 
     def _now(self, before: Message) -> datetime:
         """Return the present, but never a time before that of the row before."""
-        return max(before.timestamp, self._runner.dependencies.clock.now())
+        return max(before.timestamp, self._runner.rows.clock.now())
 
     async def _call(self, before: Message, calls: Sequence[ToolCall], reply_id: int | None) -> MessageContent:
         written = calls_as_json(calls)
@@ -386,7 +372,7 @@ class CallRound:
 
     async def _count(self, text: str) -> int | None:
         """Count a text, unless the vocabulary would have to be loaded for it."""
-        counter = self._runner.dependencies.counter
+        counter = self._runner.rows.counter
         return await asyncio.to_thread(counter.count, text) if counter.is_ready else None
 
 

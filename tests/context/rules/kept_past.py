@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.act import Act
 from chorus_cli.log.rules.acts import Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.messages import Message, Status
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from tests.context.rules.naive_view import PERSONAS, Deed, Past, Place, Said, naive_view, said_elsewhere, said_in

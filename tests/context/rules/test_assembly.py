@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rules.plan import LEAD, RequestPlan, plan_request
+from chorus_cli.context.rules.plan import LEAD, RequestPlan
 from chorus_cli.context.rules.view import ContextSnapshot, Reason, RequestSettings, Summary, SystemPrompt, View
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.models.rules.budget import FULLEST_SHARE, TOKENS_PER_MESSAGE, Budget, Limit, Room, own_tokens, tokens_of
@@ -16,6 +16,7 @@ from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
 from tests.amount import examples
+from tests.context.rules.plans import plan_request
 from tests.fakes import START, WordCounter
 
 COUNT = WordCounter().count

@@ -5,11 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rules.plan import plan_request, system_tokens
+from chorus_cli.context.rules.plan import system_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Reason, Summary, View, standing
 from chorus_cli.log.rules.messages import runs
 from chorus_cli.models.rules.budget import Room, tokens_of
 from tests.amount import examples
+from tests.context.rules.plans import plan_request
 from tests.context.rules.test_assembly import COUNT, FRAME, budget_of, talk
 from tests.fakes import START
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rules.plan import BROKEN_OFF, messages_of, plan_request, weighed
+from chorus_cli.context.rules.plan import BROKEN_OFF, messages_of, weighed
 from chorus_cli.context.rules.view import ContextSnapshot, Echoed, View, usable
 from chorus_cli.log.rules.attachments import ALL_SENT
 from chorus_cli.log.rules.calls import ToolCall
@@ -17,6 +17,7 @@ from chorus_cli.log.rules.messages import Message, Role, Status, Thoughts
 from chorus_cli.models.rules.budget import Room, tokens_of
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_plain_history
 from tests.amount import examples
+from tests.context.rules.plans import plan_request
 from tests.context.rules.test_assembly import COUNT, FRAME, budget_of
 from tests.fakes import START
 

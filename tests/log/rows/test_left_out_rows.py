@@ -11,8 +11,8 @@ from chorus_cli.context.rows.thread_views import Outside, count_outside
 from chorus_cli.context.rules.view import Reason
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rules.act import Act
 from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo
+from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
 from chorus_cli.log.rules.operations import NewOperation
 from tests.fakes import START

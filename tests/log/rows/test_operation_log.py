@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rows.operation_rows import all_of, introduce, introduce_reversal, since_boundary
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.act import Act
 from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Flash, MemoryChange, Unreadable
+from chorus_cli.log.rules.log_acts import Act, Flash, MemoryChange, Unreadable
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from tests.amount import examples

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
-from chorus_cli.log.rules.act import Act, Inclusion
 from chorus_cli.log.rules.acts import ACTS
+from chorus_cli.log.rules.log_acts import Act, Inclusion
 
 
 @dataclass(frozen=True, slots=True)

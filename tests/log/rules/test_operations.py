@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chorus_cli.log.rules.act import Act
 from chorus_cli.log.rules.acts import ACTS, Fold, Reversal, Subject, Window
 from chorus_cli.log.rules.journal import boundary, effective, fold_is_undone, latest_reversals, redoable, undoable
+from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.operations import Operation
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)

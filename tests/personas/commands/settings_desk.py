@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
-from chorus_cli.log.rules.act import Act
+from chorus_cli.log.rules.log_acts import Act
 from tests.world import World
 
 TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "aliases": ["a", "b"],\n}\n'

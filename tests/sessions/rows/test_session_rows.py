@@ -13,8 +13,8 @@ import pytest
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.log.rows import operation_rows
-from chorus_cli.log.rules.act import Act
 from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows

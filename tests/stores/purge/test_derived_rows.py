@@ -22,7 +22,7 @@ from tests.storage.database import database
 if TYPE_CHECKING:
     import sqlite3
 
-    from chorus_cli.log.rules.act import Act
+    from chorus_cli.log.rules.log_acts import Act
 
 
 def summarise(connection: sqlite3.Connection, act: Act, thread: int, base: int | None, text: str) -> None:
