@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.imports.files.reading import Batch, Read
-    from chorus_cli.imports.rows.import_rows import Numbers
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
-    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.storage.store import Store
 
 _NOTHING_NEW = "Everything is in the log already; nothing was changed."
 _NOTHING_ELSE = "Everything else is in the log already; nothing was changed."
@@ -229,9 +228,9 @@ class Imports:
         report = ImportReport(is_dry=True)
         async with aclosing(self._read(wanted, report, self.clock.now())) as read:
             async for _, incoming in read:
-                for numbers in await self.store.read(_numbers, incoming):
-                    report.known += numbers.in_effect + numbers.purged
-                    report.purged += numbers.purged
+                numbers = await self.store.read(import_rows.numbers, incoming)
+                report.known += sum(numbers)
+                report.purged += numbers.purged
         return report
 
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
@@ -323,10 +322,6 @@ def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> s
     conversation = read.conversation
     character = called(conversation.character) if conversation.character else None
     return wanted.persona or conversation.persona or character or wanted.otherwise
-
-
-def _numbers(connection: Connection, incoming: Sequence[Incoming]) -> list[Numbers]:
-    return [import_rows.numbers(connection, each) for each in incoming]
 
 
 def _progress(report: ImportReport, seconds: float) -> str:
