@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.files.source import Format, Source, archive, folder, is_archive, or_skipped, reading
+from chorus_cli.imports.files.source import Format, Source, archive, folder, is_archive, or_skipped
 from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.conversation import Skipped
 
@@ -222,7 +222,7 @@ def lines(form: Lines) -> Format:
 
 def _values(container: Container, name: str) -> Generator[object, None, None]:
     try:
-        with reading(), container.opened(name) as file:
+        with container.opened(name) as file:
             yield from json_items(file)
     except ImportFormatError as error:
         yield Skipped(str(error))

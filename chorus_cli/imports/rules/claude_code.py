@@ -41,7 +41,6 @@ _NOT_SAID = re.compile(
 _MEDIA = ("image", "document")
 
 
-_KEPT = ("type", "subtype", "isCompactSummary", "logicalParentUuid", "compactMetadata")
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 _BETTER_TITLES = ("custom-title", "ai-title", "summary")
 # A tuple: a value that is sought in it may be a list, which no set takes.
@@ -49,12 +48,11 @@ _MARKS = ("summary", "queue-operation", "file-history-snapshot", "permission-mod
 
 
 class _Line(NamedTuple):
-    """A line with an id: its parent and the fields that are needed. ``before`` is the key of the line above."""
+    """A line with an id: its parent, the key of the line above, and whether it may begin anew."""
 
-    key: str
     parent: str | None
     before: str | None
-    record: Record
+    begins: bool
 
 
 @dataclass(slots=True)
@@ -100,6 +98,7 @@ class _Session:
         self.leaf: str | None = None
         self._lines: dict[str, _Line] = {}
         self._titles: dict[str, tuple[str, str]] = {}
+        self._boundaries: dict[str, Record] = {}
         self._last: str | None = None
         self._said: dict[str, list[Said]] = {}
         self._replies: dict[str, _Reply] = {}
@@ -150,8 +149,10 @@ class _Session:
 
     def _keep(self, key: str, value: Record) -> None:
         parent = values.identifier(value.get("parentUuid")) or None
-        record = {field: value[field] for field in _KEPT if field in value}
-        self._lines[key] = _Line(key, parent, self._last, record)
+        begins = value.get("type") == "user" and not value.get("isCompactSummary")
+        self._lines[key] = _Line(parent, self._last, begins)
+        if value.get("subtype") == "compact_boundary":
+            self._boundaries[key] = value
         self._last = key
         match value.get("type"):
             case "assistant":
@@ -224,34 +225,31 @@ class _Session:
         """
         are_linked = any(line.parent for line in self._lines.values())
         parents: dict[str, str | None] = {}
-        boundaries: list[_Line] = []
-        for line in self._lines.values():
-            begins = line.record.get("type") == "user" and not line.record.get("isCompactSummary")
-            known = line.parent in self._lines or (line.parent is None and begins and are_linked)
-            parents[line.key] = line.parent if known else line.before
-            if line.record.get("subtype") == "compact_boundary":
-                boundaries.append(line)
-        for boundary in boundaries:
-            self._close_gap(boundary, parents)
+        for key, line in self._lines.items():
+            is_known = line.parent in self._lines or (line.parent is None and line.begins and are_linked)
+            parents[key] = line.parent if is_known else line.before
+        for key, boundary in self._boundaries.items():
+            self._close_gap(key, boundary, parents)
         return parents
 
-    def _close_gap(self, boundary: _Line, parents: dict[str, str | None]) -> None:
+    def _close_gap(self, key: str, boundary: Record, parents: dict[str, str | None]) -> None:
         """Let what follows a compaction follow what went before it.
 
         Messages that the compaction preserved are written behind its summary: they follow each other as before.
         """
-        metadata = values.record(boundary.record.get("compactMetadata"))
+        metadata = values.record(boundary.get("compactMetadata"))
         preserved = values.items(values.record(metadata.get("preservedMessages")).get("uuids"))
         keys = [key for key in map(values.identifier, preserved) if key in self._lines]
         parents.update((later, earlier) for earlier, later in pairwise(keys))
         segment = values.record(metadata.get("preservedSegment"))
         head, anchor = (values.identifier(segment.get(name)) for name in ("headUuid", "anchorUuid"))
         if head in self._lines and parents[head] == anchor:
-            parents[head] = boundary.before
-        logical = values.identifier(boundary.record.get("logicalParentUuid"))
-        parents[boundary.key] = logical if logical in self._lines else boundary.before
-        if boundary.key in path_to(parents[boundary.key], parents):
-            parents[boundary.key] = boundary.before
+            parents[head] = self._lines[key].before
+        logical = values.identifier(boundary.get("logicalParentUuid"))
+        if logical in self._lines and key not in path_to(logical, parents):
+            parents[key] = logical
+        else:
+            parents[key] = self._lines[key].before
 
 
 def _without_additions(text: str) -> str:
