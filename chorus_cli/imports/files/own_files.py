@@ -327,7 +327,6 @@ JSON_LINES = Format("chorus", "our own JSONL", "a file that chorus export wrote"
 
 
 _LONGEST_TITLE = 50
-_HEADER_BYTES = 10_000
 _UNFIT = re.compile(r"[^a-z0-9]+")
 
 
@@ -357,22 +356,14 @@ def write(
     _write(path, "".join(texts).encode("utf-8", "replace"))
     older = (before or {}).get(_without_title(path))
     if older is not None and older != path:
-        _remove_export_of(conversation, older)
+        with suppress(OSError):
+            older.unlink()
     return path
 
 
 def _without_title(path: Path) -> str:
     day, *_, digits = path.name.split("_")
     return f"{path.parent.name}/{day}_{digits}"
-
-
-def _remove_export_of(conversation: ForeignConversation, path: Path) -> None:
-    """Remove a file, unless it is of another conversation whose digits happen to be the same."""
-    with suppress(OSError):
-        with path.open("rb") as file:
-            beginning = file.read(_HEADER_BYTES)
-        if json.dumps(conversation.key, ensure_ascii=False).encode("utf-8", "replace") in beginning:
-            path.unlink()
 
 
 def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:
