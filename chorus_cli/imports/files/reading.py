@@ -167,11 +167,11 @@ def batches(
     batch = Batch()
     found = (each for path in paths for source in sources(path, zone, own, formats) for each in _items(path, source))
     try:
-        for source, item in found:
-            if isinstance(item, Skipped):
-                batch.skipped[item.reason] += 1
+        for each in found:
+            if isinstance(each, Skipped):
+                batch.skipped[each.reason] += 1
                 continue
-            batch.add(_with_attachments(item, source, folder, batch))
+            batch.add(_with_attachments(*each, folder, batch))
             if batch.is_full:
                 yield batch
                 batch = Batch()
@@ -183,18 +183,18 @@ def batches(
     yield batch
 
 
-def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[Source, ForeignConversation] | tuple[None, Skipped]]:
+def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[ForeignConversation, Source] | Skipped]:
     """Yield what a source below ``path`` has."""
     if isinstance(source, Skipped):
-        yield None, source
+        yield source
         return
     try:
         for item in source.conversations():
-            yield (None, item) if isinstance(item, Skipped) else (source, item)
+            yield item if isinstance(item, Skipped) else (item, source)
     except ImportFormatError as error:
         if not path.is_dir():
             raise
-        yield None, Skipped(f"file that cannot be read to its end ({error})")
+        yield Skipped(f"file that cannot be read to its end ({error})")
     finally:
         source.close()
 

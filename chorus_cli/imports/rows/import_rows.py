@@ -420,7 +420,7 @@ def _with_moves(act: Import, moves: Moves, hidden: AbstractSet[int]) -> Import:
         act,
         supersedes=runs(sorted({*expanded(act.supersedes), *moves.supersedes} - {*moves.revives})),
         revives=runs(sorted({*expanded(act.revives), *moves.revives} - {*moves.supersedes})),
-        hidden=(*act.hidden, *runs(sorted(hidden.intersection(moves.supersedes)))),
+        hidden=(*act.hidden, *runs(sorted(hidden & {*moves.supersedes}))),
     )
 
 

@@ -211,9 +211,9 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
 def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:
     """Return the thoughts in the nodes that lead to a reply."""
     found: list[str] = []
-    while key in nodes and len(found) < _FARTHEST_THOUGHT and (thoughts := nodes[key].thoughts) is not None:
-        found.append(thoughts)
-        key = nodes[key].parent
+    while (node := nodes.get(key or "")) and node.thoughts is not None and len(found) < _FARTHEST_THOUGHT:
+        found.append(node.thoughts)
+        key = node.parent
     return "\n\n".join(filter(None, reversed(found)))
 
 
