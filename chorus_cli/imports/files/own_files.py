@@ -22,7 +22,7 @@ from chorus_cli.core.json import values
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import has_controls, quotation, with_references, without_quotation, without_references
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.files.json_files import opened, values_in
+from chorus_cli.imports.files.forms import values_in, whole_text
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
 from chorus_cli.imports.rules.conversation import (
     ForeignConversation,
@@ -271,7 +271,7 @@ def _fact(line: str) -> tuple[str, object]:
 
 
 _LARGEST_BYTES = limits.IMPORTED_FILE.most
-"""The largest Markdown file and the longest line of JSON that is read: more than a message of the log can need."""
+"""The longest line of JSON that is read: more than a message of the log can need."""
 
 
 def is_attachment(path: Path) -> bool:
@@ -303,12 +303,7 @@ def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
 
 def _conversation(path: Path) -> Iterator[ForeignConversation | Skipped]:
     """Yield the one conversation of a Markdown file."""
-    with opened(path) as file:
-        data = file.read(_LARGEST_BYTES + 1)
-    if len(data) > _LARGEST_BYTES:
-        yield Skipped("Markdown file of more than 256 MB")
-        return
-    yield or_skipped(conversation_in, data.decode("utf-8", "replace"))
+    yield or_skipped(conversation_in, whole_text(path))
 
 
 def _json_lines(opening: Opening) -> Source | None:

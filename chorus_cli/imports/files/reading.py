@@ -15,15 +15,18 @@ from chorus_cli.attachments.rules.recognition import attachment_of
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files import llm_logs, other_logs, own_files
-from chorus_cli.imports.files.json_files import items, lines, opened
+from chorus_cli.imports.files.forms import items, lines, opened, texts
 from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rules import (
+    aider,
     chatgpt,
     claude_ai,
     claude_code,
     codex,
     gemini_cli,
+    librechat,
     open_webui,
+    plain_messages,
     qwen_code,
     silly_tavern,
 )
@@ -49,6 +52,9 @@ FORMATS: tuple[Format, ...] = (
     items(chatgpt.FORM),
     items(claude_ai.FORM),
     items(open_webui.FORM),
+    items(librechat.FORM),
+    texts(aider.FORM),
+    lines(plain_messages.FORM),
 )
 """The formats in the order in which they are asked: those with an unmistakable sign first."""
 

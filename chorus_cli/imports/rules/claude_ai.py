@@ -94,16 +94,8 @@ def _reply(said: Said, message: Record) -> Iterator[Said]:
             result = results[id(block)]
             began = values.moment(block.get("start_timestamp")) or said.timestamp
             ended = Result(_words_of_result(result), values.moment(result.get("stop_timestamp")))
-            yield Said(
-                said.node,
-                Kind.CALL,
-                timestamp=began,
-                model=said.model,
-                call=f"{said.node}/{number}",
-                tool=values.line(block.get("name")),
-                arguments=block.get("input"),
-                result=ended,
-            )
+            tool, call = values.line(block.get("name")), replace(said, kind=Kind.CALL, call=f"{said.node}/{number}")
+            yield replace(call, timestamp=began, tool=tool, arguments=block.get("input"), result=ended)
         elif id(block) not in paired:
             yield replace(said, text=_in_words(block), thoughts=values.text(block.get("thinking")))
     if not results and not any(_in_words(block).strip() for block in blocks):
