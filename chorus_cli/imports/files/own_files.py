@@ -339,21 +339,18 @@ def files_of_before(folder: Path, ending: str) -> dict[str, Path]:
     return {_without_title(path): path for path in sorted(folder.glob(f"*/*_*.{ending}"))}
 
 
-def write(
-    folder: Path, conversation: ForeignConversation, ending: str, before: Mapping[str, Path] | None = None
-) -> Path:
-    """Write a conversation into the folder of its persona, and return the file.
+def write(folder: Path, conversation: ForeignConversation, ending: str, before: Mapping[str, Path]) -> None:
+    """Write a conversation into the folder of its persona.
 
     It takes the place of an older export of it; ``before`` has those, which may have other titles.
     """
     texts = (f"{line}\n" for line in as_lines(conversation)) if ending == "jsonl" else [as_markdown(conversation)]
     path = folder / (conversation.persona or "") / name_of(conversation, ending)
     _write(path, "".join(texts).encode("utf-8", "replace"))
-    older = (before or {}).get(_without_title(path))
+    older = before.get(_without_title(path))
     if older is not None and older != path:
         with suppress(OSError):
             older.unlink()
-    return path
 
 
 def _without_title(path: Path) -> str:
