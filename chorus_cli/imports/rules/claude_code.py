@@ -41,8 +41,8 @@ _NOT_SAID = re.compile(
 _MEDIA = ("image", "document")
 
 
+# The better ones first.
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-_BETTER_TITLES = ("custom-title", "ai-title", "summary")
 # A tuple: a value that is sought in it may be a list, which no set takes.
 _MARKS = ("summary", "queue-operation", "file-history-snapshot", "permission-mode", "last-prompt", "mode")
 
@@ -130,7 +130,7 @@ class _Session:
     @property
     def title(self) -> str:
         """The title: the user's, else the program's, else a summary of a line of this session."""
-        for kind in _BETTER_TITLES:
+        for kind in _TITLES:
             title, leaf = self._titles.get(kind, ("", ""))
             if title and (not leaf or leaf in self._lines):
                 return title
