@@ -120,12 +120,8 @@ def _call(said: Said, name: str, arguments: object, result: str | None) -> Said:
 
 def _pieces_of_output(said: Said, output: Sequence[Record]) -> Iterator[Said]:
     """Yield the pieces that a list has in the form of OpenAI's Responses API."""
-    results = {
-        values.identifier(item.get("call_id")): _content(item.get("output"))
-        for item in output
-        if item.get("type") == "function_call_output"
-    }
     for item in output:
+        call = f"{said.node}/{values.identifier(item.get('call_id'))}"
         match item.get("type"):
             case "message":
                 yield replace(said, text=_content(item.get("content")).strip())
@@ -133,8 +129,10 @@ def _pieces_of_output(said: Said, output: Sequence[Record]) -> Iterator[Said]:
                 thoughts = _content(item.get("content")) or _content(item.get("summary"))
                 yield replace(said, thoughts=thoughts.strip())
             case "function_call":
-                result = results.get(values.identifier(item.get("call_id")))
-                yield _call(said, values.line(item.get("name")), item.get("arguments"), result)
+                tool, arguments = values.line(item.get("name")), item.get("arguments")
+                yield replace(said, kind=Kind.CALL, call=call, tool=tool, arguments=arguments)
+            case "function_call_output":
+                yield replace(said, kind=Kind.RESULT, text=_content(item.get("output")), call=call)
             case "open_webui:code_interpreter":
                 result = values.json_text(item["output"]) if item.get("output") else None
                 yield _call(said, _CODE, {"code": values.text(item.get("code"))}, result)
