@@ -61,6 +61,8 @@ FORMATS: tuple[Format, ...] = (
 _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of no known format"
 _PAGE = "docs/moving.md tells which files of each are taken, and docs/programs.md where programs keep them."
+_OF_THE_KERNEL = (Path("/proc"), Path("/sys"))
+"""Folders whose files are made up when they are read; those of open files lead to files of other programs."""
 _EMPTY = frozenset({b"", b"[]", b"{}"})
 
 
@@ -75,6 +77,10 @@ def sources(
         opening = Opening(path, _beginning(path), zone, own)
         yield _opened(opening, formats) or _refused(opening, formats)
         return
+    if any(path.resolve().is_relative_to(folder) for folder in _OF_THE_KERNEL):
+        raise ImportFormatError(
+            f"{path} is a folder of the system, which holds no conversations. Name a file or folder of an export."
+        )
     whole = _opened(Opening(path, b"", zone), formats)
     if whole is not None:
         yield whole
@@ -107,7 +113,7 @@ def _beginning(path: Path) -> bytes:
 
 def _files_below(folder: Path) -> Iterator[Path]:
     for where, folders, files in os.walk(folder):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if Path(where, name) not in _OF_THE_KERNEL)
         paths = (Path(where, name) for name in sorted(files))
         yield from (path for path in paths if not own_files.is_attachment(path) and not _is_empty(path))
 
