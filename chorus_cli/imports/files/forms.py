@@ -53,30 +53,21 @@ def json_items(file: IO[bytes], largest: int = _LARGEST_ITEM) -> Iterator[object
         return
     text.position += 1
     while (sign := text.next_sign()) not in {"", "]"}:
-        before = text.passed
         yield text.item()
-        if text.passed == before:
-            text.position += 1
     if not sign:
         yield Skipped("file that ends before its end")
 
 
 class _Text:
-    """The part of a file that is read: ``position`` is within it, ``passed`` within the whole text, in characters."""
+    """The part of a file that is read, and the ``position`` within it, in characters."""
 
     def __init__(self, file: IO[bytes], largest: int) -> None:
         self.position = 0
         self._buffer = ""
-        self._dropped = 0
         self._largest = largest
         self._file = file
         self._is_at_end = False
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-
-    @property
-    def passed(self) -> int:
-        """The number of characters before the position."""
-        return self._dropped + self.position
 
     def next_sign(self) -> str:
         """Move over blanks and commas, and return the character after them, empty at the end of the file."""
@@ -117,7 +108,6 @@ class _Text:
 
     def _read_on(self) -> bool:
         """Drop the text before the position and read about as much as is left; return whether there was any."""
-        self._dropped += self.position
         self._buffer, self.position = self._buffer[self.position :], 0
         wanted = min(max(len(self._buffer), _LEAST_READ), _MOST_READ)
         data = self._file.read(wanted)
@@ -130,10 +120,10 @@ class _Text:
         depth = 0
         while (sign := self._next_bracket()) is not None:
             depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(sign, 0)
-            if depth < 0:
+            if depth < 0 and sign == "]":
+                # The end of the array, which is no part of the item.
                 self.position -= 1
-                break
-            if depth == 0:
+            if depth <= 0:
                 break
         return Skipped("conversation that is cut off" if sign is None else reason)
 
