@@ -159,15 +159,8 @@ def _origin(key: str) -> tuple[str, int] | None:
     return (match[1], int(match[2])) if match else None
 
 
-class Moves(NamedTuple):
-    """Messages of the log that leave the live branch, and those that come back to it, by their ids."""
-
-    supersedes: tuple[int, ...] = ()
-    revives: tuple[int, ...] = ()
-
-
-def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, is_newer: bool) -> Moves:
-    """Return the moves by which the known messages of a conversation are on the branches that the export has.
+def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, is_newer: bool) -> dict[int, bool]:
+    """Return the known messages that an export moves to the live branch, or off it (``False``), by their ids.
 
     An export ``is_newer`` if it has new messages. Another one moves nothing if it lacks an imported message or has
     the branches that a newer import has left; nor if the log itself would export the same branches, which commands
@@ -176,18 +169,15 @@ def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, 
     imports = operation_rows.imports_of(connection, incoming.persona)
     moved, branches = journal.moved_off(imports), known.branches(incoming)
     off = {row.id for row in known.messages.values() if moved.get(row.id, row.is_superseded)}
-    moves = Moves(
-        tuple(id_ for id_, is_live in branches.items() if id_ not in off and not is_live),
-        tuple(id_ for id_, is_live in branches.items() if id_ in off and is_live),
-    )
-    if is_newer or not any(moves):
+    moves = {id_: is_live for id_, is_live in branches.items() if is_live is (id_ in off)}
+    if is_newer or not moves:
         return moves
     imported = connection.execute("SELECT message FROM imported_messages WHERE conversation_id = ?", (known.id,))
     keys = {each.key for each in incoming.conversation.messages}
     if not known.id or not keys.issuperset(key for (key,) in imported) or _was_left(imports, known, branches):
-        return Moves()
+        return {}
     here = whole_threads.conversation(connection, ThreadOfPersona(incoming.persona, known.thread_id))
-    return moves if set(incoming.conversation.live) != keys.intersection(here.live) else Moves()
+    return moves if set(incoming.conversation.live) != keys.intersection(here.live) else {}
 
 
 def _was_left(imports: Sequence[Operation], known: Known, branches: Mapping[int, bool]) -> bool:
@@ -304,8 +294,8 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     purged = _purged(connection, fresh)
     fresh = [each for each in fresh if each.key not in purged]
     added.purged += len(purged)
-    moves = _moves(connection, incoming, known, is_newer=bool(fresh)) if known else Moves()
-    if not fresh and not any(moves):
+    moves = _moves(connection, incoming, known, is_newer=bool(fresh)) if known else {}
+    if not fresh and not moves:
         return
     operation_id, act = _operation_of(connection, persona, added, now)
     hidden = {each.key for each in conversation.messages if each.is_hidden}
@@ -414,13 +404,15 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
     )
 
 
-def _with_moves(act: Import, moves: Moves, hidden: AbstractSet[int]) -> Import:
+def _with_moves(act: Import, moves: Mapping[int, bool], hidden: AbstractSet[int]) -> Import:
     """Return the act with messages that leave the live branch, maybe because they are hidden, or come back to it."""
+    off = {id_ for id_, is_live in moves.items() if not is_live}
+    back = moves.keys() - off
     return replace(
         act,
-        supersedes=runs(sorted({*expanded(act.supersedes), *moves.supersedes} - {*moves.revives})),
-        revives=runs(sorted({*expanded(act.revives), *moves.revives} - {*moves.supersedes})),
-        hidden=(*act.hidden, *runs(sorted(hidden & {*moves.supersedes}))),
+        supersedes=runs(sorted({*expanded(act.supersedes), *off} - back)),
+        revives=runs(sorted({*expanded(act.revives), *back} - off)),
+        hidden=(*act.hidden, *runs(sorted(off & hidden))),
     )
 
 
