@@ -312,7 +312,7 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
     act = replace(
         act,
-        hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id)),
+        hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id, now)),
         sources=tuple(dict.fromkeys([*act.sources, conversation.source])),
         conversations=act.conversations + 1,
         messages=act.messages + len(fresh),
@@ -333,7 +333,7 @@ def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: in
     """Open the thread of a new conversation, closed at its last message."""
     persona, conversation, _ = incoming
     times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
-    created_at = conversation.created_at or min(times, default=now)
+    created_at = conversation.created_at or now
     cursor = connection.execute(
         "INSERT INTO threads(persona, title, created_at, closed_at) VALUES (?, ?, ?, ?)",
         (
@@ -358,14 +358,14 @@ def _insert(
     known: Known,
     fresh: Sequence[ForeignMessage],
     operation_id: int,
+    now: datetime,
 ) -> Runs:
     """Store the new messages of a conversation, each in the turn of the one before it; return the hidden ones."""
     persona, conversation, attachments = incoming
     live = frozenset(conversation.live)
     rows = known.messages.items() if fresh else ()
     places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in rows}
-    first = _Place(0, conversation.created_at or _earliest(fresh) or timestamps.from_text("1970-01-01T00:00:00Z"))
-    previous = first
+    previous = first = _Place(0, conversation.created_at or now)
     keys: list[tuple[int, str, int, str | None]] = []
     for each in fresh:
         before = places.get(each.parent or "", first if each.parent is None else previous)
@@ -414,7 +414,3 @@ def _with_moves(act: Import, moves: Mapping[int, bool], hidden: AbstractSet[int]
         revives=runs(sorted({*expanded(act.revives), *back} - off)),
         hidden=(*act.hidden, *runs(sorted(off & hidden))),
     )
-
-
-def _earliest(messages: Sequence[ForeignMessage]) -> datetime | None:
-    return min((each.timestamp for each in messages if each.timestamp is not None), default=None)
