@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -100,7 +101,7 @@ class _Session:
         self._titles: dict[str, tuple[str, str]] = {}
         self._boundaries: dict[str, Record] = {}
         self._last: str | None = None
-        self._said: dict[str, list[Said]] = {}
+        self._said: defaultdict[str, list[Said]] = defaultdict(list)
         self._replies: dict[str, _Reply] = {}
         self._queued: set[str] = set()
 
@@ -145,7 +146,7 @@ class _Session:
             if reply := replies.get(key):
                 yield from (replace(each, model=reply.model) for each in reply.said)
                 yield Said(key, Kind.END, status=Status.TRUNCATED if reply.is_cut else None)
-            yield from self._said.get(key, ())
+            yield from self._said[key]
 
     def _keep(self, key: str, value: Record) -> None:
         parent = values.identifier(value.get("parentUuid")) or None
@@ -190,18 +191,10 @@ class _Session:
         elif said:
             self._say(key, said, line)
         time = values.moment(line.get("timestamp"))
-        self._said.setdefault(key, []).extend(
-            Said(
-                key,
-                Kind.RESULT,
-                _words_of(block),
-                time,
-                key=f"{key}/result",
-                call=values.identifier(block.get("tool_use_id")),
-            )
-            for block in blocks
-            if block.get("type") == "tool_result"
-        )
+        for block in blocks:
+            if block.get("type") == "tool_result":
+                call = values.identifier(block.get("tool_use_id"))
+                self._said[key].append(Said(key, Kind.RESULT, _words_of(block), time, key=f"{key}/result", call=call))
 
     def _say(self, key: str, content: object, line: Record) -> None:
         """Keep words of the user, unless they are the program's."""
@@ -212,10 +205,10 @@ class _Session:
         if not text and not said.files:
             self.skipped.append(Skipped(_PROGRAM))
         elif line.get("type") == "user":
-            self._said.setdefault(key, []).append(said)
+            self._said[key].append(said)
         elif text not in self._queued:
             self._queued.add(text)
-            self._said.setdefault(key, []).append(replace(said, key=f"{key}/queued/{len(self._queued)}"))
+            self._said[key].append(replace(said, key=f"{key}/queued/{len(self._queued)}"))
 
     def _parents(self) -> dict[str, str | None]:
         """Return the parent of each line, with the gaps of compactions closed.
