@@ -178,9 +178,10 @@ def _text(name: str, data: bytes) -> Facts:
 
 
 def _of_no_use(name: str, data: bytes, reason: str) -> AttachmentError:
-    found = next((kind for signs, kind in _REFUSED if data.startswith(signs)), "")
-    if data[4:12] in _HEIC:
-        found = "a HEIC or AVIF picture"
+    is_heic = data[4:12] in _HEIC
+    found = (
+        "a HEIC or AVIF picture" if is_heic else next((kind for sign, kind in _REFUSED if data.startswith(sign)), "")
+    )
     if found:
         return AttachmentError(f"{name} is {found}, which models do not take. Convert it to PNG, JPEG, PDF or text.")
     return AttachmentError(

@@ -122,7 +122,7 @@ def card_of(value: object) -> Card | None:
         creator_notes=_creator_notes(data),
         lore=lore,
         notes=(*_version_notes(top), *notes),
-        summary=line(record(record(data.get("extensions")).get(OWN)).get("description")),
+        summary=line(_own(data).get("description")),
     )
 
 
@@ -133,6 +133,10 @@ def icon_entry(value: object) -> str:
     address = chosen.get("uri")
     is_entry = isinstance(address, str) and address.startswith(_EMBEDDED)
     return str(address).removeprefix(_EMBEDDED) if is_entry else ""
+
+
+def _own(fields: Record) -> Record:
+    return record(record(fields.get("extensions")).get(OWN))
 
 
 def _text(data: Record, key: str) -> str:
@@ -190,7 +194,7 @@ def _entry(entry: Record) -> LoreEntry:
         content.strip(),
         _keys((*others, *more)),
         constant=entry.get("constant") is True or "activate" in decorators,
-        document=line(record(record(entry.get("extensions")).get(OWN)).get("document")),
+        document=line(_own(entry).get("document")),
     )
 
 
@@ -403,8 +407,7 @@ def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
     if described and (
         is_new or described != parse_object(as_persona(card, persona.name).settings).values["description"]
     ):
-        own = dict(record(data["extensions"].get(OWN)))
-        data["extensions"] = data["extensions"] | {OWN: own | {"description": described}}
+        data["extensions"] = data["extensions"] | {OWN: {**_own(data), "description": described}}
 
 
 def _put_documents(data: dict[str, Any], documents: Iterable[Document]) -> None:
@@ -421,7 +424,7 @@ def _put_documents(data: dict[str, Any], documents: Iterable[Document]) -> None:
 
 
 def _document_of(entry: object) -> str:
-    name = record(record(record(entry).get("extensions")).get(OWN)).get("document")
+    name = _own(record(entry)).get("document")
     return name if isinstance(name, str) else ""
 
 

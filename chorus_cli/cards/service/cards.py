@@ -93,10 +93,6 @@ class Cards:
         """Make a persona of a card: its folder, its memory items and its first thread, all or nothing.
 
         A card that a persona was made of before makes no other. If it ``is_dry``, nothing is made.
-
-        Raises:
-            PersonaError: its folder cannot be made.
-            StorageError: the log cannot be written.
         """
         owner = await asyncio.to_thread(self._owner_of, file.json)
         if owner is not None:

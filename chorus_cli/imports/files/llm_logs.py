@@ -85,16 +85,13 @@ class _LlmLog:
 
     def _keys(self) -> list[tuple[str, bool]]:
         """Return the ids of the conversations, and of the responses without one, told apart."""
-        keys = {
-            values.text(row.get("id")): False
-            for table, query in (
-                ("threads", "SELECT id FROM threads"),
-                ("responses", "SELECT DISTINCT conversation_id AS id FROM responses WHERE conversation_id IS NOT NULL"),
-            )
-            for row in self._rows(table, query)
-        }
-        single = self._rows("responses", "SELECT id FROM responses WHERE conversation_id IS NULL")
-        return sorted((keys | {values.text(row.get("id")): True for row in single}).items())
+        queries = (
+            ("threads", "SELECT id, 0 AS single FROM threads"),
+            ("responses", "SELECT conversation_id AS id, 0 AS single FROM responses WHERE conversation_id IS NOT NULL"),
+            ("responses", "SELECT id, 1 AS single FROM responses WHERE conversation_id IS NULL"),
+        )
+        rows = (row for table, query in queries for row in self._rows(table, query))
+        return sorted({values.text(row.get("id")): bool(row.get("single")) for row in rows}.items())
 
     def _conversation(self, key: str, *, is_response: bool) -> ForeignConversation:
         column = "id" if is_response else "conversation_id"

@@ -22,7 +22,7 @@ from chorus_cli.core.json import values
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import has_controls, quotation, with_references, without_quotation, without_references
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.files.json_files import opened, values_in
+from chorus_cli.imports.files.forms import values_in, whole_text
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
 from chorus_cli.imports.rules.conversation import (
     ForeignConversation,
@@ -271,7 +271,7 @@ def _fact(line: str) -> tuple[str, object]:
 
 
 _LARGEST_BYTES = limits.IMPORTED_FILE.most
-"""The largest Markdown file and the longest line of JSON that is read: more than a message of the log can need."""
+"""The longest line of JSON that is read: more than a message of the log can need."""
 
 
 def is_attachment(path: Path) -> bool:
@@ -303,12 +303,7 @@ def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
 
 def _conversation(path: Path) -> Iterator[ForeignConversation | Skipped]:
     """Yield the one conversation of a Markdown file."""
-    with opened(path) as file:
-        data = file.read(_LARGEST_BYTES + 1)
-    if len(data) > _LARGEST_BYTES:
-        yield Skipped("Markdown file of more than 256 MB")
-        return
-    yield or_skipped(conversation_in, data.decode("utf-8", "replace"))
+    yield or_skipped(conversation_in, whole_text(path))
 
 
 def _json_lines(opening: Opening) -> Source | None:
@@ -327,7 +322,6 @@ JSON_LINES = Format("chorus", "our own JSONL", "a file that chorus export wrote"
 
 
 _LONGEST_TITLE = 50
-_HEADER_BYTES = 10_000
 _UNFIT = re.compile(r"[^a-z0-9]+")
 
 
@@ -345,34 +339,23 @@ def files_of_before(folder: Path, ending: str) -> dict[str, Path]:
     return {_without_title(path): path for path in sorted(folder.glob(f"*/*_*.{ending}"))}
 
 
-def write(
-    folder: Path, conversation: ForeignConversation, ending: str, before: Mapping[str, Path] | None = None
-) -> Path:
-    """Write a conversation into the folder of its persona, and return the file.
+def write(folder: Path, conversation: ForeignConversation, ending: str, before: Mapping[str, Path]) -> None:
+    """Write a conversation into the folder of its persona.
 
     It takes the place of an older export of it; ``before`` has those, which may have other titles.
     """
     texts = (f"{line}\n" for line in as_lines(conversation)) if ending == "jsonl" else [as_markdown(conversation)]
     path = folder / (conversation.persona or "") / name_of(conversation, ending)
     _write(path, "".join(texts).encode("utf-8", "replace"))
-    older = (before or {}).get(_without_title(path))
+    older = before.get(_without_title(path))
     if older is not None and older != path:
-        _remove_export_of(conversation, older)
-    return path
+        with suppress(OSError):
+            older.unlink()
 
 
 def _without_title(path: Path) -> str:
     day, *_, digits = path.name.split("_")
     return f"{path.parent.name}/{day}_{digits}"
-
-
-def _remove_export_of(conversation: ForeignConversation, path: Path) -> None:
-    """Remove a file, unless it is of another conversation whose digits happen to be the same."""
-    with suppress(OSError):
-        with path.open("rb") as file:
-            beginning = file.read(_HEADER_BYTES)
-        if json.dumps(conversation.key, ensure_ascii=False).encode("utf-8", "replace") in beginning:
-            path.unlink()
 
 
 def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:

@@ -15,15 +15,18 @@ from chorus_cli.attachments.rules.recognition import attachment_of
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files import llm_logs, other_logs, own_files
-from chorus_cli.imports.files.json_files import items, lines, opened
+from chorus_cli.imports.files.forms import items, lines, opened, texts
 from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rules import (
+    aider,
     chatgpt,
     claude_ai,
     claude_code,
     codex,
     gemini_cli,
+    librechat,
     open_webui,
+    plain_messages,
     qwen_code,
     silly_tavern,
 )
@@ -49,6 +52,9 @@ FORMATS: tuple[Format, ...] = (
     items(chatgpt.FORM),
     items(claude_ai.FORM),
     items(open_webui.FORM),
+    items(librechat.FORM),
+    texts(aider.FORM),
+    lines(plain_messages.FORM),
 )
 """The formats in the order in which they are asked: those with an unmistakable sign first."""
 
@@ -113,7 +119,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _is_empty(path: Path) -> bool:
-    """Return whether a file has no bytes by its size, as those of /proc, some of which never end when they are read."""
+    """Return whether a file has no bytes by its size, as those of /proc, some of which never end."""
     try:
         return path.is_file() and path.stat().st_size == 0
     except OSError:
@@ -173,11 +179,11 @@ def batches(
     batch = Batch()
     found = (each for path in paths for source in sources(path, zone, own, formats) for each in _items(path, source))
     try:
-        for source, item in found:
-            if isinstance(item, Skipped):
-                batch.skipped[item.reason] += 1
+        for each in found:
+            if isinstance(each, Skipped):
+                batch.skipped[each.reason] += 1
                 continue
-            batch.add(_with_attachments(item, source, folder, batch))
+            batch.add(_with_attachments(*each, folder, batch))
             if batch.is_full:
                 yield batch
                 batch = Batch()
@@ -189,18 +195,18 @@ def batches(
     yield batch
 
 
-def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[Source, ForeignConversation] | tuple[None, Skipped]]:
+def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[ForeignConversation, Source] | Skipped]:
     """Yield what a source below ``path`` has."""
     if isinstance(source, Skipped):
-        yield None, source
+        yield source
         return
     try:
         for item in source.conversations():
-            yield (None, item) if isinstance(item, Skipped) else (source, item)
+            yield item if isinstance(item, Skipped) else (item, source)
     except ImportFormatError as error:
         if not path.is_dir():
             raise
-        yield None, Skipped(f"file that cannot be read to its end ({error})")
+        yield Skipped(f"file that cannot be read to its end ({error})")
     finally:
         source.close()
 

@@ -9,6 +9,7 @@ import zlib
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, ParamSpec
 
@@ -18,6 +19,7 @@ from chorus_cli.imports.rules.conversation import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from datetime import tzinfo
 
     from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
@@ -65,7 +67,7 @@ class Format(NamedTuple):
     opened: Callable[[Opening], Source | None]
 
 
-MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
+_MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
 _MOST_BYTES = limits.IMPORTED_ARCHIVE.most
 _HIGHEST_RATIO = 250
 """How many times its packed size an entry may have, and all entries; text is packed to a fifth, rarely a fiftieth."""
@@ -85,7 +87,7 @@ class Container:
     """
 
     listed: Callable[[], Iterable[str]]
-    opened: Callable[[str], IO[bytes]]
+    opened: Callable[[str], AbstractContextManager[IO[bytes]]]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -113,13 +115,13 @@ class Container:
         try:
             with self.opened(name) as file:
                 data = file.read(_LARGEST_FILE + 1)
-        except (ImportFormatError, *_UNREADABLE):
+        except ImportFormatError:
             return None
         return data if 0 < len(data) <= _LARGEST_FILE else None
 
 
 def archive(
-    path: Path, resources: ExitStack, most_entries: int = MOST_ENTRIES, most_bytes: int = _MOST_BYTES
+    path: Path, resources: ExitStack, most_entries: int = _MOST_ENTRIES, most_bytes: int = _MOST_BYTES
 ) -> Container:
     """Open a zip archive, which ``resources`` close."""
     try:
@@ -135,7 +137,7 @@ def archive(
 
 def folder(path: Path) -> Container:
     """Return the regular files below a folder but for hidden ones; links are not followed."""
-    return Container(partial(_names_below, path), partial(_file, path))
+    return Container(lambda: islice(_names_below(path), _MOST_ENTRIES), partial(_file, path))
 
 
 def or_skipped(
@@ -148,34 +150,29 @@ def or_skipped(
         return Skipped(str(error))
 
 
-@contextmanager
-def reading() -> Iterator[None]:
-    """Turn the errors of a damaged file into a sentence."""
-    try:
-        yield
-    except _UNREADABLE as error:
-        raise ImportFormatError("file that is damaged") from error
-
-
 def is_archive(beginning: bytes) -> bool:
     """Return whether a file that begins so is a zip archive."""
     return beginning.startswith(_ZIP_BEGINNINGS)
 
 
-def _entry(opened: zipfile.ZipFile, name: str) -> IO[bytes]:
+@contextmanager
+def _entry(opened: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
     """Open an entry, of which no more is unpacked than it declares."""
     entry = opened.getinfo(name)
     if _is_bomb(entry):
         raise ImportFormatError(f"file of an archive that is packed more than {_HIGHEST_RATIO} times")
     try:
-        return opened.open(entry)
+        with opened.open(entry) as file:
+            yield file
     except _UNREADABLE as error:
-        raise ImportFormatError("file of an archive that is damaged") from error
+        raise ImportFormatError("file that is damaged") from error
 
 
-def _file(path: Path, name: str) -> IO[bytes]:
+@contextmanager
+def _file(path: Path, name: str) -> Iterator[IO[bytes]]:
     try:
-        return (path / name).open("rb")
+        with (path / name).open("rb") as file:
+            yield file
     except OSError as error:
         raise ImportFormatError("file that cannot be read") from error
 
@@ -200,15 +197,10 @@ def _is_bomb(entry: zipfile.ZipInfo) -> bool:
 
 
 def _names_below(path: Path) -> Iterator[str]:
-    """Yield the names of the first files, in the order of their folders."""
-    count = 0
+    """Yield the names of the files, in the order of their folders."""
     for where, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             file = Path(where, name)
-            if name.startswith(".") or file.is_symlink() or not file.is_file():
-                continue
-            yield file.relative_to(path).as_posix()
-            count += 1
-            if count >= MOST_ENTRIES:
-                return
+            if not name.startswith(".") and not file.is_symlink() and file.is_file():
+                yield file.relative_to(path).as_posix()

@@ -28,6 +28,7 @@ from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from datetime import datetime
 
     from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
@@ -76,20 +77,24 @@ class Known(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """The messages of a conversation that are in the log and in effect, and those that were purged and stay so."""
+    """The messages of conversations that are in the log and in effect, and those that were purged and stay so."""
 
-    in_effect: int
-    purged: int
+    in_effect: int = 0
+    purged: int = 0
 
 
-def numbers(connection: sqlite3.Connection, incoming: Incoming) -> Numbers:
-    """Return the numbers of messages of a conversation that an import would not add."""
-    found = _known(connection, incoming)
-    there = found.there(incoming) if found else {}
-    withdrawn = operation_rows.undone_imports(connection, incoming.persona)
-    in_effect = [row for row in there.values() if not row.is_purged and row.operation_id not in withdrawn]
-    fresh = [each for each in incoming.conversation.messages if each.key not in there]
-    return Numbers(len(in_effect), sum(row.is_purged for row in there.values()) + len(_purged(connection, fresh)))
+def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> Numbers:
+    """Return the numbers of messages of conversations that an import would not add."""
+    total = Numbers()
+    for incoming in batch:
+        found = _known(connection, incoming)
+        there = found.there(incoming) if found else {}
+        withdrawn = operation_rows.undone_imports(connection, incoming.persona)
+        in_effect = [row for row in there.values() if not row.is_purged and row.operation_id not in withdrawn]
+        fresh = [each for each in incoming.conversation.messages if each.key not in there]
+        gone = sum(row.is_purged for row in there.values()) + len(_purged(connection, fresh))
+        total = Numbers(total.in_effect + len(in_effect), total.purged + gone)
+    return total
 
 
 def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
@@ -154,48 +159,35 @@ def _origin(key: str) -> tuple[str, int] | None:
     return (match[1], int(match[2])) if match else None
 
 
-class Moves(NamedTuple):
-    """Messages of the log that leave the live branch, and those that come back to it, by their ids."""
-
-    supersedes: tuple[int, ...] = ()
-    revives: tuple[int, ...] = ()
-
-
-def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, is_newer: bool) -> Moves:
-    """Return the moves by which the known messages of a conversation are on the branches that the export has.
+def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known, *, is_newer: bool) -> dict[int, bool]:
+    """Return the known messages that an export moves to the live branch, or off it (``False``), by their ids.
 
     An export ``is_newer`` if it has new messages. Another one moves nothing if it lacks an imported message or has
     the branches that a newer import has left; nor if the log itself would export the same branches, which commands
     such as a retry may have changed here.
     """
-    moved = journal.moved_off(operation_rows.imports_of(connection, incoming.persona))
-    there = known.there(incoming).values()
-    off = {row.id for row in there if moved.get(row.id, row.is_superseded)}
-    branches = known.branches(incoming).items()
-    moves = Moves(
-        tuple(id_ for id_, is_live in branches if id_ not in off and not is_live),
-        tuple(id_ for id_, is_live in branches if id_ in off and is_live),
-    )
-    return moves if is_newer or (any(moves) and _has_other_branches(connection, incoming, known)) else Moves()
-
-
-def _has_other_branches(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> bool:
+    imports = operation_rows.imports_of(connection, incoming.persona)
+    moved, branches = journal.moved_off(imports), known.branches(incoming)
+    off = {row.id for row in known.messages.values() if moved.get(row.id, row.is_superseded)}
+    moves = {id_: is_live for id_, is_live in branches.items() if is_live is (id_ in off)}
+    if is_newer or not moves:
+        return moves
     imported = connection.execute("SELECT message FROM imported_messages WHERE conversation_id = ?", (known.id,))
     keys = {each.key for each in incoming.conversation.messages}
-    if not known.id or not keys.issuperset(key for (key,) in imported) or _was_left(connection, incoming, known):
-        return False
+    if not known.id or not keys.issuperset(key for (key,) in imported) or _was_left(imports, known, branches):
+        return {}
     here = whole_threads.conversation(connection, ThreadOfPersona(incoming.persona, known.thread_id))
-    return set(incoming.conversation.live) != keys.intersection(here.live)
+    return moves if set(incoming.conversation.live) != keys.intersection(here.live) else {}
 
 
-def _was_left(connection: sqlite3.Connection, incoming: Incoming, known: Known) -> bool:
+def _was_left(imports: Sequence[Operation], known: Known, branches: Mapping[int, bool]) -> bool:
     """Return whether an import that counts left all messages of an export so; they are otherwise now."""
-    there, wanted = known.there(incoming).values(), known.branches(incoming)
+    there = [row for row in known.messages.values() if row.id in branches]
     is_live = {row.id: not row.is_superseded for row in there}
     complete_since = max((row.operation_id for row in there), default=0)
-    for each in journal.effective(operation_rows.imports_of(connection, incoming.persona)):
+    for each in journal.effective(imports):
         is_live |= {id_: not is_off for id_, is_off in journal.moved_off([each]).items() if id_ in is_live}
-        if each.id >= complete_since and is_live == wanted:
+        if each.id >= complete_since and is_live == branches:
             return True
     return False
 
@@ -302,10 +294,11 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     purged = _purged(connection, fresh)
     fresh = [each for each in fresh if each.key not in purged]
     added.purged += len(purged)
-    moves = _moves(connection, incoming, known, is_newer=bool(fresh)) if known else Moves()
-    if not fresh and not any(moves):
+    moves = _moves(connection, incoming, known, is_newer=bool(fresh)) if known else {}
+    if not fresh and not moves:
         return
     operation_id, act = _operation_of(connection, persona, added, now)
+    hidden = {each.key for each in conversation.messages if each.is_hidden}
     if known is None:
         added.conversations += 1
         known = _opened(connection, incoming, operation_id, now)
@@ -314,24 +307,17 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
         added.switched += not fresh
         if not known.id:
             known = known._replace(id=_name(connection, incoming, known.thread_id, operation_id))
-        act = replace(_with_moves(act, moves), hidden=(*act.hidden, *_newly_hidden(conversation, known, moves)))
+        act = _with_moves(act, moves, {known.messages[key].id for key in hidden if key in known.messages})
     added.messages += len(fresh)
     added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
     act = replace(
         act,
-        hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id)),
+        hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id, now)),
         sources=tuple(dict.fromkeys([*act.sources, conversation.source])),
         conversations=act.conversations + 1,
         messages=act.messages + len(fresh),
     )
     added.acts[persona] = operation_id, act
-
-
-def _newly_hidden(conversation: ForeignConversation, known: Known, moves: Moves) -> Runs:
-    """Return the known messages that leave the live branch and are hidden in their program."""
-    hidden = {each.key for each in conversation.messages if each.is_hidden}
-    ids = {known.messages[key].id for key in hidden if key in known.messages}
-    return runs(sorted(ids.intersection(moves.supersedes)))
 
 
 def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> list[int]:
@@ -347,7 +333,7 @@ def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: in
     """Open the thread of a new conversation, closed at its last message."""
     persona, conversation, _ = incoming
     times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
-    created_at = conversation.created_at or min(times, default=now)
+    created_at = conversation.created_at or now
     cursor = connection.execute(
         "INSERT INTO threads(persona, title, created_at, closed_at) VALUES (?, ?, ?, ?)",
         (
@@ -372,14 +358,14 @@ def _insert(
     known: Known,
     fresh: Sequence[ForeignMessage],
     operation_id: int,
+    now: datetime,
 ) -> Runs:
     """Store the new messages of a conversation, each in the turn of the one before it; return the hidden ones."""
     persona, conversation, attachments = incoming
     live = frozenset(conversation.live)
     rows = known.messages.items() if fresh else ()
     places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in rows}
-    first = _Place(0, conversation.created_at or _earliest(fresh) or timestamps.from_text("1970-01-01T00:00:00Z"))
-    previous = first
+    previous = first = _Place(0, conversation.created_at or now)
     keys: list[tuple[int, str, int, str | None]] = []
     for each in fresh:
         before = places.get(each.parent or "", first if each.parent is None else previous)
@@ -418,14 +404,13 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
     )
 
 
-def _with_moves(act: Import, moves: Moves) -> Import:
-    """Return the act with messages that leave the live branch, or come back to it, as well."""
+def _with_moves(act: Import, moves: Mapping[int, bool], hidden: AbstractSet[int]) -> Import:
+    """Return the act with messages that leave the live branch, maybe because they are hidden, or come back to it."""
+    off = {id_ for id_, is_live in moves.items() if not is_live}
+    back = moves.keys() - off
     return replace(
         act,
-        supersedes=runs(sorted({*expanded(act.supersedes), *moves.supersedes} - {*moves.revives})),
-        revives=runs(sorted({*expanded(act.revives), *moves.revives} - {*moves.supersedes})),
+        supersedes=runs(sorted({*expanded(act.supersedes), *off} - back)),
+        revives=runs(sorted({*expanded(act.revives), *back} - off)),
+        hidden=(*act.hidden, *runs(sorted(off & hidden))),
     )
-
-
-def _earliest(messages: Sequence[ForeignMessage]) -> datetime | None:
-    return min((each.timestamp for each in messages if each.timestamp is not None), default=None)

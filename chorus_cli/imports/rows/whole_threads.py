@@ -63,12 +63,10 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
         "ORDER BY threads.persona, threads.id",
         {"persona": persona},
     ).fetchall()
-    hidden: dict[str, set[int]] = {}
-    before: dict[str, int] = {}
-    for slug in {slug for slug, _ in found}:
-        undone = _undone_imports(connection, slug)
-        hidden[slug] = thread_lists.withdrawn_threads(connection, slug, undone)
-        before[slug] = int(meta_rows.value(connection, meta_rows.threads_before_key(slug)) or 0)
+    slugs = {slug for slug, _ in found}
+    undone = {slug: _undone_imports(connection, slug) for slug in slugs}
+    hidden = {slug: thread_lists.withdrawn_threads(connection, slug, undone[slug]) for slug in slugs}
+    before = {slug: int(meta_rows.value(connection, meta_rows.threads_before_key(slug)) or 0) for slug in slugs}
     return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
 
 

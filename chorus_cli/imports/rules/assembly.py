@@ -117,7 +117,8 @@ class Lines(NamedTuple):
     """A format of files with one conversation each, and a value of JSON in each line.
 
     ``is_beginning`` tells it by the values in the first whole lines. One that begins with a very long line, or is a
-    single object over many lines, is told by ``names``, which stand near its beginning.
+    single object over many lines, is told by ``names``, which stand near its beginning; without them the file may be
+    an array too, whose first items tell it.
     """
 
     name: str
@@ -126,6 +127,22 @@ class Lines(NamedTuple):
     is_beginning: Callable[[Sequence[object]], bool]
     names: tuple[bytes, ...]
     read: Callable[[Iterable[object], FileFacts], ForeignConversation]
+
+
+class Texts(NamedTuple):
+    """A format of files of text that begin so; for each conversation ``read`` yields its facts and its pieces."""
+
+    name: str
+    title: str
+    files: str
+    beginning: bytes
+    read: Callable[[str, FileFacts], Iterable[tuple[Talk, Sequence[Said | Skipped]]]]
+
+
+def zone_guess(program: str, zone: tzinfo | None) -> str:
+    """Tell in which zone the times of a program were read that writes none."""
+    used = f"the zone {zone}" if zone else "the zone of this machine"
+    return f"{program} writes times without a zone: they were read in {used}. Another one: --timezone."
 
 
 def assembled(talk: Talk, said: Iterable[Said | Skipped]) -> ForeignConversation:
@@ -187,7 +204,7 @@ def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[
             rows = [blank := replace(row, content="")]
         if piece.kind is Kind.END and rows:
             rows[-1] = _ended(rows[-1], piece)
-        elif piece.is_more and last and last.role is Role.ASSISTANT:
+        elif piece.is_more and piece.kind is Kind.REPLY and last and last.role is Role.ASSISTANT:
             if row.content.strip():
                 rows[-1] = replace(last, key=row.key, content=f"{last.content}\n\n{row.content}")
         elif made := _rows_of(piece, row, results, calls):

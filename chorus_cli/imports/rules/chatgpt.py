@@ -103,20 +103,13 @@ def _thoughts(content: Record) -> str:
 
 def _pointers(content: Record) -> Iterator[ForeignFile]:
     for part in values.records(content.get("parts")):
-        yield from _pointer(part)
         # A spoken message holds the pointers to its sound and its picture in one part.
-        for name in ("audio_asset_pointer", "video_container_asset_pointer"):
-            yield from _pointer(values.record(part.get(name)))
-
-
-def _pointer(part: Record) -> Iterator[ForeignFile]:
-    address = values.line(part.get("asset_pointer"))
-    if not address:
-        return
-    entry = _id(address.rpartition("://")[2].partition("#")[0].partition("?")[0])
-    kind = part.get("content_type")
-    name = _POINTERS.get(kind, "file") if isinstance(kind, str) else "file"
-    yield ForeignFile(f"{name} {entry}".strip(), entry=entry)
+        for each in (part, part.get("audio_asset_pointer"), part.get("video_container_asset_pointer")):
+            pointer = values.record(each)
+            if address := values.line(pointer.get("asset_pointer")):
+                entry = _id(address.rpartition("://")[2].partition("#")[0].partition("?")[0])
+                name = _POINTERS.get(values.line(pointer.get("content_type")), "file")
+                yield ForeignFile(f"{name} {entry}".strip(), entry=entry)
 
 
 def _id(written: str) -> str:
@@ -211,9 +204,9 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
 def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:
     """Return the thoughts in the nodes that lead to a reply."""
     found: list[str] = []
-    while key in nodes and len(found) < _FARTHEST_THOUGHT and (thoughts := nodes[key].thoughts) is not None:
-        found.append(thoughts)
-        key = nodes[key].parent
+    while (node := nodes.get(key or "")) and node.thoughts is not None and len(found) < _FARTHEST_THOUGHT:
+        found.append(node.thoughts)
+        key = node.parent
     return "\n\n".join(filter(None, reversed(found)))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
-from chorus_cli.log.rules.messages import Role, Status
+from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ NEWEST_BRANCH = "The export does not say which branch a conversation ended with:
 
 _BROKEN = "message that cannot be read"
 _EMPTY = "empty message"
-_ROLES = {"human": Role.USER, "user": Role.USER, "assistant": Role.ASSISTANT}
+_KINDS = {"human": Kind.USER, "user": Kind.USER, "assistant": Kind.REPLY}
 _ENDINGS = {"max_tokens": Status.TRUNCATED, "user_canceled": Status.INTERRUPTED}
 
 
@@ -55,8 +55,8 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
     before = ""
     for each in messages:
         message = values.record(each)
-        role = _role(message)
-        if role is None:
+        kind = _KINDS.get(values.line(message.get("sender")))
+        if kind is None:
             yield Skipped(_BROKEN)
             continue
         parts = (values.line(message.get(name)) for name in ("sender", "created_at", "text"))
@@ -65,17 +65,12 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
         before = key
         said = Said(key, None, "", values.moment(message.get("created_at")), parent=parent, skipped=_EMPTY)
         yield said
-        if role is Role.USER:
+        if kind is Kind.USER:
             words = [_text(message, values.records(message.get("content"))), *_pasted(message)]
             text = "\n\n".join(filter(str.strip, words))
             yield replace(said, kind=Kind.USER, text=text, files=tuple(_files(message)))
         else:
             yield from _reply(replace(said, kind=Kind.REPLY, model=model, is_more=True), message)
-
-
-def _role(message: Record) -> Role | None:
-    sender = message.get("sender")
-    return _ROLES.get(sender) if isinstance(sender, str) else None
 
 
 def _text(message: Record, blocks: Sequence[Record]) -> str:
@@ -94,22 +89,13 @@ def _reply(said: Said, message: Record) -> Iterator[Said]:
             result = results[id(block)]
             began = values.moment(block.get("start_timestamp")) or said.timestamp
             ended = Result(_words_of_result(result), values.moment(result.get("stop_timestamp")))
-            yield Said(
-                said.node,
-                Kind.CALL,
-                timestamp=began,
-                model=said.model,
-                call=f"{said.node}/{number}",
-                tool=values.line(block.get("name")),
-                arguments=block.get("input"),
-                result=ended,
-            )
+            tool, call = values.line(block.get("name")), replace(said, kind=Kind.CALL, call=f"{said.node}/{number}")
+            yield replace(call, timestamp=began, tool=tool, arguments=block.get("input"), result=ended)
         elif id(block) not in paired:
             yield replace(said, text=_in_words(block), thoughts=values.text(block.get("thinking")))
     if not results and not any(_in_words(block).strip() for block in blocks):
         yield replace(said, text=values.text(message.get("text")))
-    ending = message.get("stop_reason")
-    status = _ENDINGS.get(ending) if isinstance(ending, str) else None
+    status = _ENDINGS.get(values.line(message.get("stop_reason")))
     yield replace(said, kind=Kind.END, status=status, files=tuple(_files(message)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,20 +42,18 @@ _NOT_SAID = re.compile(
 _MEDIA = ("image", "document")
 
 
-_KEPT = ("type", "subtype", "isCompactSummary", "logicalParentUuid", "compactMetadata")
+# The better ones first.
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-_BETTER_TITLES = ("custom-title", "ai-title", "summary")
 # A tuple: a value that is sought in it may be a list, which no set takes.
 _MARKS = ("summary", "queue-operation", "file-history-snapshot", "permission-mode", "last-prompt", "mode")
 
 
 class _Line(NamedTuple):
-    """A line with an id: its parent and the fields that are needed. ``before`` is the key of the line above."""
+    """A line with an id: its parent, the key of the line above, and whether it may begin anew."""
 
-    key: str
     parent: str | None
     before: str | None
-    record: Record
+    begins: bool
 
 
 @dataclass(slots=True)
@@ -100,8 +99,9 @@ class _Session:
         self.leaf: str | None = None
         self._lines: dict[str, _Line] = {}
         self._titles: dict[str, tuple[str, str]] = {}
+        self._boundaries: dict[str, Record] = {}
         self._last: str | None = None
-        self._said: dict[str, list[Said]] = {}
+        self._said: defaultdict[str, list[Said]] = defaultdict(list)
         self._replies: dict[str, _Reply] = {}
         self._queued: set[str] = set()
 
@@ -131,7 +131,7 @@ class _Session:
     @property
     def title(self) -> str:
         """The title: the user's, else the program's, else a summary of a line of this session."""
-        for kind in _BETTER_TITLES:
+        for kind in _TITLES:
             title, leaf = self._titles.get(kind, ("", ""))
             if title and (not leaf or leaf in self._lines):
                 return title
@@ -146,12 +146,14 @@ class _Session:
             if reply := replies.get(key):
                 yield from (replace(each, model=reply.model) for each in reply.said)
                 yield Said(key, Kind.END, status=Status.TRUNCATED if reply.is_cut else None)
-            yield from self._said.get(key, ())
+            yield from self._said[key]
 
     def _keep(self, key: str, value: Record) -> None:
         parent = values.identifier(value.get("parentUuid")) or None
-        record = {field: value[field] for field in _KEPT if field in value}
-        self._lines[key] = _Line(key, parent, self._last, record)
+        begins = value.get("type") == "user" and not value.get("isCompactSummary")
+        self._lines[key] = _Line(parent, self._last, begins)
+        if value.get("subtype") == "compact_boundary":
+            self._boundaries[key] = value
         self._last = key
         match value.get("type"):
             case "assistant":
@@ -189,18 +191,10 @@ class _Session:
         elif said:
             self._say(key, said, line)
         time = values.moment(line.get("timestamp"))
-        self._said.setdefault(key, []).extend(
-            Said(
-                key,
-                Kind.RESULT,
-                _words_of(block),
-                time,
-                key=f"{key}/result",
-                call=values.identifier(block.get("tool_use_id")),
-            )
-            for block in blocks
-            if block.get("type") == "tool_result"
-        )
+        for block in blocks:
+            if block.get("type") == "tool_result":
+                call = values.identifier(block.get("tool_use_id"))
+                self._said[key].append(Said(key, Kind.RESULT, _words_of(block), time, key=f"{key}/result", call=call))
 
     def _say(self, key: str, content: object, line: Record) -> None:
         """Keep words of the user, unless they are the program's."""
@@ -211,10 +205,10 @@ class _Session:
         if not text and not said.files:
             self.skipped.append(Skipped(_PROGRAM))
         elif line.get("type") == "user":
-            self._said.setdefault(key, []).append(said)
+            self._said[key].append(said)
         elif text not in self._queued:
             self._queued.add(text)
-            self._said.setdefault(key, []).append(replace(said, key=f"{key}/queued/{len(self._queued)}"))
+            self._said[key].append(replace(said, key=f"{key}/queued/{len(self._queued)}"))
 
     def _parents(self) -> dict[str, str | None]:
         """Return the parent of each line, with the gaps of compactions closed.
@@ -224,34 +218,31 @@ class _Session:
         """
         are_linked = any(line.parent for line in self._lines.values())
         parents: dict[str, str | None] = {}
-        boundaries: list[_Line] = []
-        for line in self._lines.values():
-            begins = line.record.get("type") == "user" and not line.record.get("isCompactSummary")
-            known = line.parent in self._lines or (line.parent is None and begins and are_linked)
-            parents[line.key] = line.parent if known else line.before
-            if line.record.get("subtype") == "compact_boundary":
-                boundaries.append(line)
-        for boundary in boundaries:
-            self._close_gap(boundary, parents)
+        for key, line in self._lines.items():
+            is_known = line.parent in self._lines or (line.parent is None and line.begins and are_linked)
+            parents[key] = line.parent if is_known else line.before
+        for key, boundary in self._boundaries.items():
+            self._close_gap(key, boundary, parents)
         return parents
 
-    def _close_gap(self, boundary: _Line, parents: dict[str, str | None]) -> None:
+    def _close_gap(self, key: str, boundary: Record, parents: dict[str, str | None]) -> None:
         """Let what follows a compaction follow what went before it.
 
         Messages that the compaction preserved are written behind its summary: they follow each other as before.
         """
-        metadata = values.record(boundary.record.get("compactMetadata"))
+        metadata = values.record(boundary.get("compactMetadata"))
         preserved = values.items(values.record(metadata.get("preservedMessages")).get("uuids"))
         keys = [key for key in map(values.identifier, preserved) if key in self._lines]
         parents.update((later, earlier) for earlier, later in pairwise(keys))
         segment = values.record(metadata.get("preservedSegment"))
         head, anchor = (values.identifier(segment.get(name)) for name in ("headUuid", "anchorUuid"))
         if head in self._lines and parents[head] == anchor:
-            parents[head] = boundary.before
-        logical = values.identifier(boundary.record.get("logicalParentUuid"))
-        parents[boundary.key] = logical if logical in self._lines else boundary.before
-        if boundary.key in path_to(parents[boundary.key], parents):
-            parents[boundary.key] = boundary.before
+            parents[head] = self._lines[key].before
+        logical = values.identifier(boundary.get("logicalParentUuid"))
+        if logical in self._lines and key not in path_to(logical, parents):
+            parents[key] = logical
+        else:
+            parents[key] = self._lines[key].before
 
 
 def _without_additions(text: str) -> str:

@@ -91,7 +91,7 @@ def _said(messages: Mapping[str, Record]) -> Iterator[Said]:
         if role == "user":
             yield replace(said, kind=Kind.USER, text=text, files=files)
         elif role == "assistant":
-            said = replace(said, model=values.line(message.get("model")) or None)
+            said = replace(said, kind=Kind.REPLY, model=values.line(message.get("model")) or None)
             status = Status.INTERRUPTED if message.get("done") is False else None
             for piece in _pieces(said, text, values.records(message.get("output"))):
                 yield piece if piece.kind is Kind.CALL else replace(piece, status=status)
@@ -113,14 +113,6 @@ def _words(pieces: Sequence[Said]) -> str:
     return "".join("".join(piece.text.split()) for piece in pieces if piece.kind is Kind.REPLY)
 
 
-def _text(said: Said, text: str) -> Said:
-    return replace(said, kind=Kind.REPLY, text=text.strip())
-
-
-def _thoughts(said: Said, thoughts: str) -> Said:
-    return replace(said, kind=Kind.REPLY, thoughts=thoughts.strip())
-
-
 def _call(said: Said, name: str, arguments: object, result: str | None) -> Said:
     found = None if result is None else Result(result)
     return replace(said, kind=Kind.CALL, tool=name, arguments=arguments, result=found)
@@ -128,20 +120,19 @@ def _call(said: Said, name: str, arguments: object, result: str | None) -> Said:
 
 def _pieces_of_output(said: Said, output: Sequence[Record]) -> Iterator[Said]:
     """Yield the pieces that a list has in the form of OpenAI's Responses API."""
-    results = {
-        values.identifier(item.get("call_id")): _content(item.get("output"))
-        for item in output
-        if item.get("type") == "function_call_output"
-    }
     for item in output:
+        call = f"{said.node}/{values.identifier(item.get('call_id'))}"
         match item.get("type"):
             case "message":
-                yield _text(said, _content(item.get("content")))
+                yield replace(said, text=_content(item.get("content")).strip())
             case "reasoning":
-                yield _thoughts(said, _content(item.get("content")) or _content(item.get("summary")))
+                thoughts = _content(item.get("content")) or _content(item.get("summary"))
+                yield replace(said, thoughts=thoughts.strip())
             case "function_call":
-                result = results.get(values.identifier(item.get("call_id")))
-                yield _call(said, values.line(item.get("name")), item.get("arguments"), result)
+                tool, arguments = values.line(item.get("name")), item.get("arguments")
+                yield replace(said, kind=Kind.CALL, call=call, tool=tool, arguments=arguments)
+            case "function_call_output":
+                yield replace(said, kind=Kind.RESULT, text=_content(item.get("output")), call=call)
             case "open_webui:code_interpreter":
                 result = values.json_text(item["output"]) if item.get("output") else None
                 yield _call(said, _CODE, {"code": values.text(item.get("code"))}, result)
@@ -154,17 +145,17 @@ def _pieces_of_text(said: Said, text: str) -> Iterator[Said]:
         end = text.find(_DETAILS_END, found.end())
         if end < 0:
             break
-        yield _text(said, text[position : found.start()])
+        yield replace(said, text=text[position : found.start()].strip())
         body = _SUMMARY.sub("", text[found.end() : end])
         attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[0])}
         yield _detail(said, attributes, body)
         position = end + len(_DETAILS_END)
-    yield _text(said, text[position:])
+    yield replace(said, text=text[position:].strip())
 
 
 def _detail(said: Said, attributes: Mapping[str, str], body: str) -> Said:
     if attributes["type"] == "reasoning":
-        return _thoughts(said, _QUOTED.sub("", html.unescape(body)))
+        return replace(said, thoughts=_QUOTED.sub("", html.unescape(body)).strip())
     if attributes["type"] == _CODE:
         return _call(said, _CODE, {"code": body.strip()}, _unquoted(attributes, "output") or None)
     result = _unquoted(attributes, "result") or body.strip() or None

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
         values.line(name) or reader.character,
         moment(created, zone),
         reader.leaf,
-        (_guess(zone),) if reader.is_zone_guessed else (),
+        (zone_guess("SillyTavern", zone),) if reader.is_zone_guessed else (),
         "" if reader.is_group else reader.character,
     )
     return assembled(talk, [*said, *[Skipped(_BROKEN)] * (len(lines) - len(messages))])
@@ -81,11 +81,6 @@ def _local(parts: Sequence[int], zone: tzinfo | None) -> datetime | None:
     year, month, day, hour, minute, second, microsecond = (*parts, 0, 0)[:7]
     written = f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microsecond:06}"
     return values.moment(written, zone)
-
-
-def _guess(zone: tzinfo | None) -> str:
-    used = f"the zone {zone}" if zone else "the zone of this machine"
-    return f"SillyTavern writes times without a zone: they were read in {used}. Another one: --timezone."
 
 
 class _Reader:

@@ -12,9 +12,10 @@ from chorus_cli.imports.files import own_files
 from chorus_cli.imports.rows import whole_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from chorus_cli.imports.rows.whole_threads import ThreadOfPersona
     from chorus_cli.machine.ports import Clock
     from chorus_cli.storage.store import Store
 
@@ -52,36 +53,35 @@ class Exports:
         Raises:
             OutputError: a file cannot be written; the sentence says how many conversations were.
         """
-        exported = Exported()
+        exported, told = Exported(), self.clock.monotonic()
+        threads = await self.store.read(whole_threads.threads, persona)
+        before = await asyncio.to_thread(own_files.files_of_before, folder, ending)
         try:
-            await self._export(exported, folder, ending, persona, tell)
+            for thread in threads:
+                await self._export(exported, folder, ending, thread, before)
+                if self.clock.monotonic() - told >= _TELLING_SECONDS:
+                    told = self.clock.monotonic()
+                    tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
         except OutputError as error:
             raise OutputError(f"{error} {_written(exported)}") from error
         return exported
 
     async def _export(
-        self, exported: Exported, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]
+        self, exported: Exported, folder: Path, ending: str, thread: ThreadOfPersona, before: Mapping[str, Path]
     ) -> None:
-        told = self.clock.monotonic()
-        threads = await self.store.read(whole_threads.threads, persona)
-        before = await asyncio.to_thread(own_files.files_of_before, folder, ending)
-        for thread in threads:
-            try:
-                found = await self.store.read(whole_threads.conversation, thread)
-            except DatabaseDamagedError:
-                exported.damaged_conversations += 1
-                continue
-            exported.damaged += sum(dict(found.skipped).values())
-            await asyncio.to_thread(own_files.write, folder, found, ending, before)
-            exported.conversations += 1
-            exported.messages += len(found.messages)
-            for digest in {file.entry for message in found.messages for file in message.files}:
-                is_there = await asyncio.to_thread(own_files.copy_attachment, folder, self.attachments, digest)
-                exported.attachments += is_there
-                exported.missing += not is_there
-            if self.clock.monotonic() - told >= _TELLING_SECONDS:
-                told = self.clock.monotonic()
-                tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
+        try:
+            found = await self.store.read(whole_threads.conversation, thread)
+        except DatabaseDamagedError:
+            exported.damaged_conversations += 1
+            return
+        exported.damaged += sum(dict(found.skipped).values())
+        await asyncio.to_thread(own_files.write, folder, found, ending, before)
+        exported.conversations += 1
+        exported.messages += len(found.messages)
+        for digest in {file.entry for message in found.messages for file in message.files}:
+            is_there = await asyncio.to_thread(own_files.copy_attachment, folder, self.attachments, digest)
+            exported.attachments += is_there
+            exported.missing += not is_there
 
 
 def _written(exported: Exported) -> str:

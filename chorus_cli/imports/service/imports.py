@@ -24,19 +24,16 @@ from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.personas.rules.persona import slug_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
     from collections.abc import Set as AbstractSet
     from datetime import datetime, tzinfo
     from pathlib import Path
 
     from chorus_cli.imports.files.reading import Batch, Read
-    from chorus_cli.imports.rows.import_rows import Numbers
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
-    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.storage.store import Store
 
-_NOTHING_NEW = "Everything is in the log already; nothing was changed."
-_NOTHING_ELSE = "Everything else is in the log already; nothing was changed."
 _EACH = "with each of these personas "
 
 
@@ -98,13 +95,12 @@ class ImportReport:
             return
         holding = f"{paths[0]} holds no message" if len(paths) == 1 else f"These {len(paths):,} paths hold no message"
         raise ImportFormatError(
-            f"{holding} that can be imported: {enumerated([*self._left_out()])}; docs/moving.md tells what is taken."
+            f"{holding} that can be imported: {enumerated(self._left_out())}; docs/moving.md tells what is taken."
         )
 
     def text(self) -> str:
         """Return the report for the user."""
-        lines = [self._found(), *self._facts(), self._outcome()]
-        return "\n".join(filter(None, lines))
+        return "\n".join(filter(None, [self._found(), *self._facts(), self._outcome()]))
 
     def as_json(self) -> dict[str, object]:
         """Return the report for a program."""
@@ -159,16 +155,13 @@ class ImportReport:
                 f"{counted(self.added.redone_messages, 'message')}, also of conversations that are not in these files."
             )
         if self.purged:
-            facts.append(f"{counted(self.purged, 'message')} {self._fate_of_purged()}.")
+            was, stays = ("was", "stays") if self.purged == 1 else ("were", "stay")
+            fate = "purged before and would not be brought back" if self.is_dry else f"purged and {stays} purged"
+            facts.append(f"{counted(self.purged, 'message')} {was} {fate}.")
         return [*facts, *(f"Skipped: {each}." for each in self._left_out()), *self.guesses]
 
-    def _left_out(self) -> Iterator[str]:
-        yield from (f"{reason} ({number:,})" for reason, number in self.skipped.most_common())
-
-    def _fate_of_purged(self) -> str:
-        if self.is_dry:
-            return f"{'was' if self.purged == 1 else 'were'} purged before and would not be brought back"
-        return "was purged and stays purged" if self.purged == 1 else "were purged and stay purged"
+    def _left_out(self) -> list[str]:
+        return [f"{reason} ({number:,})" for reason, number in self.skipped.most_common()]
 
     def _outcome(self) -> str:
         if self.is_dry:
@@ -178,16 +171,14 @@ class ImportReport:
         if not self.added.messages:
             if self.added.redone:
                 return f"The import was undone and is redone ({counted(self.added.redone, 'operation')})."
-            outcome = (
-                "There are no new messages." if self.added.switched else _NOTHING_ELSE if self.purged else _NOTHING_NEW
-            )
-            return outcome if self.conversations else ""
-        parts = [
-            f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}",
-            f"{counted(self.added.continued, 'thread')} continued" if self.added.continued else "",
-        ]
+            if self.added.switched:
+                return "There are no new messages."
+            everything = "Everything else" if self.purged else "Everything"
+            return f"{everything} is in the log already; nothing was changed." if self.conversations else ""
+        came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
+        came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""
         return (
-            f"Imported {' and '.join(filter(None, parts))}, for {enumerated([*self.personas])}. /search finds them, "
+            f"Imported {came}, for {enumerated([*self.personas])}. /search finds them, "
             f"/thread TITLE opens one, /context undo {_EACH if len(self.personas) > 1 else ''}takes the import back."
         )
 
@@ -229,9 +220,9 @@ class Imports:
         report = ImportReport(is_dry=True)
         async with aclosing(self._read(wanted, report, self.clock.now())) as read:
             async for _, incoming in read:
-                for numbers in await self.store.read(_numbers, incoming):
-                    report.known += numbers.in_effect + numbers.purged
-                    report.purged += numbers.purged
+                numbers = await self.store.read(import_rows.numbers, incoming)
+                report.known += sum(numbers)
+                report.purged += numbers.purged
         return report
 
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
@@ -323,10 +314,6 @@ def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> s
     conversation = read.conversation
     character = called(conversation.character) if conversation.character else None
     return wanted.persona or conversation.persona or character or wanted.otherwise
-
-
-def _numbers(connection: Connection, incoming: Sequence[Incoming]) -> list[Numbers]:
-    return [import_rows.numbers(connection, each) for each in incoming]
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

@@ -40,15 +40,6 @@ async def test_a_thread_that_was_renamed_takes_the_place_of_its_older_file(
     assert await exported(world, tmp_path / "out", ending) == ["oslo", "roma"]
 
 
-async def test_a_file_of_another_conversation_with_the_same_digits_stays(world: World, tmp_path: Path) -> None:
-    await taken_in(world, ROME, WHERE, LATIUM)
-    await exported(world, tmp_path / "out", "md")
-    (rome,) = (tmp_path / "out").rglob("*.md")
-    other = rome.with_name(rome.name.replace("_rome_", "_zurich_"))
-    other.write_text(rome.read_text(encoding="utf-8").replace('key: "c1"', 'key: "c9"'), encoding="utf-8")
-    assert await exported(world, tmp_path / "out", "md") == ["rome", "zurich"]
-
-
 def test_a_line_of_more_than_64_megabytes_is_read_back(tmp_path: Path) -> None:
     path = written(tmp_path, ROME, {**WHERE, "padding": MORE_THAN_64_MEGABYTES})
     read = [each for batch in batches([path], None) for each in batch.read]

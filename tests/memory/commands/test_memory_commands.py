@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.attachments.files import document_files
+from chorus_cli.core import limits
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
 from chorus_cli.memory.rows import item_rows
@@ -201,7 +201,7 @@ async def test_a_document_is_imported(memory: Remembering, tmp_path: Path) -> No
     assert await memory.world.told(f"/memory import {path}") == "Nothing new in prd.md: 2 sections known already."
     path.write_bytes(b"\xff")
     assert "is not UTF-8" in await memory.world.told(f"/memory import {path}")
-    os.truncate(path, document_files.LARGEST_BYTES + 1)
+    os.truncate(path, limits.MEMORY_DOCUMENT.most + 1)
     assert "has over 10 MB" in await memory.world.told(f"/memory import {path}")
     assert "does not exist" in await memory.world.told(f"/memory import {path}x")
     assert "is not a regular file" in await memory.world.told(f"/memory import {tmp_path}")

@@ -1,4 +1,4 @@
-"""JSON that is read piece by piece, and the sources of formats that are JSON: exports, and files of lines."""
+"""Formats by the forms that readers declare: exports of JSON, read piece by piece, files of lines, and texts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.files.source import Format, Source, archive, folder, is_archive, or_skipped, reading
-from chorus_cli.imports.rules.assembly import FileFacts
+from chorus_cli.imports.files.source import Format, Source, archive, folder, is_archive, or_skipped
+from chorus_cli.imports.rules.assembly import FileFacts, assembled
 from chorus_cli.imports.rules.conversation import Skipped
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from chorus_cli.imports.files.source import Container, Opening
-    from chorus_cli.imports.rules.assembly import Items, Lines
+    from chorus_cli.imports.rules.assembly import Items, Lines, Texts
     from chorus_cli.imports.rules.conversation import ForeignConversation
 
 _NOT_JSON = "It is not JSON."
@@ -53,30 +53,21 @@ def json_items(file: IO[bytes], largest: int = _LARGEST_ITEM) -> Iterator[object
         return
     text.position += 1
     while (sign := text.next_sign()) not in {"", "]"}:
-        before = text.passed
         yield text.item()
-        if text.passed == before:
-            text.position += 1
     if not sign:
         yield Skipped("file that ends before its end")
 
 
 class _Text:
-    """The part of a file that is read: ``position`` is within it, ``passed`` within the whole text, in characters."""
+    """The part of a file that is read, and the ``position`` within it, in characters."""
 
     def __init__(self, file: IO[bytes], largest: int) -> None:
         self.position = 0
         self._buffer = ""
-        self._dropped = 0
         self._largest = largest
         self._file = file
         self._is_at_end = False
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-
-    @property
-    def passed(self) -> int:
-        """The number of characters before the position."""
-        return self._dropped + self.position
 
     def next_sign(self) -> str:
         """Move over blanks and commas, and return the character after them, empty at the end of the file."""
@@ -117,7 +108,6 @@ class _Text:
 
     def _read_on(self) -> bool:
         """Drop the text before the position and read about as much as is left; return whether there was any."""
-        self._dropped += self.position
         self._buffer, self.position = self._buffer[self.position :], 0
         wanted = min(max(len(self._buffer), _LEAST_READ), _MOST_READ)
         data = self._file.read(wanted)
@@ -130,10 +120,10 @@ class _Text:
         depth = 0
         while (sign := self._next_bracket()) is not None:
             depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(sign, 0)
-            if depth < 0:
+            if depth < 0 and sign == "]":
+                # The end of the array, which is no part of the item.
                 self.position -= 1
-                break
-            if depth == 0:
+            if depth <= 0:
                 break
         return Skipped("conversation that is cut off" if sign is None else reason)
 
@@ -220,9 +210,14 @@ def lines(form: Lines) -> Format:
     return Format(form.name, form.title, form.files, partial(_session, form))
 
 
+def texts(form: Texts) -> Format:
+    """Return the format of files of text."""
+    return Format(form.name, form.title, form.files, partial(_text, form))
+
+
 def _values(container: Container, name: str) -> Generator[object, None, None]:
     try:
-        with reading(), container.opened(name) as file:
+        with container.opened(name) as file:
             yield from json_items(file)
     except ImportFormatError as error:
         yield Skipped(str(error))
@@ -290,7 +285,29 @@ def _session(form: Lines, opening: Opening) -> Source | None:
     if form.is_beginning(first):
         return Source(lambda: iter([or_skipped(form.read, values_in(path), file)]))
     is_whole_line = bool(first) and first[0] is not None
-    if is_whole_line or not beginning.lstrip().startswith(b"{") or not all(name in beginning for name in form.names):
+    is_json = not is_whole_line and beginning.lstrip().startswith((b"{", b"["))
+    if not is_json or not all(name in beginning for name in form.names):
         return None
-    read = value_in if b"\n" in beginning else values_in
-    return Source(lambda: iter([or_skipped(form.read, read(path), file)]))
+    if form.names:
+        read = value_in if b"\n" in beginning else values_in
+        return Source(lambda: iter([or_skipped(form.read, read(path), file)]))
+    container = folder(path.parent)
+    if not form.is_beginning(_first_values(container, path.name)):
+        return None
+    return Source(lambda: iter([or_skipped(form.read, _values(container, path.name), file)]))
+
+
+def _text(form: Texts, opening: Opening) -> Source | None:
+    path, file = opening.path, FileFacts(opening.path.stem, opening.zone)
+    if not opening.beginning.removeprefix(codecs.BOM_UTF8).lstrip().startswith(form.beginning):
+        return None
+    return Source(lambda: (or_skipped(assembled, *each) for each in form.read(whole_text(path), file)))
+
+
+def whole_text(path: Path) -> str:
+    """Return the text of a file, in which broken signs are replaced."""
+    with opened(path) as file:
+        data = file.read(limits.IMPORTED_FILE.most + 1)
+    if len(data) > limits.IMPORTED_FILE.most:
+        raise ImportFormatError(f"{path} has over {limits.IMPORTED_FILE.size}.")
+    return data.decode("utf-8-sig", "replace")

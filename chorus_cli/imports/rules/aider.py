@@ -1,0 +1,72 @@
+"""aider's history of chats: Markdown with the user's words as headings and the program's as quotations."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules.assembly import Kind, Said, Talk, Texts, zone_guess
+from chorus_cli.imports.rules.conversation import Skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chorus_cli.imports.rules.assembly import FileFacts
+
+SOURCE = "aider"
+
+_NOTE = "note of the program"
+_STARTED = re.compile(r"^# aider chat started at (\d[\d :-]{9,30})$", re.MULTILINE)
+_MODEL = re.compile(r"^> (?:Main model|Models?): (\S{1,200})", re.MULTILINE)
+_FENCES = ("```", "~~~")
+_SAID, _END = "####", "> Tokens: "
+
+
+def conversations_of(text: str, file: FileFacts) -> Iterator[tuple[Talk, list[Said | Skipped]]]:
+    """Yield the chats, each begun by a line with its time, which is the only one."""
+    keys = values.ContentKeys()
+    _, *parts = _STARTED.split(text)
+    for started, body in zip(parts[::2], parts[1::2], strict=True):
+        said = list(_said(started, body, file))
+        first = next((each.text for each in said if isinstance(each, Said)), "")
+        guesses = (zone_guess(SOURCE, file.zone),)
+        yield Talk(SOURCE, keys.of(started, first), None, values.moment(started, file.zone), guesses=guesses), said
+
+
+def _said(started: str, body: str, file: FileFacts) -> Iterator[Said | Skipped]:
+    """Yield the messages; the first one has the time of the chat."""
+    keys = values.ContentKeys()
+    time, model = values.moment(started, file.zone), _MODEL.search(body)
+    for kind, group in groupby(_lines(body), key=lambda line: line[0]):
+        text = "\n".join(line for _, line in group).strip("\n")
+        if kind is None:
+            yield Skipped(_NOTE)
+        elif text.strip():
+            named = model[1] if model and kind is Kind.REPLY else None
+            yield Said(keys.of(kind.name, text), kind, values.text(text), time, named)
+            time = None
+
+
+def _lines(body: str) -> Iterator[tuple[Kind | None, str]]:
+    """Yield the lines with those who wrote them, ``None`` for the program; code may look like any of them."""
+    is_code = False
+    for line in body.split("\n"):
+        # The count of tokens ends a reply, also one that was cut within code.
+        is_code = (is_code ^ line.lstrip().startswith(_FENCES)) and not line.startswith(_END)
+        if line.startswith(_SAID) and not is_code:
+            yield Kind.USER, line.removeprefix(_SAID).strip()
+        elif line.startswith(">") and not is_code:
+            yield None, line
+        else:
+            yield Kind.REPLY, line if is_code else line.rstrip()
+
+
+FORM = Texts(
+    SOURCE,
+    "aider's history",
+    ".aider.chat.history.md in the folder of a project",
+    b"# aider chat started at ",
+    conversations_of,
+)

@@ -1,0 +1,101 @@
+"""Conversations that LibreChat exports as JSON: messages in a list, or in a tree of children."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled
+from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.log.rules.messages import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.conversation import ForeignConversation
+
+SOURCE = "librechat"
+
+_EMPTY = "reply that failed or is empty"
+
+
+def is_conversation(value: object) -> bool:
+    """Return whether a value has the form of a conversation of LibreChat."""
+    found = values.record(value)
+    return "conversationId" in found and any(isinstance(found.get(name), list) for name in ("messages", "messagesTree"))
+
+
+def conversation_of(value: object) -> ForeignConversation:
+    """Read a conversation; the branch with its newest message is the live one, because the export names none."""
+    found = values.record(value)
+    talk = Talk(SOURCE, values.identifier(found.get("conversationId")), values.line(found.get("title")))
+    keys = values.ContentKeys()
+    return assembled(talk, (piece for message in _messages(found) for piece in _said(message, keys)))
+
+
+def _messages(found: Record) -> Iterator[Record]:
+    """Yield the messages, each before its children."""
+    waiting = [*values.records(found.get("messagesTree")), *values.records(found.get("messages"))][::-1]
+    while waiting:
+        message = waiting.pop()
+        yield message
+        waiting += values.records(message.get("children"))[::-1]
+
+
+def _said(message: Record, keys: values.ContentKeys) -> Iterator[Said]:
+    """Yield the pieces of a message; a failed reply holds the error alone."""
+    time, text = values.moment(message.get("createdAt")), values.text(message.get("text"))
+    key = values.identifier(message.get("messageId")) or keys.of(values.line(message.get("sender")), str(time), text)
+    parent = values.identifier(message.get("parentMessageId")) or None
+    said = Said(key, None, "", time, parent=parent, skipped=_EMPTY)
+    yield said
+    if message.get("error") is True:
+        return
+    parts = values.parts(message.get("content")) or [{"type": "text", "text": text}]
+    if message.get("isCreatedByUser") is True:
+        words = "\n\n".join(filter(str.strip, map(_text, parts)))
+        yield replace(said, kind=Kind.USER, text=words, files=tuple(_files(message)))
+        return
+    reply = replace(said, kind=Kind.REPLY, model=values.line(message.get("model")) or None, is_more=True)
+    yield from (_piece(reply, part, number) for number, part in enumerate(parts))
+    status = Status.INTERRUPTED if message.get("unfinished") is True else None
+    yield replace(reply, kind=Kind.END, status=status, files=tuple(_files(message)))
+
+
+def _piece(reply: Said, part: Record, number: int) -> Said:
+    call = values.record(part.get("tool_call"))
+    if not call:
+        return replace(reply, text=_text(part), thoughts=values.text(part.get("think")))
+    output = call.get("output")
+    return replace(
+        reply,
+        kind=Kind.CALL,
+        call=f"{reply.node}/{number}",
+        tool=values.line(call.get("name")),
+        arguments=call.get("args"),
+        result=Result(values.text(output)) if isinstance(output, str) else None,
+    )
+
+
+def _text(part: Record) -> str:
+    """Return the text of a part, which assistants of OpenAI have within an object."""
+    text = part.get("text") if part.get("type") == "text" else ""
+    return values.text(values.record(text).get("value") if isinstance(text, dict) else text)
+
+
+def _files(message: Record) -> Iterator[ForeignFile]:
+    """Yield the files, of which the export has the names alone."""
+    for file in values.records(message.get("files")):
+        if name := values.line(file.get("filename")):
+            yield ForeignFile(name, values.line(file.get("type")))
+
+
+FORM = Items(
+    SOURCE,
+    "LibreChat's exported conversations",
+    "the JSON file of a conversation, as a list or a tree",
+    is_conversation,
+    conversation_of,
+)

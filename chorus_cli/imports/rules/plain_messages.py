@@ -1,0 +1,101 @@
+"""Messages as the chat completions API takes them: a list, lines, or an object with ``messages``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.json import values
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
+from chorus_cli.imports.rules.conversation import Skipped, unnamed_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from chorus_cli.core.json.values import Record
+    from chorus_cli.imports.rules.assembly import FileFacts
+    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
+
+SOURCE = "messages"
+
+_SYSTEM = "system prompt"
+_BROKEN = "message that cannot be read"
+_SECOND = "conversation after the first one of a file"
+_KINDS = {"user": Kind.USER, "assistant": Kind.REPLY, "tool": Kind.RESULT, "function": Kind.RESULT}
+_PROMPTS = ("system", "developer")
+
+
+def is_beginning(first: Sequence[object]) -> bool:
+    """Return whether a file with these first values holds messages."""
+    listed = values.items(_listed(first[0])) if first else ()
+    message = values.record(listed[0] if listed else None)
+    return "content" in message and message.get("role") in (*_KINDS, *_PROMPTS)
+
+
+def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
+    """Read the conversation of a file, which is known by the name of the file and its first message."""
+    first, *others = lines
+    messages, skipped = list(values.items(_listed(first))), 0
+    for each in others:
+        is_whole = values.items(_listed(each)) != [each]
+        messages += [] if is_whole else [each]
+        skipped += is_whole
+    said = list(_said(messages))
+    opening = next((each.text for each in said if isinstance(each, Said)), "")
+    talk = Talk(SOURCE, values.ContentKeys().of(file.name, opening))
+    return assembled(talk, [*said, *[Skipped(_SECOND)] * skipped])
+
+
+def _listed(value: object) -> object:
+    """Return the list of messages that a value is or has, or the value as the only one."""
+    return values.record(value).get("messages", value if isinstance(value, list) else [value])
+
+
+def _said(messages: Iterable[object]) -> Iterator[Said | Skipped]:
+    keys = values.ContentKeys()
+    for each in messages:
+        message = values.record(each)
+        role, content = values.line(message.get("role")), message.get("content")
+        if role not in _KINDS:
+            yield Skipped(_SYSTEM if role in _PROMPTS else _BROKEN)
+            continue
+        parts = values.parts(content)
+        text = "\n\n".join(filter(None, (values.text(part.get("text")) for part in parts)))
+        time = values.moment(message.get("timestamp") or message.get("created_at"))
+        key = keys.of(role, values.json_text(content), values.json_text(message.get("tool_calls")))
+        said = Said(key, _KINDS[role], text, time)
+        if role == "user":
+            yield replace(said, files=tuple(_files(parts)))
+        elif role == "assistant":
+            reply = replace(said, model=values.line(message.get("model")) or None)
+            thoughts = values.text(message.get("reasoning_content")) or values.text(message.get("reasoning"))
+            yield replace(reply, thoughts=thoughts)
+            yield from _calls(replace(reply, kind=Kind.CALL, text=""), message)
+        else:
+            call, tool = values.identifier(message.get("tool_call_id")), values.line(message.get("name"))
+            yield replace(said, call=call, tool=tool)
+
+
+def _calls(reply: Said, message: Record) -> Iterator[Said]:
+    for call in values.records(message.get("tool_calls")):
+        function, key = values.record(call.get("function")), values.identifier(call.get("id"))
+        tool = values.line(function.get("name"))
+        yield replace(reply, call=key, tool=tool, arguments=function.get("arguments"))
+
+
+def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
+    """Yield the pictures that stand in a message; an address of one is not fetched."""
+    for part in parts:
+        address = values.record(part.get("image_url")).get("url")
+        if address is not None:
+            yield unnamed_file("image", *(values.from_data_url(address) or ("", None)))
+
+
+FORM = Lines(
+    SOURCE,
+    "messages with role and content",
+    "JSON: a list of them, an object with `messages`, or one in each line",
+    is_beginning,
+    (),
+    conversation_of,
+)

@@ -1,0 +1,99 @@
+"""LibreChat: a tree or a list of messages, with branches, thoughts and calls of tools."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.files.reading import sources
+from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
+from chorus_cli.imports.rules.librechat import conversation_of, is_conversation
+from chorus_cli.log.rules.messages import Role, Status
+from tests.imports.rules.exports import check, live, said, spoiled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOT = "00000000-0000-0000-0000-000000000000"
+
+
+def message(key: str, parent: str, text: str, second: int, **more: Any) -> dict[str, Any]:
+    is_user = more.pop("isCreatedByUser", False)
+    return {
+        "_id": f"65f0{key}",
+        "messageId": key,
+        "conversationId": "c-1",
+        "parentMessageId": parent,
+        "sender": "User" if is_user else "GPT-4",
+        "text": text,
+        "isCreatedByUser": is_user,
+        "error": False,
+        "unfinished": False,
+        "model": None if is_user else "gpt-4o",
+        "createdAt": f"2024-03-12T09:00:{second:02}.000Z",
+        **more,
+    }
+
+
+QUESTION = message(
+    "q", ROOT, "What is mate?", 1, isCreatedByUser=True, files=[{"filename": "a.png", "type": "image/png"}]
+)
+OLD = message("a1", "q", "A friend.", 2)
+CALL = {"id": "t1", "name": "search", "args": '{"q":"mate"}', "output": "a tea", "type": "tool_call"}
+CONTENT = [
+    {"type": "think", "think": "Tea or friend?"},
+    {"type": "text", "text": "I look."},
+    {"type": "tool_call", "tool_call": CALL},
+    {"type": "text", "text": {"value": "A tea."}},
+]
+NEW = message("a2", "q", "", 4, content=CONTENT, unfinished=True)
+FAILED = message("a3", "a2", '{"error": "no key"}', 3, error=True)
+FACTS = {"conversationId": "c-1", "endpoint": "openAI", "title": "Mate", "exportAt": "09:05:00 GMT+0000"}
+LIST = {**FACTS, "branches": True, "recursive": False, "messages": [QUESTION, OLD, NEW, FAILED]}
+TREE = {
+    **FACTS,
+    "branches": True,
+    "recursive": True,
+    "messagesTree": [{**QUESTION, "children": [{**OLD, "children": []}, {**NEW, "children": [FAILED]}]}],
+}
+
+
+@pytest.mark.parametrize("export", [LIST, TREE])
+def test_a_conversation_comes_with_branches_thoughts_and_calls(tmp_path: Path, export: dict[str, Any]) -> None:
+    path = tmp_path / "Mate.json"
+    path.write_text(json.dumps(export, separators=(",", ":")), encoding="utf-8")
+    (source,) = sources(path)
+    assert not isinstance(source, Skipped)
+    (found,) = source.conversations()
+    assert isinstance(found, ForeignConversation)
+    check(found)
+    assert (found.source, found.key, found.title) == ("librechat", "c-1", "Mate")
+    question, words, call, result, end = live(found)
+    assert [each.role for each in (words, call, result, end)] == [
+        Role.ASSISTANT, Role.TOOL_USE, Role.TOOL_RESULT, Role.ASSISTANT,
+    ]  # fmt: skip
+    assert (words.content, words.reasoning, result.content, end.content) == (
+        "I look.", "Tea or friend?", "a tea", "A tea.",
+    )  # fmt: skip
+    assert (question.files[0].name, end.model, end.status) == ("a.png", "gpt-4o", Status.INTERRUPTED)
+    (other,) = (each for each in found.messages if each.key not in found.live)
+    assert (other.content, other.parent) == ("A friend.", "q")
+    assert dict(found.skipped) == {"reply that failed or is empty": 1}
+
+
+def test_without_branches_the_list_is_the_conversation() -> None:
+    assert said(conversation_of({**LIST, "messages": [QUESTION, OLD]})) == [
+        ("user", "What is mate?"), ("assistant", "A friend."),
+    ]  # fmt: skip
+
+
+@given(spoiled(TREE))
+def test_any_value_is_read_or_refused(value: Any) -> None:
+    is_conversation(value)
+    with suppress(ImportFormatError):
+        check(conversation_of(value))

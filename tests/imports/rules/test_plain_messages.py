@@ -1,0 +1,95 @@
+"""Messages with role and content: as a list, as lines and within an object."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.files.reading import sources
+from chorus_cli.imports.rules.assembly import FileFacts
+from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
+from chorus_cli.imports.rules.plain_messages import conversation_of, is_beginning
+from tests.imports.rules.exports import check, live, said, spoiled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PICTURE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{b64encode(b'PNG').decode()}"}}
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be short."},
+    {"role": "user", "content": [{"type": "text", "text": "What is it?"}, PICTURE]},
+    {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "A cup?",
+        "tool_calls": [{"id": "t1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}],
+    },
+    {"role": "tool", "tool_call_id": "t1", "content": "a cup"},
+    {"role": "assistant", "content": "A cup.", "model": "gpt-4o"},
+]
+LINES = "\n".join(map(json.dumps, MESSAGES))
+
+
+def read(path: Path) -> Any:
+    (source,) = sources(path)
+    assert not isinstance(source, Skipped)
+    (found,) = source.conversations()
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(MESSAGES),
+        json.dumps(MESSAGES, indent=2),
+        LINES,
+        LINES + "\n",
+        json.dumps({"model": "gpt-4o", "messages": MESSAGES}),
+        json.dumps({"messages": MESSAGES}, indent=4),
+        json.dumps({"messages": MESSAGES}) + "\n",
+    ],
+)
+def test_messages_are_read_in_every_form(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "talk.txt"
+    path.write_text(text, encoding="utf-8")
+    found = read(path)
+    check(found)
+    assert (found.source, found.title, dict(found.skipped)) == ("messages", "What is it?", {"system prompt": 1})
+    question, call, result, reply = live(found)
+    assert (question.files[0].data, call.reasoning, call.tool_call_id) == (b"PNG", "A cup?", "t1")
+    assert (result.content, result.tool_call_id, reply.content, reply.model) == ("a cup", "t1", "A cup.", "gpt-4o")
+
+
+def test_a_file_that_grows_keeps_its_keys() -> None:
+    before = conversation_of(MESSAGES[:3], FileFacts("talk"))
+    after = conversation_of(MESSAGES, FileFacts("talk"))
+    assert (after.key, after.messages[0].key) == (before.key, before.messages[0].key)
+    assert conversation_of(MESSAGES, FileFacts("other")).key != after.key
+
+
+def test_a_second_conversation_of_a_file_is_counted() -> None:
+    lines = [{"messages": MESSAGES}, {"messages": MESSAGES}]
+    found = conversation_of(lines, FileFacts("talk"))
+    assert dict(found.skipped)["conversation after the first one of a file"] == 1
+    assert len(said(found)) == 4
+
+
+@pytest.mark.parametrize("text", ['[{"role": "user"}]', '{"role": "king", "content": "x"}\n', "[]\n", '[["role"]]\n'])
+def test_other_lists_are_of_no_known_format(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ImportFormatError):
+        list(sources(tmp_path / "a.json"))
+
+
+@given(spoiled([MESSAGES]))
+def test_any_lines_are_read_or_refused(lines: Any) -> None:
+    values = lines if isinstance(lines, list) and lines else [lines]
+    is_beginning(values)
+    with suppress(ImportFormatError):
+        assert isinstance(conversation_of(values, FileFacts("talk")), ForeignConversation)
