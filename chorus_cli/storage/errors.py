@@ -77,20 +77,23 @@ def folder_in_the_way(path: Path) -> StorageError:
     )
 
 
-def unconfirmed_commit(
-    connection: sqlite3.Connection, error: sqlite3.OperationalError
-) -> DatabaseUnconfirmedError | None:
-    """Return the error of a ``COMMIT`` that failed and may be made all the same, ``None`` if it is not made.
+def commit(connection: sqlite3.Connection) -> None:
+    """Commit the transaction.
 
-    After an I/O error nobody knows which: the journal may be gone already, and only the last sync have failed.
+    Raises:
+        DatabaseUnconfirmedError: it may be made all the same; after an I/O error nobody knows that. The journal may be
+            gone already, and only the last sync have failed.
     """
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if connection.in_transaction or code != sqlite3.SQLITE_IOERR:
-        return None
-    return DatabaseUnconfirmedError(
-        f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
-        "then the log (/log, or chorus log) shows whether the change was made."
-    )
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if connection.in_transaction or code != sqlite3.SQLITE_IOERR:
+            raise
+        raise DatabaseUnconfirmedError(
+            f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
+            "then the log (/log, or chorus log) shows whether the change was made."
+        ) from error
 
 
 def file_of(connection: sqlite3.Connection) -> str:

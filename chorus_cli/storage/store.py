@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from chorus_cli.core.errors import StorageError
+from chorus_cli.core.errors import DatabaseUnconfirmedError, StorageError
 from chorus_cli.storage import migrations, read_only, untrusted
-from chorus_cli.storage.errors import storage_error, unconfirmed_commit
+from chorus_cli.storage.errors import commit, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -224,11 +224,10 @@ class Store:
         connection = _connect("", self._busy_timeout_seconds)
         try:
             self.was_cut_off = read_only.copy_into(connection, self._path, self._busy_timeout_seconds)
-        except OSError as error:
+        except BaseException as error:
             connection.close()
-            raise StorageError(f"{self._path} cannot be read: {error.strerror}.") from error
-        except BaseException:
-            connection.close()
+            if isinstance(error, OSError):
+                raise StorageError(f"{self._path} cannot be read: {error.strerror}.") from error
             raise
         return connection
 
@@ -265,11 +264,9 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
         with ExitStack() as connection.compensations:
             result = work(connection)
             try:
-                connection.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                if unconfirmed := unconfirmed_commit(connection, error):
-                    connection.compensations.pop_all()
-                    raise unconfirmed from error
+                commit(connection)
+            except DatabaseUnconfirmedError:
+                connection.compensations.pop_all()
                 raise
             connection.compensations.pop_all()
     except BaseException:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from hashlib import sha256
+from functools import partial
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -112,7 +113,7 @@ def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFi
             state = f", {path}, cannot be read" if refusal else f", {path}, has changed" if found else " is gone"
             entry = f"{archive.ATTACHMENTS}/{digest[:2]}/{digest}"
             phrase = f"that of message #{message_id}{state}"
-            yield LostFile(path, phrase, entry, lambda data, digest=digest: sha256(data).hexdigest() == digest)
+            yield LostFile(path, phrase, entry, partial(_has_digest, digest))
 
 
 def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) -> Iterator[Copy]:
@@ -213,6 +214,10 @@ def _is_session(data: bytes) -> bool:
     return True
 
 
+def _has_digest(digest: str, data: bytes) -> bool:
+    return sha256(data).hexdigest() == digest
+
+
 def _is_deleted(places: Paths, persona: str) -> bool:
     """Return whether a persona was deleted, which keeps its folder among the backups."""
     is_there = persona_files.exists(places.personas, persona)
@@ -220,11 +225,8 @@ def _is_deleted(places: Paths, persona: str) -> bool:
 
 
 def _digest(path: Path) -> str:
-    digest = sha256()
     with path.open("rb") as file:
-        while chunk := file.read(1_000_000):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _session_files(places: Paths) -> Iterable[Path]:
