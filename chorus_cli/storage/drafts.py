@@ -170,7 +170,6 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _flaw(found: os.stat_result) -> str:
-    """Return the reason why the file must not be read; empty if there is none."""
     if not stat.S_ISREG(found.st_mode):
         return "it is no longer a file"
     if found.st_uid != os.geteuid():

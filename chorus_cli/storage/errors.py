@@ -14,13 +14,15 @@ from chorus_cli.core.errors import (
     StorageError,
 )
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.storage.read_only import is_refusal
 from chorus_cli.storage.untrusted import GIVEN_UP
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _REASON_CHARACTERS = 120
+READ_ONLY = "this log is read-only"
+"""The error of a private copy that nothing can be added to."""
+
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _UNDECODED = "Could not decode to UTF-8"
@@ -38,7 +40,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
     """Translate an error of SQLite about the database at ``path``."""
     if found := _damage(error):
         return damaged(path, found)
-    if is_refusal(error):
+    if str(error) == READ_ONLY:
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _BUSY:
@@ -58,7 +60,6 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
 
 
 def _damage(error: sqlite3.Error | UnicodeDecodeError | MemoryError) -> str:
-    """Return the damage that an error shows, empty if it shows none."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODED):
         return "a name or a text in it is not UTF-8"

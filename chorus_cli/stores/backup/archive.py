@@ -216,7 +216,6 @@ def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifest:
-    """Check the copy of the log and pack it with the files beside it."""
     manifest = _manifest(places, request, copy)
     with draft.open("r+b") as file:
         # The log shrinks to a third; stronger compression would take several times as long.

@@ -169,7 +169,6 @@ def finish(places: Paths) -> bool:
 
 
 def _is_archive(path: Path) -> bool:
-    """Return whether a file begins as an archive; else it begins as a database."""
     try:
         # Opening a pipe would wait for a writer, and a device may have no end.
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
@@ -202,7 +201,6 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
 
 
 def _unpacked(path: Path, folder: Path) -> Manifest | None:
-    """Unpack a backup and return its contents, ``None`` if it is a log alone."""
     if _is_archive(path):
         manifest = archive.read_manifest(path)
         archive.unpack(path, folder)
@@ -214,7 +212,6 @@ def _unpacked(path: Path, folder: Path) -> Manifest | None:
 
 
 def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
-    """Check the log of a backup and return the ids of messages that are not as they were written."""
     if is_newer(connection):
         raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
     if changed := foreign_code.changed_tables(connection):

@@ -344,7 +344,6 @@ def _is_pdf(path: Path) -> bool:
 
 
 def _is_purged(line: str, found: Concerned) -> bool:
-    """Return whether a record of a text that could not be stored is of a purged persona, or repeats purged texts."""
     with suppress(ValueError, TypeError, KeyError):
         record = json.loads(line)
         return found.takes(str(record["content"]), str(record["persona"]))

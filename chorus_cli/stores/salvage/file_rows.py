@@ -135,7 +135,6 @@ def _value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number of variable length at a place, and the place after it."""
     value = 0
     for place in range(at, at + 8):
         value = value << 7 | data[place] & 0x7F

@@ -27,7 +27,7 @@ from chorus_cli.storage.permissions import (
     refused,
     refused_folders,
 )
-from chorus_cli.storage.read_only import is_writable
+from chorus_cli.storage.store import is_writable
 from chorus_cli.stores.backup import archive, daily, restoring
 from chorus_cli.stores.backup.restoring import STAGED, is_pending
 from chorus_cli.stores.rules.findings import Finding, Repair, fine, note, wrong
@@ -113,7 +113,6 @@ def _writable(home: Paths) -> Iterator[Finding]:
 
 
 def _accessible(home: Paths) -> Iterator[Finding]:
-    """Yield a finding about the folders that the user may not look into."""
     found = refused_folders(home.data, home.config, home.state)
     if found:
         again = "; then run chorus doctor again" if len(found) > MOST_NAMED else ""

@@ -230,7 +230,6 @@ def _digest(path: Path) -> str:
 
 
 def _session_files(places: Paths) -> Iterable[Path]:
-    """Return the files of sessions, also of deleted personas."""
     pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
     deleted = places.backups / _DELETED
     barriers = [path for path in (*places.personas.glob("*"), places.backups, deleted) if is_refused(path)]
@@ -238,7 +237,6 @@ def _session_files(places: Paths) -> Iterable[Path]:
 
 
 def _in_session(_places: Paths, path: Path) -> list[str]:
-    """Return the attachments that a session names."""
     return digests_in(read_within(path, limits.SESSION))
 
 
