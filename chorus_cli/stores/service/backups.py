@@ -14,6 +14,7 @@ from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.archive import Request
+from chorus_cli.stores.salvage import copying, soundness
 from chorus_cli.stores.salvage.copying import BackupStoppedError
 
 if TYPE_CHECKING:
@@ -74,8 +75,10 @@ class Backups:
 
         def work(is_stopped: Callable[[], bool]) -> tuple[int, ...]:
             request = Request(daily.path_of(self.places, day), now, holds_attachments=False, is_stopped=is_stopped)
-            is_made = daily.make(self.places, request) is not None
-            return daily.changed_in_sample(self.places, day) if is_made else ()
+            if daily.make(self.places, request) is None:
+                return ()
+            with copying.opened(self.places.database) as connection:
+                return soundness.sample(connection, day.toordinal()).changed
 
         try:
             ids = await _stoppable(work)

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
 
-_DELETED = "deleted"
-
 
 class LostFile(NamedTuple):
     """A file that the log names and that is gone or not as it was stored.
@@ -171,7 +169,7 @@ def gap(connection: OpenDatabase, found: Copy) -> str:
     path = found.lost.path
     if path.parent.name != session_files.SESSIONS_FOLDER:
         return ""
-    listed = examination.session_messages(connection, path.parents[1].name, path.stem)
+    listed = examination.sessions(connection).get((path.parents[1].name, path.stem), 0)
     brought = len(reader.read(found.data.decode("utf-8-sig")).messages)
     if brought >= listed:
         return ""
@@ -221,7 +219,7 @@ def _has_digest(digest: str, data: bytes) -> bool:
 def _is_deleted(places: Paths, persona: str) -> bool:
     """Return whether a persona was deleted, which keeps its folder among the backups."""
     is_there = persona_files.exists(places.personas, persona)
-    return not is_there and persona_files.was_moved_away(persona, places.backups / _DELETED)
+    return not is_there and persona_files.was_moved_away(persona, places.deleted_personas)
 
 
 def _digest(path: Path) -> str:
@@ -231,7 +229,7 @@ def _digest(path: Path) -> str:
 
 def _session_files(places: Paths) -> Iterable[Path]:
     pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
-    deleted = places.backups / _DELETED
+    deleted = places.deleted_personas
     barriers = [path for path in (*places.personas.glob("*"), places.backups, deleted) if is_refused(path)]
     return [*places.personas.glob(pattern), *(deleted.glob(pattern) if not barriers else ()), *barriers]
 
