@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.errors import commit, damaged, file_of, folder_in_the_way
-from chorus_cli.storage.files import make_folder, sync_folder
+from chorus_cli.storage.files import give_name, make_folder, sync_folder
 from chorus_cli.storage.schema import (
     ACTS_OF_ANY_KIND,
     BRANCHES,
@@ -134,7 +134,9 @@ def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
             migrate(connection)
         finally:
             connection.close()
-        _link(draft, path)
+        # Another process may be first; its database is equally new.
+        with suppress(FileExistsError):
+            give_name(draft, path)
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
     except DatabaseUnconfirmedError as error:
@@ -144,19 +146,6 @@ def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
         for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
             with suppress(OSError):
                 leftover.unlink()
-
-
-def _link(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return  # another process was first; its database is equally new
-    except OSError:
-        # A file system without hard links: the rename must not replace what another process has made meanwhile.
-        if path.exists():
-            return
-        draft.rename(path)
-    sync_folder(path.parent)
 
 
 def _unknown(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[str]:

@@ -63,8 +63,8 @@ def require_readable(typed: str | Path) -> None:
 @contextmanager
 def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
     """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end."""
-    path, folder = Path(typed).absolute(), draft_folder(places)
-    try:
+    path = Path(typed).absolute()
+    with draft_folder(places) as folder:
         try:
             manifest, removed, changed = _examined(path, folder, now)
             missing = _attachments_brought(places, path, folder, manifest)
@@ -72,19 +72,23 @@ def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
             reason = error.strerror or error
             raise BackupError(f"{path} cannot be unpacked in {folder}: {reason}. Nothing was changed.") from error
         yield Staged(folder, manifest, changed, missing, not (folder / PERSONAS).exists(), removed)
+
+
+@contextmanager
+def draft_folder(places: Paths) -> Iterator[Path]:
+    """Make a folder to unpack in, in place of those of killed processes, as no other Chorus runs, and delete it."""
+    home = places.database.parent
+    try:
+        for leftover in home.glob(f"{STAGED}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=home))
+    except OSError as error:
+        raise BackupError(f"Nothing can be restored to {home}: {error.strerror}.") from error
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def draft_folder(places: Paths) -> Path:
-    """Make the folder to unpack in, and delete those of killed processes: no other Chorus runs."""
-    try:
-        for leftover in places.database.parent.glob(f"{STAGED}-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        places.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=places.database.parent))
-    except OSError as error:
-        raise BackupError(f"Nothing can be restored to {places.database.parent}: {error.strerror}.") from error
 
 
 def put_in_place(places: Paths, folder: Path) -> None:

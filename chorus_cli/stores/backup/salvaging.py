@@ -36,11 +36,8 @@ if TYPE_CHECKING:
 @contextmanager
 def salvaged(places: Paths) -> Iterator[tuple[Path, Counts]]:
     """Salvage the log into a new one in a folder of its own, which is deleted in the end unless it is put in place."""
-    folder = draft_folder(places)
-    try:
+    with draft_folder(places) as folder:
         yield folder, _salvaged(places, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _salvaged(places: Paths, folder: Path) -> Counts:

@@ -17,7 +17,7 @@ from chorus_cli.editing.files import rescued_files
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.storage import file_lock, migrations
-from chorus_cli.storage.files import TEMPORARY, is_stale
+from chorus_cli.storage.files import TEMPORARY, is_stale, remove
 from chorus_cli.storage.permissions import (
     MOST_NAMED,
     access_advice,
@@ -256,10 +256,7 @@ def ended_runs(run_folder: Path) -> tuple[Path, ...]:
 def delete(paths: Iterable[Path]) -> None:
     """Delete files, and folders with all that is in them."""
     for path in paths:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        remove(path)
 
 
 def size_bytes(paths: Iterable[Path]) -> int:
