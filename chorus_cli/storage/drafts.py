@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
-from chorus_cli.storage.files import PREFIX, SUFFIX, make_folder, sweep_stale, sync_folder
+from chorus_cli.storage.files import PREFIX, SUFFIX, make_folder, opened_file, sweep_stale, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,11 @@ KEPT = timedelta(days=7)
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 # An editor may have replaced the draft: a link is not followed, and opening a pipe does not wait.
-_READ_SAFELY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_REPLACED = {
+    errno.ELOOP: "it is a symbolic link now",
+    errno.EISDIR: "it is no longer a file",
+    errno.EINVAL: "it is no longer a file",
+}
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
@@ -70,13 +74,17 @@ def read(path: Path) -> str:
         EditorError: it is gone, no longer a file of the user, too large, or not UTF-8.
     """
     try:
-        data = _bytes_of(path)
+        with opened_file(path, follows_link=False) as file:
+            found = os.fstat(file.fileno())
+            if found.st_uid != os.geteuid():
+                raise _unreadable(path, "it belongs to another user now")
+            if found.st_size > limits.DRAFT.most:
+                raise _unreadable(path, f"it is larger than {limits.DRAFT.size}")
+            return _decoded(path, file.read())
     except FileNotFoundError as error:
         raise EditorError(f"{path} is gone: the editor deleted it or saved it under another name.") from error
     except OSError as error:
-        reason = "it is a symbolic link now" if error.errno == errno.ELOOP else _reason(error)
-        raise _unreadable(path, reason) from error
-    return _decoded(path, data)
+        raise _unreadable(path, _REPLACED.get(error.errno or 0) or _reason(error)) from error
 
 
 def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
@@ -155,27 +163,6 @@ def _of_ended(folder: Path, pattern: str, is_alive: Callable[[str], bool]) -> li
     with suppress(OSError):
         return [path for path in folder.glob(pattern) if not is_owned(path, is_alive)]
     return []
-
-
-def _bytes_of(path: Path) -> bytes:
-    descriptor = os.open(path, _READ_SAFELY)
-    try:
-        flaw = _flaw(os.fstat(descriptor))
-        if flaw:
-            raise _unreadable(path, flaw)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read()
-    finally:
-        os.close(descriptor)
-
-
-def _flaw(found: os.stat_result) -> str:
-    """Return the reason why the file must not be read; empty if there is none."""
-    if not stat.S_ISREG(found.st_mode):
-        return "it is no longer a file"
-    if found.st_uid != os.geteuid():
-        return "it belongs to another user now"
-    return f"it is larger than {limits.DRAFT.size}" if found.st_size > limits.DRAFT.most else ""
 
 
 def _decoded(path: Path, data: bytes) -> str:

@@ -14,13 +14,15 @@ from chorus_cli.core.errors import (
     StorageError,
 )
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.storage.read_only import is_refusal
 from chorus_cli.storage.untrusted import GIVEN_UP
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _REASON_CHARACTERS = 120
+READ_ONLY = "this log is read-only"
+"""The error of a private copy that nothing can be added to."""
+
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _UNDECODED = "Could not decode to UTF-8"
@@ -38,7 +40,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
     """Translate an error of SQLite about the database at ``path``."""
     if found := _damage(error):
         return damaged(path, found)
-    if is_refusal(error):
+    if str(error) == READ_ONLY:
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _BUSY:
@@ -58,7 +60,6 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
 
 
 def _damage(error: sqlite3.Error | UnicodeDecodeError | MemoryError) -> str:
-    """Return the damage that an error shows, empty if it shows none."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODED):
         return "a name or a text in it is not UTF-8"
@@ -77,20 +78,23 @@ def folder_in_the_way(path: Path) -> StorageError:
     )
 
 
-def unconfirmed_commit(
-    connection: sqlite3.Connection, error: sqlite3.OperationalError
-) -> DatabaseUnconfirmedError | None:
-    """Return the error of a ``COMMIT`` that failed and may be made all the same, ``None`` if it is not made.
+def commit(connection: sqlite3.Connection) -> None:
+    """Commit the transaction.
 
-    After an I/O error nobody knows which: the journal may be gone already, and only the last sync have failed.
+    Raises:
+        DatabaseUnconfirmedError: it may be made all the same; after an I/O error nobody knows that. The journal may be
+            gone already, and only the last sync have failed.
     """
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if connection.in_transaction or code != sqlite3.SQLITE_IOERR:
-        return None
-    return DatabaseUnconfirmedError(
-        f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
-        "then the log (/log, or chorus log) shows whether the change was made."
-    )
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if connection.in_transaction or code != sqlite3.SQLITE_IOERR:
+            raise
+        raise DatabaseUnconfirmedError(
+            f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
+            "then the log (/log, or chorus log) shows whether the change was made."
+        ) from error
 
 
 def file_of(connection: sqlite3.Connection) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
 import tempfile
 import time
@@ -87,6 +88,32 @@ def syncing(folder: Path) -> Iterator[Callable[[], None]]:
         yield partial(os.fsync, descriptor)
     finally:
         os.close(descriptor)
+
+
+def give_name(draft: Path, target: Path) -> None:
+    """Give a whole draft its name, and make that durable.
+
+    Raises:
+        FileExistsError: another process has taken the name meanwhile.
+    """
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without hard links: the rename must not replace what another process has made.
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        draft.rename(target)
+    sync_folder(target.parent)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, or a folder with all that is in it."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def rescue(folder: Path, now: datetime, record: Mapping[str, str]) -> Path | None:

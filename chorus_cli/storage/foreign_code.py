@@ -100,7 +100,6 @@ def _differences(connection: sqlite3.Connection) -> tuple[list[tuple[str, str]],
 
 
 def _steps(connection: sqlite3.Connection) -> int:
-    """Return the number of steps that a log has, also if somebody has changed the list of them."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return max(1, int(version), len(migrations.applied(connection)))
 

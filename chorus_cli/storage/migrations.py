@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, unconfirmed_commit
-from chorus_cli.storage.files import make_folder, sync_folder
+from chorus_cli.storage.errors import commit, damaged, file_of, folder_in_the_way
+from chorus_cli.storage.files import give_name, make_folder, sync_folder
 from chorus_cli.storage.schema import (
     ACTS_OF_ANY_KIND,
     BRANCHES,
@@ -75,7 +75,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
         connection.execute("BEGIN IMMEDIATE")
         try:
             is_applied = _apply_first(connection, steps, backups)
-            _commit(connection)
+            commit(connection)
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -134,7 +134,9 @@ def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
             migrate(connection)
         finally:
             connection.close()
-        _link(draft, path)
+        # Another process may be first; its database is equally new.
+        with suppress(FileExistsError):
+            give_name(draft, path)
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
     except DatabaseUnconfirmedError as error:
@@ -144,23 +146,6 @@ def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
         for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
             with suppress(OSError):
                 leftover.unlink()
-
-
-def _link(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return  # another process was first; its database is equally new
-    except OSError:
-        # A file system without hard links: the rename must not replace what another process has made meanwhile.
-        if path.exists():
-            return
-        draft.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _unknown(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[str]:
@@ -195,15 +180,6 @@ def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(applied(connection))}")
     return True
-
-
-def _commit(connection: sqlite3.Connection) -> None:
-    try:
-        connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        if unconfirmed := unconfirmed_commit(connection, error):
-            raise unconfirmed from error
-        raise
 
 
 def _origin_of(*first_message: object) -> str:

@@ -44,7 +44,6 @@ def refused_folders(*roots: Path) -> list[Path]:
 
 
 def _folders_below(root: Path) -> Iterator[Path]:
-    """Yield a folder and those below it as far as they can be seen, also those that cannot be read."""
     yield root
     for folder, below, _ in os.walk(root):
         yield from (path for name in below if not (path := Path(folder, name)).is_symlink())
@@ -84,7 +83,6 @@ def advised(error: Exception) -> str:
 
 
 def _is_shut_by_its_owner(path: Path) -> bool:
-    """Return whether a file or folder of the user lacks one of the user's own permissions."""
     needed = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
     return is_there(path) and path.stat().st_uid == os.geteuid() and not os.access(path, needed)
 

@@ -3,29 +3,36 @@
 Services await the store, so that another process's lock never freezes the keyboard. The settings trade a few
 milliseconds a commit for durability: with ``TRUNCATE`` and ``EXTRA`` no acknowledged row is lost in a power cut, and
 write-ahead logging is avoided because it fails on network folders and races when several processes start at once.
+
+Of a database that can be read and not written, a private copy is opened. In the copy, the index and all that a reader
+notes may change; SQLite deletes it when it is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import sqlite3
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from chorus_cli.core.errors import StorageError
-from chorus_cli.storage import migrations, read_only, untrusted
-from chorus_cli.storage.errors import storage_error, unconfirmed_commit
+from chorus_cli.core.errors import DatabaseUnconfirmedError, StorageError
+from chorus_cli.storage import migrations, untrusted
+from chorus_cli.storage.errors import READ_ONLY, commit, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C", bound=sqlite3.Connection)
 
 BUSY_TIMEOUT_SECONDS = 10.0
 _GLANCE_SECONDS = 0.1
@@ -44,6 +51,8 @@ _PRAGMAS = (
 )
 _NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 _MOST_FINISHED, _MOST_FINISHED_CHARACTERS = 5_000, 1 << 24
+
+_KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_items", "outbox")
 
 
 class FinishedRows(Generic[T]):
@@ -185,7 +194,7 @@ class Store:
     async def seal(self) -> None:
         """Refuse to add to a log that is read-only from now on, with a `DatabaseReadOnlyError`."""
         if self.is_read_only:
-            await self._on_thread(lambda: read_only.seal(self._opened))
+            await self._on_thread(lambda: seal(self._opened))
 
     async def compact(self) -> None:
         """Return unused pages to the file system."""
@@ -223,12 +232,11 @@ class Store:
     def _copy(self) -> Connection:
         connection = _connect("", self._busy_timeout_seconds)
         try:
-            self.was_cut_off = read_only.copy_into(connection, self._path, self._busy_timeout_seconds)
-        except OSError as error:
+            self.was_cut_off = copy_into(connection, self._path, self._busy_timeout_seconds)
+        except BaseException as error:
             connection.close()
-            raise StorageError(f"{self._path} cannot be read: {error.strerror}.") from error
-        except BaseException:
-            connection.close()
+            if isinstance(error, OSError):
+                raise StorageError(f"{self._path} cannot be read: {error.strerror}.") from error
             raise
         return connection
 
@@ -265,11 +273,9 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
         with ExitStack() as connection.compensations:
             result = work(connection)
             try:
-                connection.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                if unconfirmed := unconfirmed_commit(connection, error):
-                    connection.compensations.pop_all()
-                    raise unconfirmed from error
+                commit(connection)
+            except DatabaseUnconfirmedError:
+                connection.compensations.pop_all()
                 raise
             connection.compensations.pop_all()
     except BaseException:
@@ -280,3 +286,66 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     finally:
         connection.has_begun = False
     return result
+
+
+def is_writable(path: Path) -> bool:
+    """Return whether this process may write a file and make others beside it, as SQLite does."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
+
+
+def copy_into(connection: sqlite3.Connection, path: Path, busy_timeout_seconds: float) -> bool:
+    """Copy the database into an empty one; return whether it had a write that a killed process left half-done.
+
+    Such a write is rolled back in the copy.
+    """
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=busy_timeout_seconds, isolation_level=None)) as source:
+            _copy_all(source, connection)
+    except sqlite3.OperationalError:
+        journal = path.with_name(f"{path.name}-journal")
+        if not journal.is_file() or not journal.stat().st_size:
+            raise
+    else:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        for each in (path, journal):
+            shutil.copyfile(each, Path(folder) / each.name)
+        with closing(sqlite3.connect(Path(folder) / path.name, isolation_level=None)) as source:
+            _copy_all(source, connection)
+    return True
+
+
+def seal(connection: sqlite3.Connection) -> None:
+    """Refuse to add to the log from now on, on this connection: what it stored would be lost."""
+    for table in _KEPT:
+        for act in ("INSERT", "DELETE"):
+            connection.execute(
+                f"CREATE TEMP TRIGGER refused_{table}_{act} BEFORE {act} ON main.{table} "
+                f"BEGIN SELECT RAISE(ABORT, '{READ_ONLY}'); END"
+            )
+    connection.execute(
+        "CREATE TEMP TRIGGER refused_threads BEFORE UPDATE OF title, closed_at ON main.threads "
+        f"BEGIN SELECT RAISE(ABORT, '{READ_ONLY}'); END"
+    )
+
+
+def for_this_run(connection: C, work: Callable[Concatenate[C, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run ``work`` in a transaction, also on a sealed copy: it changes, the log that others read does not.
+
+    A failure leaves the seal to the rollback, which brings it back.
+    """
+    triggers = connection.execute("SELECT name FROM temp.sqlite_master WHERE name LIKE 'refused%'").fetchall()
+    for (name,) in triggers:
+        connection.execute(f"DROP TRIGGER temp.{name}")
+    done = work(connection, *args, **kwargs)
+    if triggers:
+        seal(connection)
+    return done
+
+
+def _copy_all(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    # Without a transaction, a copy would wait for another process for ever.
+    source.execute("BEGIN")
+    source.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    source.backup(target)

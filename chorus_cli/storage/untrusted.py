@@ -46,15 +46,10 @@ class Work:
     def is_enough(self) -> bool:
         """Count the steps since the last call, of which SQLite makes one from time to time."""
         self._steps += _STEPS_AT_A_TIME
-        return self._steps > self._most_steps() and self._has_not_grown()
-
-    def _most_steps(self) -> int:
-        return _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes
-
-    def _has_not_grown(self) -> bool:
-        with suppress(OSError):
-            self._size_bytes = max(self._size_bytes, Path(self._path).stat().st_size)
-        return self._steps > self._most_steps()
+        if self._steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes:
+            with suppress(OSError):
+                self._size_bytes = max(self._size_bytes, Path(self._path).stat().st_size)
+        return self._steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes
 
 
 class Connection(sqlite3.Connection):

@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -208,15 +209,7 @@ async def _settle(home: Paths) -> bool:
     return True
 
 
-async def _bring_sessions(home: Paths) -> bool:
-    return _brought(home, stored_files.lost_sessions)
-
-
-async def _bring_attachments(home: Paths) -> bool:
-    return _brought(home, stored_files.lost_attachments)
-
-
-def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]) -> bool:
+async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]], home: Paths) -> bool:
     """Bring lost files from backups and return whether each was brought."""
     with _alone(home) as places, copying.opened(home.database) as connection:
         lost, sources = [*lost_files(connection, places)], Counter[Path]()
@@ -283,8 +276,8 @@ MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
     Repair.RESTORE: _finish_restore,
     Repair.PURGE: _finish_purge,
     Repair.INTERRUPTED: _settle,
-    Repair.SESSIONS: _bring_sessions,
-    Repair.ATTACHMENTS: _bring_attachments,
+    Repair.SESSIONS: partial(_bring, stored_files.lost_sessions),
+    Repair.ATTACHMENTS: partial(_bring, stored_files.lost_attachments),
     Repair.UNNAMED: _delete_unnamed,
     Repair.LEFTOVERS: _delete_leftovers,
     Repair.RUNS: _delete_ended_runs,

@@ -16,7 +16,7 @@ from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, Target
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.read_only import for_this_run
+from chorus_cli.storage.store import for_this_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

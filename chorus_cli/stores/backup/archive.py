@@ -88,13 +88,16 @@ def write(places: Paths, request: Request) -> Manifest:
         BackupError: the file exists, cannot be written, or the work was stopped.
     """
     target = request.target
+    taken = f"{target} exists already. Choose another name; nothing was written."
+    if target.exists():
+        raise BackupError(taken)
     try:
-        if target.exists():
-            raise BackupError(f"{target} exists already. Choose another name; nothing was written.")
         with _temporary(_folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
             copying.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
-            _name(draft, target)
+            files.give_name(draft, target)
+    except FileExistsError as error:
+        raise BackupError(taken) from error
     except DatabaseFullError as error:
         raise BackupError(
             f"There is no room left on the disk of {places.backups} for the backup {target}. Free some and try again; "
@@ -216,7 +219,6 @@ def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifest:
-    """Check the copy of the log and pack it with the files beside it."""
     manifest = _manifest(places, request, copy)
     with draft.open("r+b") as file:
         # The log shrinks to a third; stronger compression would take several times as long.
@@ -288,15 +290,3 @@ def _temporary(folder: Path) -> Iterator[Path]:
         for leftover in (name, f"{name}-journal"):
             with suppress(OSError):
                 Path(leftover).unlink()
-
-
-def _name(draft: Path, target: Path) -> None:
-    """Give a draft its name, which another process may have taken meanwhile."""
-    try:
-        os.link(draft, target)
-    except FileExistsError as error:
-        raise BackupError(f"{target} exists already. Choose another name; nothing was written.") from error
-    except OSError:
-        # A file system without hard links.
-        draft.replace(target)
-    files.sync_folder(target.parent)

@@ -10,13 +10,13 @@ import re
 import shutil
 from contextlib import suppress
 from datetime import date
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError
 from chorus_cli.storage.file_lock import try_lock
 from chorus_cli.storage.files import make_folder, sweep_stale
 from chorus_cli.stores.backup import archive
-from chorus_cli.stores.salvage import copying, soundness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +30,9 @@ LOCK = ".lock"
 
 TEMPORARY = r"\.[0-9a-f]{64}\.tmp"
 """The names of attachments that are being copied, as a regular expression."""
+
+DAILY, WEEKLY = 7, 4
+"""The number of days, and of weeks before them, of which backups are kept."""
 
 _DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
 
@@ -65,12 +68,6 @@ def make(places: Paths, request: Request) -> Manifest | None:
             return manifest
     except OSError as error:
         raise BackupError(f"No backup can be made in {places.backups}: {error.strerror or error}.") from error
-
-
-def changed_in_sample(places: Paths, day: date) -> tuple[int, ...]:
-    """Return the ids of messages that are not as they were written, in the sample of a day."""
-    with copying.opened(places.database) as connection:
-        return soundness.sample(connection, day.toordinal()).changed
 
 
 def listed(places: Paths) -> tuple[Listed, ...]:
@@ -126,18 +123,14 @@ def _prune(places: Paths) -> None:
             path.unlink(missing_ok=True)
 
 
-DAILY = 7
-WEEKLY = 4
-
-
 def kept(days: Iterable[date]) -> frozenset[date]:
-    """Return the days whose backups are kept."""
+    """Return the days whose backups are kept: the newest seven, and the newest of each of four weeks before."""
     newest_first = sorted({*days}, reverse=True)
     daily, older = newest_first[:DAILY], newest_first[DAILY:]
-    # Of the days of a week the newest comes first; later ones do not replace it.
+    covered = {day.isocalendar()[:2] for day in daily}
     weekly: dict[tuple[int, int], date] = {}
     for day in older:
-        weekly.setdefault(day.isocalendar()[:2], day)
-    covered = {day.isocalendar()[:2] for day in daily}
-    weeks = [week for week in weekly if week not in covered][:WEEKLY]
-    return frozenset(daily) | {weekly[week] for week in weeks}
+        # Of the days of a week the newest comes first; later ones do not replace it.
+        if day.isocalendar()[:2] not in covered:
+            weekly.setdefault(day.isocalendar()[:2], day)
+    return frozenset((*daily, *islice(weekly.values(), WEEKLY)))

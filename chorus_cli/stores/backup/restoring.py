@@ -63,8 +63,8 @@ def require_readable(typed: str | Path) -> None:
 @contextmanager
 def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
     """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end."""
-    path, folder = Path(typed).absolute(), draft_folder(places)
-    try:
+    path = Path(typed).absolute()
+    with draft_folder(places) as folder:
         try:
             manifest, removed, changed = _examined(path, folder, now)
             missing = _attachments_brought(places, path, folder, manifest)
@@ -72,19 +72,23 @@ def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
             reason = error.strerror or error
             raise BackupError(f"{path} cannot be unpacked in {folder}: {reason}. Nothing was changed.") from error
         yield Staged(folder, manifest, changed, missing, not (folder / PERSONAS).exists(), removed)
+
+
+@contextmanager
+def draft_folder(places: Paths) -> Iterator[Path]:
+    """Make a folder to unpack in, in place of those of killed processes, as no other Chorus runs, and delete it."""
+    home = places.database.parent
+    try:
+        for leftover in home.glob(f"{STAGED}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=home))
+    except OSError as error:
+        raise BackupError(f"Nothing can be restored to {home}: {error.strerror}.") from error
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def draft_folder(places: Paths) -> Path:
-    """Make the folder to unpack in, and delete those of killed processes: no other Chorus runs."""
-    try:
-        for leftover in places.database.parent.glob(f"{STAGED}-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        places.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=places.database.parent))
-    except OSError as error:
-        raise BackupError(f"Nothing can be restored to {places.database.parent}: {error.strerror}.") from error
 
 
 def put_in_place(places: Paths, folder: Path) -> None:
@@ -96,7 +100,14 @@ def put_in_place(places: Paths, folder: Path) -> None:
     home = places.database.parent
     require_none_pending(places)
     try:
-        _make_durable(folder)
+        for path in (*folder.rglob("*"), folder):
+            if path.is_dir():
+                path.chmod(0o700)
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
         folder.rename(home / STAGED)
         sync_folder(home)
         finish(places)
@@ -133,12 +144,26 @@ def finish(places: Paths) -> bool:
     with file_lock.hold(places.backups / ".restore.lock", patience_seconds=10.0):
         if not source.is_dir():
             return False
-        _move_personas(source, places.personas)
+        if (source / PERSONAS).exists():
+            # The old folder is deleted when all is in place.
+            if places.personas.exists():
+                shutil.rmtree(source / _REPLACED, ignore_errors=True)
+                places.personas.rename(source / _REPLACED)
+            (source / PERSONAS).rename(places.personas)
         if (source / CONFIG).exists():
             places.config_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomically(places.config_file, (source / CONFIG).read_bytes())
-        _move_attachments(source / ATTACHMENTS, places.attachments)
-        _move_database(source / DATABASE, places.database)
+        for path in archive.attachment_files(source / ATTACHMENTS):
+            place = places.attachments / path.relative_to(source / ATTACHMENTS)
+            if not place.exists():
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                path.rename(place)
+                sync_folder(place.parent)
+        if (source / DATABASE).exists():
+            # SQLite would write the journal of the old database into the new one.
+            places.database.with_name(f"{places.database.name}-journal").unlink(missing_ok=True)
+            sync_folder(home)
+            (source / DATABASE).replace(places.database)
         sync_folder(home)
         shutil.rmtree(source)
         # Should it come back, there is nothing left in it to move.
@@ -147,37 +172,19 @@ def finish(places: Paths) -> bool:
     return True
 
 
-def _make_durable(folder: Path) -> None:
-    for path in (*folder.rglob("*"), folder):
-        if path.is_dir():
-            path.chmod(0o700)
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def _is_archive(path: Path) -> bool:
-    """Return whether a file begins as an archive; else it begins as a database."""
-    beginning = _beginning(path)
-    if beginning.startswith(_ZIP_BEGINNING):
-        return True
-    if beginning != _DATABASE_BEGINNING:
-        raise BackupError(f"{path} is no backup of Chorus. Nothing was changed.")
-    return False
-
-
-def _beginning(path: Path) -> bytes:
     try:
         # Opening a pipe would wait for a writer, and a device may have no end.
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
             raise BackupError(f"{path} is not a regular file, so it is no backup of Chorus. Nothing was changed.")
         with path.open("rb") as file:
-            return file.read(len(_DATABASE_BEGINNING))
+            beginning = file.read(len(_DATABASE_BEGINNING))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BackupError(f"{path} cannot be read: {reason}. Nothing was changed.") from error
+    if not beginning.startswith(_ZIP_BEGINNING) and beginning != _DATABASE_BEGINNING:
+        raise BackupError(f"{path} is no backup of Chorus. Nothing was changed.")
+    return beginning.startswith(_ZIP_BEGINNING)
 
 
 def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[str, ...], tuple[int, ...]]:
@@ -198,7 +205,6 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
 
 
 def _unpacked(path: Path, folder: Path) -> Manifest | None:
-    """Unpack a backup and return its contents, ``None`` if it is a log alone."""
     if _is_archive(path):
         manifest = archive.read_manifest(path)
         archive.unpack(path, folder)
@@ -210,7 +216,6 @@ def _unpacked(path: Path, folder: Path) -> Manifest | None:
 
 
 def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
-    """Check the log of a backup and return the ids of messages that are not as they were written."""
     if is_newer(connection):
         raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
     if changed := foreign_code.changed_tables(connection):
@@ -237,32 +242,3 @@ def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Mani
         (folder / ATTACHMENTS / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(kept, folder / ATTACHMENTS / name)
     return tuple(missing)
-
-
-def _move_personas(source: Path, personas: Path) -> None:
-    """Exchange the folders; the old one goes into ``source``, which is deleted when all is in place."""
-    if not (source / PERSONAS).exists():
-        return
-    if personas.exists():
-        shutil.rmtree(source / _REPLACED, ignore_errors=True)
-        personas.rename(source / _REPLACED)
-    (source / PERSONAS).rename(personas)
-
-
-def _move_attachments(source: Path, target: Path) -> None:
-    for path in archive.attachment_files(source):
-        place = target / path.relative_to(source)
-        if not place.exists():
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.rename(place)
-            sync_folder(place.parent)
-
-
-def _move_database(source: Path, target: Path) -> None:
-    if not source.exists():
-        return
-    # SQLite would write the journal of the old database into the new one.
-    with suppress(FileNotFoundError):
-        target.with_name(f"{target.name}-journal").unlink()
-    sync_folder(target.parent)
-    source.replace(target)

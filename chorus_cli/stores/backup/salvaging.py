@@ -36,11 +36,8 @@ if TYPE_CHECKING:
 @contextmanager
 def salvaged(places: Paths) -> Iterator[tuple[Path, Counts]]:
     """Salvage the log into a new one in a folder of its own, which is deleted in the end unless it is put in place."""
-    folder = draft_folder(places)
-    try:
+    with draft_folder(places) as folder:
         yield folder, _salvaged(places, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _salvaged(places: Paths, folder: Path) -> Counts:
@@ -206,7 +203,11 @@ class _NewLog:
         for row in file_rows(path):
             for table in self._tables:
                 if (values := table.values(row)) is not None:
-                    if not is_backup or _stays(table.name, values):
+                    is_deleted = table.name in _DELETED_FROM
+                    if table.name == "meta":
+                        # Of the single values, only the ends of earlier personas are never deleted.
+                        is_deleted = not str(values["key"]).startswith(meta_rows.threads_before_key(""))
+                    if not (is_backup and is_deleted):
                         stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
                     break
             else:
@@ -234,8 +235,10 @@ class _NewLog:
             self._connection.execute(query, (name, newest.get(name, 0)))
         for _, statement in self._triggers:
             self._connection.execute(statement)
-        (messages,) = self._connection.execute("SELECT COUNT(*) FROM messages").fetchone()
-        return messages, self._lost()
+        there = {id_ for (id_,) in self._connection.execute("SELECT id FROM messages")}
+        lost = [id_ for id_ in range(1, self._newest + 1) if id_ not in there]
+        is_least = self._sequences.get(MESSAGES) != self._newest
+        return len(there), Lost(len(lost), tuple(lost[:_MOST_NAMED]), is_least)
 
     def _name(self, id_: int, times: int = 1) -> None:
         """Take note of a place that names a message, unless the files have no room for so many rows."""
@@ -269,9 +272,11 @@ class _NewLog:
             self._connection.execute(aside, (values["id"],))
         if table != MESSAGES:
             return self._inserted(table, values)
-        there = self._message(values["id"])
-        if there is None:
+        cursor = self._connection.execute("SELECT * FROM messages WHERE id = ?", (values["id"],))
+        row = cursor.fetchone()
+        if row is None:
             return self._put(values)
+        there = dict(zip((name for name, *_ in cursor.description), row, strict=True))
         if is_backup:
             return _proof(there) == 0 < _proof(values) and self._put(values)
         worse, better = (there, values) if _rank(there) < _rank(values) else (values, there)
@@ -292,11 +297,6 @@ class _NewLog:
             return self._connection.execute(statement, tuple(values.values())).rowcount > 0
         except sqlite3.IntegrityError:
             return False
-
-    def _message(self, id_: int) -> Values | None:
-        cursor = self._connection.execute("SELECT * FROM messages WHERE id = ?", (id_,))
-        row = cursor.fetchone()
-        return None if row is None else dict(zip((name for name, *_ in cursor.description), row, strict=True))
 
     def _number_again(self) -> None:
         """Give rows whose number is damaged their own: each that was made here has it twice."""
@@ -340,17 +340,6 @@ class _NewLog:
                 f"INSERT INTO numbers SELECT persona, '{table}', MAX(number) FROM {table} WHERE true GROUP BY persona "
                 "ON CONFLICT(persona, counted) DO UPDATE SET newest = MAX(newest, excluded.newest)"
             )
-
-    def _lost(self) -> Lost:
-        there = {id_ for (id_,) in self._connection.execute("SELECT id FROM messages")}
-        ids = [id_ for id_ in range(1, self._newest + 1) if id_ not in there]
-        return Lost(len(ids), tuple(ids[:_MOST_NAMED]), self._sequences.get(MESSAGES) != self._newest)
-
-
-def _stays(table: str, values: Values) -> bool:
-    """Return whether Chorus never deletes such a row: of the single values, only the ends of earlier personas."""
-    is_end = str(values.get("key")).startswith(meta_rows.threads_before_key(""))
-    return is_end if table == "meta" else table not in _DELETED_FROM
 
 
 def _rank(message: Values) -> tuple[int, bool, bool, bool]:

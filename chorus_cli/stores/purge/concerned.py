@@ -121,7 +121,6 @@ def words_in_parts(thought_parts: str) -> list[str]:
 
 
 def _texts_in(value: object) -> list[str]:
-    """Return the texts anywhere in a value of JSON."""
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -305,7 +304,6 @@ def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> N
 
 
 def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]:
-    """Yield the texts of messages: their contents, thoughts, and arguments of tools."""
     cursor = connection.execute(
         "SELECT content, COALESCE(reasoning, ''), COALESCE(thought_parts, ''), COALESCE(tool_calls, '') FROM messages "
         f"WHERE id {AMONG}",
@@ -332,7 +330,6 @@ def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]
 
 
 def _items(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    """Return the memory items that come from purged texts."""
     made = connection.execute(
         f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}",
         {"ids": json.dumps([*found.ids.messages])},

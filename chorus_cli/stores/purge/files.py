@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import re
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -27,7 +26,7 @@ from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import candidates
 from chorus_cli.storage import drafts, migrations
-from chorus_cli.storage.files import sync_folder, write_atomically
+from chorus_cli.storage.files import remove, sync_folder, write_atomically
 from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge.concerned import in_calls, text_of
@@ -322,10 +321,7 @@ def delete_remains(places: Paths) -> None:
     copies = [path for path in places.backups.glob(".*") if _COPY.fullmatch(path.name)]
     for path in (*copies, *places.database.parent.glob(f"{restoring.STAGED}-*")):
         try:
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            remove(path)
             sync_folder(path.parent)
         except OSError as error:
             raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
@@ -344,7 +340,6 @@ def _is_pdf(path: Path) -> bool:
 
 
 def _is_purged(line: str, found: Concerned) -> bool:
-    """Return whether a record of a text that could not be stored is of a purged persona, or repeats purged texts."""
     with suppress(ValueError, TypeError, KeyError):
         record = json.loads(line)
         return found.takes(str(record["content"]), str(record["persona"]))

@@ -113,10 +113,8 @@ class Extent:
         for number, content in self.items[:MOST_SHOWN]:
             yield f"  memory item #{number}: {shortened(content)}"
         if self.repeated:
-            yield (
-                f"{_numbers(self.repeated)} {'has' if len(self.repeated) == 1 else 'have'} the same words and would "
-                "stay; name them too, or purge what a search finds."
-            )
+            ids, have = _some([f"#{id_}" for id_ in self.repeated]), "has" if len(self.repeated) == 1 else "have"
+            yield f"{ids} {have} the same words and would stay; name them too, or purge what a search finds."
         yield from self._documents()
         yield from filter(None, [self._unsearched()])
         if self.backups:
@@ -187,14 +185,12 @@ def backups_sentence(backups: Sequence[str]) -> str:
 
 
 def _files(names: Sequence[str]) -> str:
+    return f"The backup{'' if len(names) == 1 else 's'} {_some(names)}"
+
+
+def _some(names: Sequence[str]) -> str:
     more = [f"{len(names) - MOST_SHOWN:,} more"] if len(names) > MOST_SHOWN else []
-    kind = "The backup" if len(names) == 1 else "The backups"
-    return f"{kind} {enumerated([*names[:MOST_SHOWN], *more])}"
-
-
-def _numbers(ids: Sequence[int]) -> str:
-    more = [f"{len(ids) - MOST_SHOWN:,} more"] if len(ids) > MOST_SHOWN else []
-    return enumerated([*(f"#{id_}" for id_ in ids[:MOST_SHOWN]), *more])
+    return enumerated([*names[:MOST_SHOWN], *more])
 
 
 def _local(moment: datetime) -> str:

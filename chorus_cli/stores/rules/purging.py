@@ -12,7 +12,7 @@ from chorus_cli.core.time import timespan
 from chorus_cli.log.rules.messages import expanded, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
@@ -58,25 +58,21 @@ def asked_purge(kind: str, text: str, now: datetime) -> AskedPurge:
             with_backups=asked.with_backups or match["option"] == WITH_BACKUPS,
             persona=asked.persona or match["persona"] or "",
         )
-    read, expected = _READERS[kind]
     if not rest:
-        raise CommandError(f"Nothing was purged. After purge {kind} {expected}.")
-    return read(asked, rest, now)
+        raise CommandError(f"Nothing was purged. After purge {kind} {_EXPECTED[kind]}.")
+    return _read(asked, rest, now)
 
 
-def _messages(asked: AskedPurge, text: str, _now: datetime) -> AskedPurge:
-    return replace(asked, messages=frozenset(_number(word) for word in text.replace(",", " ").split()))
-
-
-def _thread(asked: AskedPurge, text: str, _now: datetime) -> AskedPurge:
-    return replace(asked, thread=_number(text))
-
-
-def _persona(asked: AskedPurge, text: str, _now: datetime) -> AskedPurge:
-    return replace(asked, persona=text)
-
-
-def _since(asked: AskedPurge, text: str, now: datetime) -> AskedPurge:
+def _read(asked: AskedPurge, text: str, now: datetime) -> AskedPurge:
+    match asked.kind:
+        case "message":
+            return replace(asked, messages=frozenset(_number(word) for word in text.replace(",", " ").split()))
+        case "thread":
+            return replace(asked, thread=_number(text))
+        case "persona":
+            return replace(asked, persona=text)
+        case "search":
+            return replace(asked, words=text)
     match = _UNTIL.fullmatch(text)
     since = timespan.parse(match["since"] if match else text, now, after_since=True).before(now)
     until = timespan.parse(match["until"], now, after_since=True).before(now) if match else None
@@ -85,18 +81,14 @@ def _since(asked: AskedPurge, text: str, now: datetime) -> AskedPurge:
     return replace(asked, since=since, until=until)
 
 
-def _search(asked: AskedPurge, text: str, _now: datetime) -> AskedPurge:
-    return replace(asked, words=text)
-
-
-_READERS: Mapping[str, tuple[Callable[[AskedPurge, str, datetime], AskedPurge], str]] = {
-    "message": (_messages, "comes the number of a message, or several; /search shows them"),
-    "thread": (_thread, "comes the number of a thread"),
-    "persona": (_persona, "comes the name of a persona"),
-    "since": (_since, "comes a time such as 3 days ago, and maybe until and another"),
-    "search": (_search, "come words that a message contains"),
+_EXPECTED = {
+    "message": "comes the number of a message, or several; /search shows them",
+    "thread": "comes the number of a thread",
+    "persona": "comes the name of a persona",
+    "since": "comes a time such as 3 days ago, and maybe until and another",
+    "search": "come words that a message contains",
 }
-KINDS = tuple(_READERS)
+KINDS = tuple(_EXPECTED)
 """The words that follow ``purge``."""
 
 

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
-from chorus_cli.storage import read_only, untrusted
+from chorus_cli.storage import store, untrusted
 from chorus_cli.storage.errors import folder_in_the_way, storage_error
 from chorus_cli.storage.migrations import APPLICATION_ID
 
@@ -77,17 +77,14 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         raise folder_in_the_way(path)
     if not path.is_file():
         raise DatabaseDamagedError(f"There is no database {path}.")
-    if not read_only.is_writable(path):
-        with _told(path), closing(sqlite3.connect("", isolation_level=None)) as connection:
-            read_only.copy_into(connection, path, _BUSY_TIMEOUT_SECONDS)
-            untrusted.confine(connection)
-            yield connection
-        return
     # Only a connection that may write rolls back the transaction of a killed process, which must not be read.
+    place = path if store.is_writable(path) else ""
     with (
         _told(path),
-        closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None)) as connection,
+        closing(sqlite3.connect(place, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None)) as connection,
     ):
+        if not place:
+            store.copy_into(connection, path, _BUSY_TIMEOUT_SECONDS)
         untrusted.confine(connection)
         yield connection
 

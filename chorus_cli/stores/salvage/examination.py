@@ -95,15 +95,10 @@ def has_any(connection: sqlite3.Connection, wanted: Mapping[str, frozenset[int]]
     )
 
 
-def sessions(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return persona and name of each session that the log lists."""
-    return connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
-
-
-def session_messages(connection: sqlite3.Connection, persona: str, session_id: str) -> int:
-    """Return the number of messages that the row of a session tells; 0 without a row."""
-    query = "SELECT message_count FROM sessions WHERE persona = ? AND session_id = ?"
-    return next((number for (number,) in connection.execute(query, (persona, session_id))), None) or 0
+def sessions(connection: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    """Return the sessions that the log lists by persona and name, and the number of messages in each."""
+    query = "SELECT persona, session_id, message_count FROM sessions ORDER BY persona, session_id"
+    return {(persona, session_id): number for persona, session_id, number in connection.execute(query)}
 
 
 def named_attachments(connection: sqlite3.Connection) -> dict[str, int]:
@@ -119,7 +114,8 @@ def digests(connection: sqlite3.Connection) -> frozenset[str]:
     """Return each SHA-256 that messages and operations name, also damaged ones."""
     before, connection.text_factory = connection.text_factory, bytes
     try:
-        texts = [text for query in _NAMING for (text,) in _rows(connection, query)]
+        naming = "SELECT attachments FROM messages WHERE attachments IS NOT NULL", "SELECT detail FROM operations"
+        texts = [text for query in naming for (text,) in _rows(connection, query)]
     finally:
         connection.text_factory = before
     return frozenset(digest for text in texts for digest in attachments.digests_in(text))
@@ -157,7 +153,8 @@ def purged(connection: sqlite3.Connection) -> Purged:
         frozenset(id_ for (id_,) in _rows(connection, f"SELECT id FROM {table} WHERE purged_by IS NOT NULL"))
         for table in ("messages", "context_items")
     )
-    newest = max((id_ for (id_,) in _rows(connection, _NEWEST_PURGE)), default=0)
+    query = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{meta_rows.NEWEST_PURGE}'"
+    newest = max((id_ for (id_,) in _rows(connection, query)), default=0)
     return Purged(ids.united(PurgedIds(*marked)), 0 if newest in read else newest, tuple(damaged))
 
 
@@ -183,9 +180,6 @@ def filled_rows(connection: sqlite3.Connection, store: RowStore, columns: str, i
     ]
 
 
-_NEWEST_PURGE = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{meta_rows.NEWEST_PURGE}'"
-
-
 def _rows(connection: sqlite3.Connection, query: str, values: Mapping[str, str] | None = None) -> list[Any]:
     """Return the rows of a query; none if the log is of an older Chorus, without its table or column."""
     try:
@@ -194,12 +188,6 @@ def _rows(connection: sqlite3.Connection, query: str, values: Mapping[str, str] 
         if not str(error).startswith("no such"):
             raise
         return []
-
-
-_NAMING = (
-    "SELECT attachments FROM messages WHERE attachments IS NOT NULL",
-    "SELECT detail FROM operations",
-)
 
 
 def damaged_indexes(connection: sqlite3.Connection) -> list[str]:

@@ -11,7 +11,7 @@ import os
 import re
 import sqlite3
 import struct
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -28,10 +28,9 @@ _INDEX_INNER, _TABLE_INNER, _INDEX_LEAF, _TABLE_LEAF = 0x02, 0x05, 0x0A, 0x0D
 _HEADER_BYTES = {_INDEX_INNER: 12, _TABLE_INNER: 12, _INDEX_LEAF: 8, _TABLE_LEAF: 8}
 _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 _FLOAT, _ZERO, _ONE, _FIRST_WITH_LENGTH = 7, 8, 9, 12
-_PAGE_SIZES = (4096, 8192, 2048, 1024, 16_384, 32_768, 512, 65_536)
-"""The sizes that a page may have, that of Chorus first."""
+_PAGE_BYTES = 4096
+"""The size of a page in each file that Chorus makes."""
 
-_SAMPLE_PAGES = 1000
 _MOST_COLUMNS = 64
 
 
@@ -50,51 +49,32 @@ def file_rows(path: Path) -> Iterator[Row]:
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        size = os.fstat(descriptor).st_size
-        pages = max((_Pages(descriptor, each, -(-size // each)) for each in _PAGE_SIZES), key=_trees)
+        pages = _Pages(descriptor, -(-os.fstat(descriptor).st_size // _PAGE_BYTES))
         for number in range(pages.number):
-            yield from _rows(pages, pages.page(number))
+            page = pages.page(number)
+            for at in _cells(page) if page[0] != _TABLE_INNER else ():
+                with suppress(IndexError, struct.error):
+                    yield _row(pages, page, at)
     finally:
         os.close(descriptor)
 
 
 class _Pages(NamedTuple):
     descriptor: int
-    bytes_each: int
     number: int
 
     def page(self, number: int) -> bytes:
         """Return a page, the first one being 0."""
-        return os.pread(self.descriptor, self.bytes_each, number * self.bytes_each)
-
-
-def _trees(pages: _Pages) -> int:
-    """Count the pages of a sample that would be pages of a tree if this were the size of a page.
-
-    Cells lie at the end of their page.
-    """
-    sample = range(0, pages.number, max(1, pages.number // _SAMPLE_PAGES))
-    ends = (max(_cells(pages.page(number)), default=0) for number in sample)
-    return sum(pages.bytes_each // 2 <= end < pages.bytes_each for end in ends)
+        return os.pread(self.descriptor, _PAGE_BYTES, number * _PAGE_BYTES)
 
 
 def _cells(page: bytes) -> tuple[int, ...]:
     """Return where the cells of a page begin; none of a page that is no part of a tree."""
-    header = _HEADER_BYTES.get(page[0], 0) if page else 0
+    header = _HEADER_BYTES.get(page[0], 0)
     number = int.from_bytes(page[3:5], "big")
     if not header or header + 2 * number > len(page):
         return ()
     return struct.unpack_from(f">{number}H", page, header)
-
-
-def _rows(pages: _Pages, page: bytes) -> Iterator[Row]:
-    if not page or page[0] == _TABLE_INNER:
-        return
-    for at in _cells(page):
-        try:
-            yield _row(pages, page, at)
-        except (IndexError, struct.error):
-            continue
 
 
 def _row(pages: _Pages, page: bytes, at: int) -> Row:
@@ -110,12 +90,11 @@ def _row(pages: _Pages, page: bytes, at: int) -> Row:
 
 def _payload(pages: _Pages, page: bytes, at: int, size: int) -> bytes:
     """Return the bytes of a row, with those on the pages that it overflows to, as far as they are there."""
-    usable = pages.bytes_each
-    most = usable - 35 if page[0] == _TABLE_LEAF else (usable - 12) * 64 // 255 - 23
+    most = _PAGE_BYTES - 35 if page[0] == _TABLE_LEAF else (_PAGE_BYTES - 12) * 64 // 255 - 23
     if size <= most:
         return page[at : at + size]
-    least = (usable - 12) * 32 // 255 - 23
-    local = least + (size - least) % (usable - 4)
+    least = (_PAGE_BYTES - 12) * 32 // 255 - 23
+    local = least + (size - least) % (_PAGE_BYTES - 4)
     local = local if local <= most else least
     payload, following = bytearray(page[at : at + local]), page[at + local : at + local + 4]
     seen = {0}
@@ -156,7 +135,6 @@ def _value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number of variable length at a place, and the place after it."""
     value = 0
     for place in range(at, at + 8):
         value = value << 7 | data[place] & 0x7F

@@ -62,18 +62,12 @@ def _undecodable_in(connection: sqlite3.Connection, table: str) -> Mapping[str, 
     ]
     counts = Counter[str]()
     for row in connection.execute(f"SELECT {', '.join(columns) or 'NULL'} FROM {table}"):
-        counts.update(
-            name for name, text in zip(columns, row, strict=False) if text is not None and not _is_utf_8(text)
-        )
+        for name, text in zip(columns, row, strict=False):
+            try:
+                (text or b"").decode()
+            except UnicodeDecodeError:
+                counts[name] += 1
     return counts
-
-
-def _is_utf_8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def concerns_log(connection: sqlite3.Connection) -> bool:

@@ -14,6 +14,7 @@ from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.archive import Request
+from chorus_cli.stores.salvage import copying, soundness
 from chorus_cli.stores.salvage.copying import BackupStoppedError
 
 if TYPE_CHECKING:
@@ -74,15 +75,23 @@ class Backups:
 
         def work(is_stopped: Callable[[], bool]) -> tuple[int, ...]:
             request = Request(daily.path_of(self.places, day), now, holds_attachments=False, is_stopped=is_stopped)
-            is_made = daily.make(self.places, request) is not None
-            return daily.changed_in_sample(self.places, day) if is_made else ()
+            if daily.make(self.places, request) is None:
+                return ()
+            with copying.opened(self.places.database) as connection:
+                return soundness.sample(connection, day.toordinal()).changed
 
         try:
-            return _changed(await _stoppable(work))
+            ids = await _stoppable(work)
         except BackupStoppedError:
             return ""
         except (BackupError, StorageError) as error:
             return f"Today's backup was not made. {error}"
+        if not ids:
+            return ""
+        named = enumerated([f"#{id_}" for id_ in ids[:_MOST_NAMED]])
+        more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
+        are = "is" if len(ids) == 1 else "are"
+        return f"Of the messages in the log, {named}{more} {are} not as written. chorus doctor tells more and mends it."
 
 
 def contents_in_words(manifest: Manifest) -> str:
@@ -97,21 +106,6 @@ def contents_in_words(manifest: Manifest) -> str:
     return enumerated(parts)
 
 
-def _changed(ids: tuple[int, ...]) -> str:
-    if not ids:
-        return ""
-    named = enumerated([f"#{id_}" for id_ in ids[:_MOST_NAMED]])
-    more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
-    are = "is" if len(ids) == 1 else "are"
-    return f"Of the messages in the log, {named}{more} {are} not as written. chorus doctor tells more and mends it."
-
-
-def _unused(path: Path) -> Path:
-    """Return the path, or one with a number if there is such a file, as after another restore in the same second."""
-    others = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
-    return next(each for each in chain([path], others) if not each.exists())
-
-
 def keep_present(places: Paths, now: datetime) -> Path | None:
     """Back up the state that is about to be replaced and return the file; ``None`` if there is no log.
 
@@ -120,7 +114,10 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
     if not places.database.exists():
         return None
     stamp = f"{timestamps.local(now):%Y-%m-%d_%H%M%S}"
-    target = _unused(places.backups / f"before-restore-{stamp}.zip")
+    first = places.backups / f"before-restore-{stamp}.zip"
+    # There may have been another restore in the same second.
+    others = (first.with_stem(f"{first.stem}-{number}") for number in count(2))
+    target = next(path for path in chain([first], others) if not path.exists())
     try:
         archive.write(places, Request(target, now, holds_attachments=False))
     except StorageError:

@@ -16,7 +16,7 @@ from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.personas import files as persona_files
 from chorus_cli.storage import file_lock, migrations
-from chorus_cli.storage.files import TEMPORARY, is_stale
+from chorus_cli.storage.files import TEMPORARY, is_stale, remove
 from chorus_cli.storage.permissions import (
     MOST_NAMED,
     access_advice,
@@ -26,7 +26,7 @@ from chorus_cli.storage.permissions import (
     refused,
     refused_folders,
 )
-from chorus_cli.storage.read_only import is_writable
+from chorus_cli.storage.store import is_writable
 from chorus_cli.stores.backup import archive, daily, restoring
 from chorus_cli.stores.backup.restoring import STAGED, is_pending
 from chorus_cli.stores.rules.findings import Finding, Repair, fine, note, wrong
@@ -112,7 +112,6 @@ def _writable(home: Paths) -> Iterator[Finding]:
 
 
 def _accessible(home: Paths) -> Iterator[Finding]:
-    """Yield a finding about the folders that the user may not look into."""
     found = refused_folders(home.data, home.config, home.state)
     if found:
         again = "; then run chorus doctor again" if len(found) > MOST_NAMED else ""
@@ -256,10 +255,7 @@ def ended_runs(run_folder: Path) -> tuple[Path, ...]:
 def delete(paths: Iterable[Path]) -> None:
     """Delete files, and folders with all that is in them."""
     for path in paths:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        remove(path)
 
 
 def size_bytes(paths: Iterable[Path]) -> int:

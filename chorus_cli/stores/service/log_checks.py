@@ -72,7 +72,6 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
 
 
 def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
-    """Yield the findings about the file."""
     if is_newer(connection):
         yield wrong("log", f"{path} was made by a newer Chorus. Update Chorus to open it.")
         return
@@ -146,7 +145,6 @@ def _gone(gone: Runs) -> Iterator[str]:
 
 
 def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
-    """Yield a finding about replies and calls whose process was killed."""
     rows = examination.rows_in_progress(connection)
     dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.may_be_locked(run_folder / run)]
     if dead:

@@ -98,7 +98,6 @@ class Purging:
         return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
 
     async def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
-        """Return the messages of an extent with the names of the personas that said them."""
         names = {
             slug: (await self.persona_admin.logged(None, slug))[1] for slug in {each.persona for each in extent.shown}
         }

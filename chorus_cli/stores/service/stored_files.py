@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from hashlib import sha256
+from functools import partial
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
-
-_DELETED = "deleted"
 
 
 class LostFile(NamedTuple):
@@ -112,7 +111,7 @@ def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFi
             state = f", {path}, cannot be read" if refusal else f", {path}, has changed" if found else " is gone"
             entry = f"{archive.ATTACHMENTS}/{digest[:2]}/{digest}"
             phrase = f"that of message #{message_id}{state}"
-            yield LostFile(path, phrase, entry, lambda data, digest=digest: sha256(data).hexdigest() == digest)
+            yield LostFile(path, phrase, entry, partial(_has_digest, digest))
 
 
 def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) -> Iterator[Copy]:
@@ -170,7 +169,7 @@ def gap(connection: OpenDatabase, found: Copy) -> str:
     path = found.lost.path
     if path.parent.name != session_files.SESSIONS_FOLDER:
         return ""
-    listed = examination.session_messages(connection, path.parents[1].name, path.stem)
+    listed = examination.sessions(connection).get((path.parents[1].name, path.stem), 0)
     brought = len(session_format.read(found.data.decode("utf-8-sig")).messages)
     if brought >= listed:
         return ""
@@ -213,30 +212,29 @@ def _is_session(data: bytes) -> bool:
     return True
 
 
+def _has_digest(digest: str, data: bytes) -> bool:
+    return sha256(data).hexdigest() == digest
+
+
 def _is_deleted(places: Paths, persona: str) -> bool:
     """Return whether a persona was deleted, which keeps its folder among the backups."""
     is_there = persona_files.exists(places.personas, persona)
-    return not is_there and persona_files.was_moved_away(persona, places.backups / _DELETED)
+    return not is_there and persona_files.was_moved_away(persona, places.deleted_personas)
 
 
 def _digest(path: Path) -> str:
-    digest = sha256()
     with path.open("rb") as file:
-        while chunk := file.read(1_000_000):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _session_files(places: Paths) -> Iterable[Path]:
-    """Return the files of sessions, also of deleted personas."""
     pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
-    deleted = places.backups / _DELETED
+    deleted = places.deleted_personas
     barriers = [path for path in (*places.personas.glob("*"), places.backups, deleted) if is_refused(path)]
     return [*places.personas.glob(pattern), *(deleted.glob(pattern) if not barriers else ()), *barriers]
 
 
 def _in_session(_places: Paths, path: Path) -> list[str]:
-    """Return the attachments that a session names."""
     return digests_in(read_within(path, limits.SESSION))
 
 

@@ -186,19 +186,6 @@ def test_no_field_of_the_header_hides_a_row(log: Path, tmp_path: Path, at: int, 
     assert texts(tmp_path / "new.db") == texts(log)
 
 
-@pytest.mark.parametrize("page_bytes", [512, 1024, 8192, 65536])
-def test_pages_of_any_size_are_read_without_a_header(log: Path, tmp_path: Path, page_bytes: int) -> None:
-    path = tmp_path / "damaged.db"
-    shutil.copyfile(log, path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA page_size = {page_bytes}")
-        connection.execute("VACUUM")
-    with path.open("r+b") as file:
-        file.write(bytes(100))
-    assert salvaged(path, tmp_path / "new.db").read == MESSAGES
-    assert texts(tmp_path / "new.db") == texts(log)
-
-
 def test_pages_may_stand_in_any_order(log: Path, tmp_path: Path) -> None:
     first, *others = split(log.read_bytes())
     (tmp_path / "damaged.db").write_bytes(first + b"".join(reversed(others)))
