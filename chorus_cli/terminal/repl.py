@@ -91,16 +91,11 @@ class Backend(NamedTuple):
     privacy: Privacy = Privacy()
     at_rest: AtRest = nullcontext
 
-    async def meter(self, target: Target) -> Meter:
-        """Return the size of the next request."""
-        services = self.services()
-        return (await services.context.planner.planned(target, services.machine.clock.now())).meter
-
-    async def price(self, target: Target) -> float | None:
-        """Return the price of the newest answered turn in USD, if it is known and wanted in the line at the bottom."""
-        if not target.persona.settings.show_price:
-            return None
-        return await self.services().log.costs.of_last_reply(target.thread_id)
+    async def measured(self, target: Target) -> tuple[Meter, float | None]:
+        """Return the size of the next request, and the price of the last reply in USD if it is known and wanted."""
+        services, is_priced = self.services(), target.persona.settings.show_price
+        meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
+        return meter, await services.log.costs.of_last_reply(target.thread_id) if is_priced else None
 
     def background(self) -> Background:
         """Count the work in the background."""
@@ -132,7 +127,7 @@ class Repl:
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
         self._errors_in_a_row = 0
-        self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
+        self._toolbar = Toolbar(backend.measured, backend.report_bug, self._background, _SETTLING_SECONDS)
         self._toolbar.mark = backend.privacy.mark
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
         self._typed_early = typed_early

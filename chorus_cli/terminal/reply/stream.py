@@ -33,8 +33,8 @@ from chorus_cli.terminal.reply.dim_lines import (
     PREPARING,
     WAITING,
     PrintedThoughts,
-    Silence,
     Thinking,
+    silence_rows,
     tool_line,
     wait_after,
 )
@@ -208,7 +208,8 @@ class PaintedReply:
         self._progress = Progress(answers, monotonic, size, self._typed)
         self._news = asyncio.Event()
         self._thinking = (PrintedThoughts if shows_thoughts else Thinking)(answers, self._news.set)
-        self._silence = Silence(answers, monotonic)
+        # The time of the last piece of the reply, while another is expected and nothing else is shown.
+        self._silent_since: float | None = None
         self._arrived: list[str] = []
         self._thread = ThreadPoolExecutor(1, "drawing")
         self._is_settled = False
@@ -233,11 +234,11 @@ class PaintedReply:
             case TextDelta(text):
                 self._progress.end()
                 self._thinking.end()
-                self._silence.begin()
+                self._silent_since = self._monotonic()
                 self._arrived.append(self._safe.feed(text))
             case ReasoningDelta(text):
                 self._progress.end()
-                self._silence.end()
+                self._silent_since = None
                 self._thinking.feed(text)
                 return
             case Notice(text):
@@ -245,7 +246,7 @@ class PaintedReply:
             case ToolUsed():
                 self._tell(tool_line(event, self._window.current().columns, unicode=self._answers.unicode))
             case TurnDone():
-                self._silence.end()
+                self._silent_since = None
                 self.done = event
         self._news.set()
 
@@ -386,7 +387,7 @@ class PaintedReply:
                 next_second.cancel()
             if more:
                 self._news.set()
-            elif self._silence:
+            elif self._silent_since is not None:
                 next_second = asyncio.get_running_loop().call_later(1, self._news.set)
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
 
@@ -407,7 +408,8 @@ class PaintedReply:
 
     def _rows_below(self, columns: int) -> list[Row]:
         typed = [] if self._progress.is_shown else self._typed(columns)
-        return [*(self._thinking.rows(columns) or self._silence.rows(columns)), *typed]
+        seconds = 0.0 if self._silent_since is None else self._monotonic() - self._silent_since
+        return [*(self._thinking.rows(columns) or silence_rows(seconds, columns, self._answers)), *typed]
 
     async def _advance(self, deadline: float) -> bool:
         """Parse the text that has arrived, step by step until ``deadline``; return whether more is queued."""
