@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import Completer, Completion
 
-from chorus_cli.attachments.rules.mentions import begun_mention, mention_of
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.storage import typed_paths
 
@@ -33,7 +32,8 @@ class LineCompleter(Completer):
         del complete_event
         line = document.text_before_cursor
         if not line.startswith("/") or "\n" in document.text:
-            yield from file_completions(line)
+            if "@" in line:
+                yield from _file_completions(line)
             return
         from chorus_cli.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
 
@@ -47,9 +47,11 @@ class LineCompleter(Completer):
             yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
 
 
-def file_completions(before_cursor: str) -> Iterator[Completion]:
+def _file_completions(before_cursor: str) -> Iterator[Completion]:
     """Yield the completions of a file's name behind an at sign; that of a folder can be gone on with."""
-    begun = begun_mention(before_cursor) if "@" in before_cursor else None
+    from chorus_cli.attachments.rules.mentions import begun_mention, mention_of  # noqa: PLC0415 - not at the first prompt
+
+    begun = begun_mention(before_cursor)
     for path in typed_paths.offered(begun.path, None) if begun else ():
         is_quoted = begun is not None and (begun.is_quoted or " " in path)
         written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)

@@ -75,7 +75,7 @@ class Toolbar:
 
     def show(self, target: Target) -> None:
         """Show another target, or the same one after a line was handled."""
-        if self._target is None or (target.persona.slug, target.thread_id) != _key(self._target):
+        if self._target is None or _place(target) != _place(self._target):
             self._meter = self._price = None
         self._target = target
         self.renew()
@@ -178,5 +178,5 @@ def metered(meter: Meter, *, unicode: bool) -> str:
     return f"{drawn} {meter.tokens:,} / {meter.limit:,} ({meter.usage:.0%})"
 
 
-def _key(target: Target) -> tuple[str, int]:
+def _place(target: Target) -> tuple[str, int]:
     return target.persona.slug, target.thread_id
