@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +24,6 @@ from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, presses, text_of
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
-from chorus_cli.terminal.screen.output import Notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -122,7 +122,6 @@ class Repl:
         # The keys that are typed now are meant for a private chat.
         self._is_private = False
         self._asides: list[str] = []
-        self._notification = Notification(screen)
         self._notify = "off"
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
@@ -197,7 +196,7 @@ class Repl:
     def _tell_done(self, line: str) -> None:
         """Show a notice that something in the background is done, and ring at once, even if the notice must wait."""
         self._tell_aside(line)
-        self._notification.ring(self._notify, line)
+        self._screen.notify(self._notify, line, time.monotonic())
 
     async def _greet(self, target: Target) -> None:
         """Greet above the first prompt, with the notices that are known by then."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import locale
+import math
 import os
 import shutil
 import sys
@@ -54,6 +55,7 @@ class Screen:
         self.unicode = self.guard.encoding.lower().startswith("utf")
         self.painted: list[Callable[[], None]] = []
         self._held: list[str] | None = None
+        self._rang_at = -math.inf
 
     def write(self, text: str) -> None:
         """Write text that is safe already, and flush; a closed terminal is ignored.
@@ -95,6 +97,20 @@ class Screen:
         from chorus_cli.core.text.redaction import redact, secrets_in  # noqa: PLC0415 - a start without errors is faster
 
         self._styled(_RED, redact(text, secrets_in(self._environment)))
+
+    def notify(self, way: str, sentence: str, now: float) -> None:
+        """Tell that work in the background is done, by ``way``: ``off``, ``bell`` or ``osc``, a message on the desktop.
+
+        Sentences within a second, at the monotonic times ``now``, ring the bell once. tmux passes a message on only if
+        it is configured to, so there, and where the terminal would show the message as text, the bell rings too.
+        """
+        message = desktop_message(sentence, self._environment) if way == "osc" else ""
+        if message:
+            self.ring(message)
+        is_heard = way == "bell" or (way == "osc" and (not message or self._environment.get("TMUX")))
+        if is_heard and now - self._rang_at >= _QUIET_SECONDS:
+            self._rang_at = now
+            self.ring(BELL)
 
     def ring(self, sequence: str) -> None:
         """Write the bell, or a message for the desktop, which waits while the terminal is ``lent``.
@@ -176,42 +192,12 @@ def knows_unicode() -> bool:
     return locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
 
 
-class Notification:
-    """Tells by the terminal's bell, or by a message on the desktop, that work in the background is done.
-
-    Replies that end within a second ring the bell once. A message is sent by OSC 9, which most terminals know, or by
-    OSC 777 to those that know only that one. tmux and screen pass it on inside a sequence of their own; tmux only if it
-    is configured to, so there, and where the terminal would show the sequence as text, the bell rings too.
-    """
-
-    def __init__(
-        self,
-        screen: Screen,
-        environment: Mapping[str, str] = os.environ,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._screen = screen
-        self._environment = environment
-        self._monotonic = monotonic
-        self._rang_at = -_QUIET_SECONDS
-
-    def ring(self, way: str, sentence: str) -> None:
-        """Notify the user by ``way``, a value of the setting ``notify``: ``off``, ``bell`` or ``osc``."""
-        message = desktop_message(sentence, self._environment) if way == "osc" else ""
-        if message:
-            self._screen.ring(message)
-        if way == "bell" or (way == "osc" and (not message or self._environment.get("TMUX"))):
-            self._ring_bell()
-
-    def _ring_bell(self) -> None:
-        now = self._monotonic()
-        if now - self._rang_at >= _QUIET_SECONDS:
-            self._rang_at = now
-            self._screen.ring(BELL)
-
-
 def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
-    """Return the sequence that shows a sentence on the desktop; empty where the terminal may show it as text."""
+    """Return the sequence that shows a sentence on the desktop; empty where the terminal may show it as text.
+
+    It is OSC 9, which most terminals know, or OSC 777 for those that know only that one. tmux and screen pass it on
+    inside a sequence of their own.
+    """
     terminal = environment.get("TERM", "")
     if not terminal or terminal.startswith(_WITHOUT_OSC):
         return ""
