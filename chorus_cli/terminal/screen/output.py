@@ -10,7 +10,6 @@ import os
 import shutil
 import sys
 import textwrap
-import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"
 _END = "\x1b[0m"
-_REST_SECONDS = 0.35
-"""tmux reports a size at most every quarter of a second; between two reports the window may have any size."""
-
 BELL = "\a"
 _LONGEST_MESSAGE = 120
 _QUIET_SECONDS = 1.0
@@ -210,38 +206,6 @@ def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
     if environment.get("TMUX"):
         return f"\x1bPtmux;\x1b{message}\x1b\\"
     return f"\x1bP{message}\x1b\\" if environment.get("STY") else message
-
-
-class WindowSize:
-    """The size of the window, and since when it has been the same; ``monotonic`` returns the time in seconds."""
-
-    def __init__(
-        self,
-        monotonic: Callable[[], float] = time.monotonic,
-        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
-    ) -> None:
-        self._size = size
-        self._monotonic = monotonic
-        self._seen = size()
-        self._rests_at = monotonic()
-
-    def current(self) -> os.terminal_size:
-        """Return the current size."""
-        return self._size()
-
-    async def come_to_rest(self) -> None:
-        """Wait until a changed size has been stable for a while.
-
-        Rows painted at another size cannot be erased exactly.
-        """
-        for seconds in iter(self._unrest_seconds, 0.0):
-            await asyncio.sleep(seconds)
-
-    def _unrest_seconds(self) -> float:
-        now, size = self._monotonic(), self._size()
-        if size != self._seen:
-            self._seen, self._rests_at = size, now + _REST_SECONDS
-        return max(0.0, self._rests_at - now)
 
 
 def can_ask() -> bool:
