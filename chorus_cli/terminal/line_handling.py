@@ -275,7 +275,13 @@ class Following:
         self._services = services
         self._unsent = unsent
         self._screen = screen
-        self._keyboard = ReplyKeyboard(keyboard, screen, self._keep_waiting, self._keep_typed, self._leave)
+        self._keyboard = ReplyKeyboard(
+            keyboard,
+            screen,
+            lambda waiting: unsent.hold(services.current.slug, waiting),
+            lambda typed: unsent.hold_soon(services.current.slug, typed),
+            self._leave,
+        )
         self._turn: RunningTurn | None = None
 
     async def follow(self, turn: RunningTurn) -> None:
@@ -354,12 +360,6 @@ class Following:
         """Let the turn on the screen go on in the background, if there is one."""
         if self._turn is not None:
             self._turn.leave()
-
-    def _keep_waiting(self, typed: str) -> None:
-        self._unsent.hold(self._services.current.slug, typed)
-
-    def _keep_typed(self, typed: str) -> None:
-        self._unsent.hold_soon(self._services.current.slug, typed)
 
 
 def _typed(text: str) -> str:

@@ -17,7 +17,7 @@ from chorus_cli.terminal.prompt.keyboard import suspendable
 from chorus_cli.terminal.reply.stream import PlainReply, show_events
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Sequence
 
     from chorus_cli.attachments.service.attachments import Prepared
     from chorus_cli.core.json.jsonc import JsonValue
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.turns.service.conversation import Conversation
 
-
 _LONGEST_SIGN = 16
 
 
@@ -38,56 +37,6 @@ class Asked(NamedTuple):
     message: Prepared
     target: Target
     again: str
-
-
-class TurnRecord:
-    """Takes the events of a turn, and writes them as one value: the last reply, and facts about it.
-
-    ``is_stored`` once the message is in the log; ``done`` is the last event, once it came. The ``seconds`` begin when
-    the message is sent, after any wait for another reply.
-    """
-
-    def __init__(self, target: Target, monotonic: Callable[[], float]) -> None:
-        self.is_stored = False
-        self.done: TurnDone | None = None
-        self._target = target
-        self._monotonic = monotonic
-        self._began = monotonic()
-        self._words: list[str] = []
-        self._thoughts: list[str] = []
-
-    def take(self, event: TurnEvent) -> None:
-        """Take the next event."""
-        self.is_stored = not isinstance(event, WaitBegun)
-        match event:
-            case WaitOver():
-                self._began = self._monotonic()
-            case TextDelta(text):
-                self._words.append(text)
-            case ReasoningDelta(text):
-                self._thoughts.append(text)
-            case ToolStarted():
-                self._words.clear()
-                self._thoughts.clear()
-            case TurnDone():
-                self.done = event
-
-    def as_json(self) -> dict[str, JsonValue]:
-        """Return reply, usage, model, thread and seconds, thoughts if there are any, and the status if it broke off."""
-        facts: dict[str, JsonValue] = {
-            "reply": "".join(self._words),
-            "usage": dict(self.done.usage) if self.done else {},
-            "model": self._target.choice.model,
-            "thread": self._target.thread_number,
-            "seconds": round(self._monotonic() - self._began, 3),
-        }
-        if self._thoughts:
-            facts["thoughts"] = "".join(self._thoughts)
-        if self.done is not None and self.done.thought is not None:
-            facts["thought_seconds"], facts["thought_tokens"] = self.done.thought
-        if self.done is None or self.done.error is not None:
-            facts["status"] = str(self.done.status if self.done else Status.INTERRUPTED)
-        return facts
 
 
 async def ask(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
@@ -101,20 +50,45 @@ async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen,
 
     Notices and the error of a reply that breaks off go to ``asides``.
     """
-    record, told = (
-        TurnRecord(asked.target, conversation.runner.rows.clock.monotonic),
-        PlainReply(asides, asides),
-    )
+    monotonic = conversation.runner.rows.clock.monotonic
+    came: list[TurnEvent] = []
+    told, began = PlainReply(asides, asides), monotonic()
     try:
         async with aclosing(_answered(asked, conversation)) as events:
             async for event in events:
-                record.take(event)
+                came.append(event)
+                if isinstance(event, WaitOver):
+                    began = monotonic()
                 if not isinstance(event, TextDelta):
                     told.show(event)
     finally:
-        if record.is_stored:
-            answers.write(json.dumps(record.as_json(), indent=2) + "\n")
-    return _code(record.done)
+        # A message that waits is not in the log yet.
+        if came and not isinstance(came[-1], WaitBegun):
+            answers.write(json.dumps(_record(asked.target, came, monotonic() - began), indent=2) + "\n")
+    return _code(told.done)
+
+
+def _record(target: Target, came: Sequence[TurnEvent], seconds: float) -> dict[str, JsonValue]:
+    """Return reply, usage, model, thread and seconds, thoughts if there are any, and the status if it broke off.
+
+    The reply is what came after the last call of a tool.
+    """
+    begin = max((number for number, event in enumerate(came) if isinstance(event, ToolStarted)), default=0)
+    done = came[-1] if isinstance(came[-1], TurnDone) else None
+    facts: dict[str, JsonValue] = {
+        "reply": "".join(event.text for event in came[begin:] if isinstance(event, TextDelta)),
+        "usage": dict(done.usage) if done else {},
+        "model": target.choice.model,
+        "thread": target.thread_number,
+        "seconds": round(seconds, 3),
+    }
+    if thoughts := "".join(event.text for event in came[begin:] if isinstance(event, ReasoningDelta)):
+        facts["thoughts"] = thoughts
+    if done is not None and done.thought is not None:
+        facts["thought_seconds"], facts["thought_tokens"] = done.thought
+    if done is None or done.error is not None:
+        facts["status"] = str(done.status if done else Status.INTERRUPTED)
+    return facts
 
 
 async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[TurnEvent, None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +24,6 @@ from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, presses, text_of
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
-from chorus_cli.terminal.screen.output import Notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -91,16 +91,11 @@ class Backend(NamedTuple):
     privacy: Privacy = Privacy()
     at_rest: AtRest = nullcontext
 
-    async def meter(self, target: Target) -> Meter:
-        """Return the size of the next request."""
-        services = self.services()
-        return (await services.context.planner.planned(target, services.machine.clock.now())).meter
-
-    async def price(self, target: Target) -> float | None:
-        """Return the price of the newest answered turn in USD, if it is known and wanted in the line at the bottom."""
-        if not target.persona.settings.show_price:
-            return None
-        return await self.services().log.costs.of_last_reply(target.thread_id)
+    async def measured(self, target: Target) -> tuple[Meter, float | None]:
+        """Return the size of the next request, and the price of the last reply in USD if it is known and wanted."""
+        services, is_priced = self.services(), target.persona.settings.show_price
+        meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
+        return meter, await services.log.costs.of_last_reply(target.thread_id) if is_priced else None
 
     def background(self) -> Background:
         """Count the work in the background."""
@@ -127,12 +122,11 @@ class Repl:
         # The keys that are typed now are meant for a private chat.
         self._is_private = False
         self._asides: list[str] = []
-        self._notification = Notification(screen)
         self._notify = "off"
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
         self._errors_in_a_row = 0
-        self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
+        self._toolbar = Toolbar(backend.measured, backend.report_bug, self._background, _SETTLING_SECONDS)
         self._toolbar.mark = backend.privacy.mark
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
         self._typed_early = typed_early
@@ -202,7 +196,7 @@ class Repl:
     def _tell_done(self, line: str) -> None:
         """Show a notice that something in the background is done, and ring at once, even if the notice must wait."""
         self._tell_aside(line)
-        self._notification.ring(self._notify, line)
+        self._screen.notify(self._notify, line, time.monotonic())
 
     async def _greet(self, target: Target) -> None:
         """Greet above the first prompt, with the notices that are known by then."""

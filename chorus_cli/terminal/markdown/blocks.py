@@ -1,24 +1,40 @@
-"""Splits arriving Markdown into settled blocks and the open one.
+r"""Parses arriving Markdown: it is split into settled blocks and the open one, and made drawable for rich.
 
 All blocks at the top level but the last are settled: no further line can change them. So a block is parsed only while
 it is open, and the cost of a long reply is the sum of its blocks. A fence or list that grows without end is settled in
 parts; the remainder keeps what it needs to continue: a fence its first line, a list its number, a table its head.
+
+The parser takes ``\(`` and ``\)``, with which models write formulas, literally, and names such as ``__init__`` are
+no strong words: there CommonMark would show less than was said. It decodes entities, and percent escapes in links whose
+text is their address (``<http://a/%1B>``), which no filter of its source could see. And rich would lose or repeat
+words: it takes a ``</kbd>`` without its start for the end of a style of its own, leaves out all other HTML, such as the
+half of ``List<String>``, draws an image ahead of its block, where the end of the line is lost, and shows an address
+twice that is a link's text.
+
+Link definitions that came after their links were drawn are shown as text, like the links: otherwise their addresses
+would appear nowhere. Text that only looks like such a link, in code or with an address of its own, counts as one:
+better a definition too many than an address lost.
 
 Imported only when a reply is painted, because markdown-it and rich take long to import.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from markdown_it import MarkdownIt
+from markdown_it.common.normalize_url import normalizeLink
+from markdown_it.common.utils import normalizeReference
+from markdown_it.token import Token
+
 from chorus_cli.core.text.safe_text import SafeTextStream
-from chorus_cli.terminal.markdown.tokens import labels_in, make_drawable, reply_parser, with_definitions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from markdown_it.token import Token
+    from markdown_it.rules_inline import StateInline
 
     from chorus_cli.terminal.markdown.lexing import LexingProcess
 
@@ -31,6 +47,15 @@ _TABLE_HEAD_LINES = 2
 _HEAVIEST_BLOCK, _HEAVIEST_TABLE = 16_384, 32_768
 _WEIGHTS = {"\n": 16, "[": 16, "!": 8, "*": 8, "_": 8, "~": 6, "<": 8}
 _CELL_WEIGHT = 20
+# The tag of a link that shows only its text; rich draws it in the style that has this name.
+OWN_ADDRESS = "link"
+_SHOWN = frozenset({"text", "code_inline"})
+_SHOWN_ATTRIBUTES = ("href", "src")
+_KEY, _KEY_END = "<kbd>", "</kbd>"
+_LABEL = re.compile(r"\\.|\[((?:\\.|[^\[\]\\])+)\]", re.DOTALL)
+_LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_FORMULA_MARKS = ("\\(", "\\)")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +76,7 @@ class MarkdownBlocks:
 
     def __init__(self, lexing: LexingProcess) -> None:
         self.decoded = SafeTextStream()
-        self._parser = reply_parser()
+        self._parser = _reply_parser()
         self._references: dict[str, Any] = {}  # the parser's own records
         self._undefined: set[str] = set()
         self._lexing = lexing
@@ -67,7 +92,7 @@ class MarkdownBlocks:
     @property
     def open_weight(self) -> int:
         """The most that drawing the open block may cost, in characters of plain text."""
-        return weight_of(self.source) + _CELL_WEIGHT * self.source.count("|")
+        return _weight_of(self.source) + _CELL_WEIGHT * self.source.count("|")
 
     def feed(self, text: str) -> None:
         """Add arrived text."""
@@ -134,7 +159,7 @@ class MarkdownBlocks:
     def _is_too_heavy(self, kind: str) -> bool:
         if kind == "table_open":
             return self.open_weight >= _HEAVIEST_TABLE
-        return weight_of(self.source) >= _HEAVIEST_BLOCK
+        return _weight_of(self.source) >= _HEAVIEST_BLOCK
 
     def _seam(self, complete: int) -> int:
         places = (complete, self.source.rfind(" ") + 1)
@@ -174,7 +199,7 @@ class MarkdownBlocks:
 
     def _cut_off(self, length: int) -> Piece:
         tokens = self._parsed(self.source[:length], self._references, self.decoded)
-        self._undefined |= labels_in(tokens) - self._references.keys()
+        self._undefined |= _labels_in(tokens) - self._references.keys()
         self.source = self.source[length:]
         piece = Piece(tokens, self._after_gap, self._goes_on)
         self._next_number, self._goes_on, self._is_in_fence = None, False, False
@@ -186,7 +211,7 @@ class MarkdownBlocks:
     def _parsed(self, text: str, references: dict[str, Any], safe: SafeTextStream) -> list[Token]:
         known = set(references)
         tokens = self._parser.parse(text, {"references": references})
-        make_drawable(tokens, safe)
+        _make_drawable(tokens, safe)
         for token in tokens:
             if token.type in _CODE:
                 token.meta["lexing"] = self._lexing
@@ -195,7 +220,7 @@ class MarkdownBlocks:
             if token.type == "ordered_list_open" and self._next_number is not None:
                 token.attrs["start"] = self._next_number
         late = [found for label, found in references.items() if label in self._undefined and label not in known]
-        return with_definitions(tokens, text, late) if late else tokens
+        return _with_definitions(tokens, text, late) if late else tokens
 
     def _structure(self, lines: list[str]) -> list[Token]:
         """Return the block structure, without parsing inline markup."""
@@ -204,13 +229,12 @@ class MarkdownBlocks:
         return tokens
 
 
-def weight_of(text: str) -> int:
-    """Return the work that drawing a text without tables may be, in characters of plain text."""
+def _weight_of(text: str) -> int:
+    """Return the work that drawing a text without tables may be."""
     return len(text) + sum(weight * text.count(mark) for mark, weight in _WEIGHTS.items())
 
 
 def _complete_lines(text: str) -> list[str]:
-    """Return the lines that have ended."""
     return [f"{line}\n" for line in text.split("\n")[:-1]]
 
 
@@ -259,3 +283,161 @@ def _lines_of(token: Token) -> Sequence[int]:
 
 def _length(lines: Sequence[str]) -> int:
     return sum(map(len, lines))
+
+
+def _reply_parser() -> MarkdownIt:
+    parser = MarkdownIt().enable("strikethrough").enable("table")
+    parser.inline.ruler.before("escape", "formula", _formula_mark)
+    return parser
+
+
+def _formula_mark(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls its rules
+    """Take a mark of a formula as text; CommonMark would leave its backslash out."""
+    mark = state.src[state.pos : state.pos + 2]
+    if mark not in _FORMULA_MARKS:
+        return False
+    if not silent:
+        state.pending += mark
+    state.pos += len(mark)
+    return True
+
+
+def _make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
+    """Filter the visible text of the tokens by ``safe``; show images as links, HTML as text and each address once.
+
+    Unpaired key tags are dropped, and names such as ``__init__`` are text.
+    """
+    for token in tokens:
+        if token.type in _SHOWN:
+            token.content = _filtered(token.content, safe)
+        for name in _SHOWN_ATTRIBUTES:
+            if name in token.attrs:
+                token.attrs[name] = _filtered(str(token.attrs[name]), safe)
+        if token.children:
+            _make_drawable(token.children, safe)
+            whole = map(_with_html_shown, _with_whole_keys(token.children))
+            token.children = _with_whole_names(_with_images_as_links(list(whole)))
+            _mark_own_addresses(token.children)
+
+
+def _filtered(text: str, safe: SafeTextStream) -> str:
+    return safe.feed(text) + safe.close()
+
+
+def _with_whole_keys(tokens: Sequence[Token]) -> list[Token]:
+    halves: set[int] = set()
+    begun: list[int] = []
+    for position, token in enumerate(tokens):
+        if token.type == "html_inline" and token.content == _KEY:
+            begun.append(position)
+        elif token.type == "html_inline" and token.content == _KEY_END:
+            if begun:
+                begun.pop()
+            else:
+                halves.add(position)
+    halves.update(begun)
+    return [token for position, token in enumerate(tokens) if position not in halves] if halves else list(tokens)
+
+
+def _with_whole_names(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens with names such as ``__init__``, which look like strong words, as text."""
+    whole: list[Token] = []
+    for token in tokens:
+        whole.append(token)
+        match whole[-3:]:
+            case [
+                Token(type="strong_open", markup="__"),
+                Token(type="text", content=name),
+                Token(type="strong_close"),
+            ] if _NAME.fullmatch(name):
+                whole[-3:] = [Token("text", "", 0, content=f"__{name}__")]
+    return whole
+
+
+def _with_html_shown(token: Token) -> Token:
+    """Return a tag as text, except line breaks, and keys, which have a style."""
+    if token.type != "html_inline" or token.content in {_KEY, _KEY_END}:
+        return token
+    if _LINE_BREAK.fullmatch(token.content):
+        return Token("hardbreak", "br", 0)
+    return Token("text", "", 0, content=token.content)
+
+
+def _with_images_as_links(tokens: Sequence[Token]) -> list[Token]:
+    # The text of an image has been corrected already.
+    return [part for token in tokens for part in (_as_link(token) if token.type == "image" else (token,))]
+
+
+def _as_link(image: Token) -> Sequence[Token]:
+    address = str(image.attrs.get("src", ""))
+    text = image.children or [Token("text", "", 0, content=address)]
+    return Token("link_open", "a", 1, attrs={"href": address}), *text, Token("link_close", "a", -1)
+
+
+def _mark_own_addresses(tokens: Iterable[Token]) -> None:
+    """Mark the links whose text is their address, so that it is shown once.
+
+    A link may contain another one, because images are links too.
+    """
+    shown: list[str] = []
+    begun: list[tuple[Token, int]] = []
+    for token in tokens:
+        if token.type == "link_open":
+            begun.append((token, len(shown)))
+        elif token.type == "link_close":
+            opening, begin = begun.pop()
+            address = str(opening.attrs["href"])
+            if _says("".join(shown[begin:]), address):
+                opening.type = token.type = "own_address"
+                opening.tag = token.tag = OWN_ADDRESS
+            else:
+                shown.append(address)
+        elif token.type != "html_inline":
+            shown.append("\n" if token.tag == "br" else token.content)
+
+
+def _says(text: str, address: str) -> bool:
+    """Return whether a text is an address, either literally or before the parser percent-encoded it."""
+    if text in {address, address.removeprefix("mailto:")}:
+        return True
+    # Up to the third slash, where the host stands, a letter may look like another one or like a slash; at a blank an
+    # address would end.
+    up_to_path = "/".join(text.split("/", 3)[:3])
+    return address.startswith(up_to_path) and text.split() == [text] and normalizeLink(text) == address
+
+
+def _labels_in(tokens: Iterable[Token]) -> set[str]:
+    """Return the labels of all links that the texts may refer to, as the parser keeps them."""
+    texts = (token.content for token in tokens if token.type == "inline")
+    labels = (match.group(1) for text in texts if "[" in text for match in _LABEL.finditer(text))
+    return {normalizeReference(label) for label in labels if label}
+
+
+def _with_definitions(tokens: Sequence[Token], source: str, definitions: Iterable[Mapping[str, Any]]) -> list[Token]:
+    """Return the blocks of ``source`` with these definitions as paragraphs behind the blocks above or around them."""
+    shown = list(tokens)
+    places: dict[int, list[str]] = {}
+    for definition in definitions:
+        begin, end = definition["map"]
+        words = " ".join(" ".join(source.split("\n")[begin:end]).split())
+        places.setdefault(_place(tokens, end), []).append(words[max(0, words.find("[")) :])
+    for place in sorted(places, reverse=True):
+        shown[place:place] = _paragraph(places[place])
+    return shown
+
+
+def _place(tokens: Sequence[Token], line: int) -> int:
+    """Return the number of the first token of the block at the top level that begins at ``line`` or below."""
+    blocks = (
+        number
+        for number, token in enumerate(tokens)
+        if token.level == 0 and token.nesting >= 0 and token.map is not None and token.map[0] >= line
+    )
+    return next(blocks, len(tokens))
+
+
+def _paragraph(lines: Sequence[str]) -> Iterator[Token]:
+    parts = [part for line in lines for part in (Token("hardbreak", "br", 0), Token("text", "", 0, content=line))]
+    yield Token("paragraph_open", "p", 1)
+    yield Token("inline", "", 0, children=parts[1:])
+    yield Token("paragraph_close", "p", -1)

@@ -26,8 +26,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from chorus_cli.terminal.markdown.blocks import OWN_ADDRESS
 from chorus_cli.terminal.markdown.lexing import TAB_SIZE
-from chorus_cli.terminal.markdown.tokens import OWN_ADDRESS
 from chorus_cli.terminal.screen.painted_rows import Row
 
 if TYPE_CHECKING:

@@ -4,11 +4,6 @@ Settled blocks are drawn once and never touched again. Only the last block is pa
 of ``show``. It never leaves the screen: a taller block shows its end, and a taller fence or list has its beginning
 settled. ``blocks`` decides when a block is settled.
 
-Differences from rich, so that no word is lost or repeated: an image is shown in its place as a link (rich puts it
-before its block, and then cuts off the end of the line); table cells are folded, or joined if they would be too narrow
-(rich cuts them off); HTML other than line breaks and keys is shown as written (rich leaves it out); a link whose text
-is its own address is shown as that text alone.
-
 Differences from drawing the whole text at once: a link that was settled before its definition arrived stays text, and
 so does the definition; in a list that was settled in parts, each part has its own width of numbers; code that was
 settled in parts has the colours of each part by itself, and code that is costly to lex has none (see
@@ -141,17 +136,14 @@ class Draft:
 
     def _settle(self, piece: Piece, size: os.terminal_size) -> None:
         self._tolerated_weight = _HEAVY_BLOCK
-        self._settled += self._drawn(piece, size)
+        self._settled += self._drawing.rows(piece, size.columns)
 
     def _drawn_open(self, size: os.terminal_size) -> list[Row]:
         self.lexing.waits = False
         try:
-            return self._drawn(self._blocks.unsettled(), size)
+            return self._drawing.rows(self._blocks.unsettled(), size.columns)
         finally:
             self.lexing.waits = True
-
-    def _drawn(self, piece: Piece, size: os.terminal_size) -> list[Row]:
-        return self._drawing.rows(piece, size.columns)
 
 
 class MarkdownStream:

@@ -62,17 +62,16 @@ class Foreground:
         else:
             self._stopped_at = time.monotonic()
 
-    def _is_stopped_already(self) -> bool:
-        """Return whether Ctrl-C came between Enter and the work: as a key to the prompt, or as a signal after it."""
-        was_signal = time.monotonic() - self._stopped_at < _AT_ONCE_SECONDS
-        self._stopped_at = -math.inf
-        return self._take_key() or was_signal
-
     async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
-        """Do ``work``, stoppable only from its first step on: stopped before that, the message would be lost."""
+        """Do ``work``, stoppable only from its first step on: stopped before that, the message would be lost.
+
+        Ctrl-C may have come between Enter and the work: as a key to the prompt, or as a signal after it.
+        """
         self._work = task = asyncio.current_task()
         # Asked only now: from here on a signal finds the work, before it is remembered.
-        if task is not None and self._is_stopped_already():
+        was_signal = time.monotonic() - self._stopped_at < _AT_ONCE_SECONDS
+        self._stopped_at = -math.inf
+        if (self._take_key() or was_signal) and task is not None:
             # Work that is over by then is not stopped, nor that which follows it.
             asyncio.get_running_loop().call_soon(task.cancel)
         try:

@@ -26,7 +26,6 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
-from chorus_cli.attachments.rules.mentions import dropped_path, escaped, mention_of
 from chorus_cli.terminal.prompt.history import Browsing
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked, stop, suspended_by
 from chorus_cli.terminal.prompt.output import is_too_tall
@@ -102,6 +101,8 @@ class AtSigns:
 
     def escaped(self, line: str) -> str:
         """Return a line that was read, with a backslash before each at sign that would attach and was not typed."""
+        from chorus_cli.attachments.rules.mentions import escaped  # noqa: PLC0415 - the first prompt does not need it
+
         return escaped(line, self._typed if line == self._text else ())
 
 
@@ -139,8 +140,8 @@ class Line:
     def paste(self, pressed: str) -> str:
         """Return a pasted text with line feeds only; the path of a file can be attached by the next key."""
         text = pressed.replace("\r\n", "\n").replace("\r", "\n")
-        path = dropped_path(text)
-        self.dropped = (text, path) if path is not None and _is_file(path) else None
+        path = _dropped_file(text)
+        self.dropped = None if path is None else (text, path)
         return text
 
     def offers_to_attach(self, before_cursor: str) -> bool:
@@ -155,10 +156,13 @@ class Line:
             self._timer = None
 
 
-def _is_file(path: str) -> bool:
+def _dropped_file(text: str) -> str | None:
+    """Return the path of a file if ``text`` is one."""
     from chorus_cli.attachments.files.document_files import is_file  # noqa: PLC0415 - no key before the first needs it
+    from chorus_cli.attachments.rules.mentions import dropped_path  # noqa: PLC0415 - likewise
 
-    return is_file(path)
+    path = dropped_path(text)
+    return path if path is not None and is_file(path) else None
 
 
 def key_bindings(line: Line) -> KeyBindings:
@@ -218,6 +222,8 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
 
     @bindings.add("tab", filter=_TYPING & is_offered)
     def _attach(event: KeyPressEvent) -> None:
+        from chorus_cli.attachments.rules.mentions import mention_of  # noqa: PLC0415 - no key before the first needs it
+
         if line.dropped is not None:
             text, path = line.dropped
             event.current_buffer.delete_before_cursor(len(text))

@@ -1,4 +1,7 @@
-"""The prompt: reads one message or command, of one line or many; what is pasted is bounded, what hides is shown."""
+"""The prompt: reads one message or command, of one line or many; what is pasted is bounded, what hides is shown.
+
+Commands and their arguments are completed, and the files that a message names.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import FormattedText
@@ -26,19 +30,22 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.core import limits
+from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import may_hide, revealed, safe_line, safe_text
-from chorus_cli.terminal.prompt.completion import LineCompleter
+from chorus_cli.storage import typed_paths
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
 from chorus_cli.terminal.screen.output import knows_unicode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
@@ -298,6 +305,43 @@ class Prompt:
             drawn()
 
 
+class LineCompleter(Completer):
+    """Completes commands, which are imported and get ``services`` when the first is typed, and the names of files."""
+
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield the completions of a line that begins with a slash, each with its description, or of a file's name."""
+        del complete_event
+        line = document.text_before_cursor
+        if not line.startswith("/") or "\n" in document.text:
+            if "@" in line:
+                yield from _file_completions(line)
+            return
+        from chorus_cli.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
+
+        try:
+            services = self._services()
+            found = completions(services.registry, services, line)
+        except (ChorusError, OSError):
+            # The command says the same when it is carried out.
+            return
+        for candidate in found.candidates:
+            yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
+
+
+def _file_completions(before_cursor: str) -> Iterator[Completion]:
+    """Yield the completions of a file's name behind an at sign; that of a folder can be gone on with."""
+    from chorus_cli.attachments.rules.mentions import begun_mention, mention_of  # noqa: PLC0415 - not at the first prompt
+
+    begun = begun_mention(before_cursor)
+    for path in typed_paths.offered(begun.path, None) if begun else ():
+        is_quoted = begun is not None and (begun.is_quoted or " " in path)
+        written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
+        yield Completion(written, -begun.length if begun else 0, display=path)
+
+
 class PasteParser(Vt100Parser):
     """Takes keys as the library does, but pastes piece by piece; of one that is too long nothing is kept.
 
@@ -364,16 +408,17 @@ class Revealing(Processor):
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """Draw one line."""
-        fragments = transformation_input.fragments
         line = transformation_input.document.lines[transformation_input.lineno]
         if len(line) > 2 * _END_CHARACTERS:
             return _both_ends(line)
         if not may_hide(line):
-            return Transformation(fragments)
+            return Transformation(transformation_input.fragments)
         signs = revealed(line)
         drawn: StyleAndTextTuples = [
             (style if sign == character else f"{style} {_REVEALED}", sign)
-            for (style, character, *_), sign in zip(explode_text_fragments(fragments), signs, strict=False)
+            for (style, character, *_), sign in zip(
+                explode_text_fragments(transformation_input.fragments), signs, strict=False
+            )
         ]
         places = [0, *accumulate(map(len, signs))]
         return Transformation(drawn, places.__getitem__, lambda place: bisect_right(places, place) - 1)

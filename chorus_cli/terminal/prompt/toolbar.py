@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.budget import Meter
     from chorus_cli.personas.rules.persona import Target
 
-    Measure = Callable[[Target], Awaitable[Meter]]
-    Price = Callable[[Target], Awaitable[float | None]]
+    Measure = Callable[[Target], Awaitable[tuple[Meter, float | None]]]
     Piece = tuple[int, str]
 
 _RENEWED_SECONDS = 60.0
@@ -44,15 +43,11 @@ class Background(NamedTuple):
 NOTHING = Background()
 
 
-async def _no_price(_target: Target) -> float | None:
-    return None
-
-
 class Toolbar:
     """The text of the line, kept up to date by a background task.
 
-    ``background`` is called whenever the line is drawn, so it must be quick. ``price`` returns the price of the last
-    reply in USD, if it is to be shown.
+    ``measure`` returns the size of the next request, and the price of the last reply in USD if it is to be shown.
+    ``background`` is called whenever the line is drawn, so it must be quick.
 
     Tokens are counted with each new prompt, and once a minute because the window slides; the first count waits for
     ``settling_seconds``, because it needs a vocabulary that the first message does without. The model is named once
@@ -64,7 +59,6 @@ class Toolbar:
         measure: Measure,
         report_bug: Callable[[Exception], object],
         background: Callable[[], Background] = lambda: NOTHING,
-        price: Price = _no_price,
         settling_seconds: float = 0.0,
     ) -> None:
         self.names_model = False
@@ -72,7 +66,6 @@ class Toolbar:
         self._background = background
         self._settling_seconds = settling_seconds
         self._measure = measure
-        self._price_of = price
         self._price: float | None = None
         self._report_bug = report_bug
         self._target: Target | None = None
@@ -82,7 +75,7 @@ class Toolbar:
 
     def show(self, target: Target) -> None:
         """Show another target, or the same one after a line was handled."""
-        if self._target is None or (target.persona.slug, target.thread_id) != _key(self._target):
+        if self._target is None or _place(target) != _place(self._target):
             self._meter = self._price = None
         self._target = target
         self.renew()
@@ -137,9 +130,9 @@ class Toolbar:
         target = self._target
         if target is None:
             return
-        meter, price = await self._measure(target), await self._price_of(target)
+        measured = await self._measure(target)
         if self._target is target:
-            self._meter, self._price = meter, price
+            self._meter, self._price = measured
 
 
 def ranked(
@@ -185,5 +178,5 @@ def metered(meter: Meter, *, unicode: bool) -> str:
     return f"{drawn} {meter.tokens:,} / {meter.limit:,} ({meter.usage:.0%})"
 
 
-def _key(target: Target) -> tuple[str, int]:
+def _place(target: Target) -> tuple[str, int]:
     return target.persona.slug, target.thread_id

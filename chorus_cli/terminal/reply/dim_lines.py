@@ -138,32 +138,12 @@ class PrintedThoughts:
             self._is_begun = self._has_gap = False
 
 
-class Silence:
-    """The time since the last piece of the reply; ``monotonic`` returns the time in seconds."""
-
-    def __init__(self, screen: Screen, monotonic: Callable[[], float]) -> None:
-        self._screen = screen
-        self._monotonic = monotonic
-        self._begun: float | None = None
-
-    def __bool__(self) -> bool:
-        return self._begun is not None
-
-    def begin(self) -> None:
-        """Count from now on: a piece has arrived, and another is expected."""
-        self._begun = self._monotonic()
-
-    def end(self) -> None:
-        """Stop counting: something else is shown, or the reply is complete."""
-        self._begun = None
-
-    def rows(self, columns: int) -> list[Row]:
-        """Return a row with the seconds of silence; no row during the first seconds."""
-        seconds = 0.0 if self._begun is None else self._monotonic() - self._begun
-        if seconds < _PATIENCE_SECONDS:
-            return []
-        told = f"waiting for more {dots(unicode=self._screen.unicode)} {seconds:.0f} s"
-        return [dim_row(told, columns, colour=self._screen.colour)]
+def silence_rows(seconds: float, columns: int, screen: Screen) -> list[Row]:
+    """Return a row with the seconds since the last piece of the reply; no row during the first ones."""
+    if seconds < _PATIENCE_SECONDS:
+        return []
+    told = f"waiting for more {dots(unicode=screen.unicode)} {seconds:.0f} s"
+    return [dim_row(told, columns, colour=screen.colour)]
 
 
 def wait_after(event: WaitOver | Asking | ToolStarted) -> Wait:

@@ -33,12 +33,11 @@ from chorus_cli.terminal.reply.dim_lines import (
     PREPARING,
     WAITING,
     PrintedThoughts,
-    Silence,
     Thinking,
+    silence_rows,
     tool_line,
     wait_after,
 )
-from chorus_cli.terminal.screen.output import WindowSize
 from chorus_cli.terminal.screen.painted_rows import Progress
 
 if TYPE_CHECKING:
@@ -65,7 +64,10 @@ _LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.5
 """How long a reply that was stopped may take to be drawn to its end, in which no key is read: processor time, and time
 on a busy machine."""
 _LOOK_SECONDS = 0.005
+_REST_SECONDS = 0.35
+"""tmux reports a size at most every quarter of a second; between two reports the window may have any size."""
 
+_UNSHOWN = "The last {:,} characters that had arrived are not shown. They are kept; /copy and /export have them."
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 
@@ -202,13 +204,16 @@ class PaintedReply:
         self._answers = answers
         self._asides = asides
         self._monotonic = monotonic
-        self._window = WindowSize(monotonic, size)
+        self._size = size
+        self._seen_size = size()
+        self._rests_at = monotonic()
         self._safe = SafeTextStream()
         self._keyboard = keyboard
         self._progress = Progress(answers, monotonic, size, self._typed)
         self._news = asyncio.Event()
         self._thinking = (PrintedThoughts if shows_thoughts else Thinking)(answers, self._news.set)
-        self._silence = Silence(answers, monotonic)
+        # The time of the last piece of the reply, while another is expected and nothing else is shown.
+        self._silent_since: float | None = None
         self._arrived: list[str] = []
         self._thread = ThreadPoolExecutor(1, "drawing")
         self._is_settled = False
@@ -233,27 +238,28 @@ class PaintedReply:
             case TextDelta(text):
                 self._progress.end()
                 self._thinking.end()
-                self._silence.begin()
+                self._silent_since = self._monotonic()
                 self._arrived.append(self._safe.feed(text))
             case ReasoningDelta(text):
                 self._progress.end()
-                self._silence.end()
+                self._silent_since = None
                 self._thinking.feed(text)
                 return
             case Notice(text):
                 self._tell(text)
             case ToolUsed():
-                self._tell(tool_line(event, self._window.current().columns, unicode=self._answers.unicode))
+                self._tell(tool_line(event, self._size().columns, unicode=self._answers.unicode))
             case TurnDone():
-                self._silence.end()
+                self._silent_since = None
                 self.done = event
         self._news.set()
 
     async def finish(self) -> None:
         """Draw all text that has arrived, however long, without blocking the event loop."""
         self._painting.cancel()
-        self._end_typing()
-        await self._window.come_to_rest()
+        if self._keyboard is not None:
+            self._keyboard.end()
+        await self._come_to_rest()
         self._end_thoughts()
         while await self._advance(self._monotonic() + _FRAME_SECONDS):
             self._markdown.show([])
@@ -269,7 +275,8 @@ class PaintedReply:
         if self._is_closed:
             return
         self._is_closed = True
-        self._end_typing()
+        if self._keyboard is not None:
+            self._keyboard.end()
         self._end_thoughts()
         self._answers.painted.remove(self._take_down)
         self._progress.end()
@@ -297,7 +304,7 @@ class PaintedReply:
         for warning in (
             hidden_warning(self._safe),
             hidden_warning(self._markdown.draft.decoded, "this reply, written as entities"),
-            _unshown(left_out) or self._markdown.nothing_drawn,
+            _UNSHOWN.format(left_out) if left_out else self._markdown.nothing_drawn,
         ):
             if warning:
                 self._asides.notice(warning)
@@ -325,7 +332,7 @@ class PaintedReply:
             LexingProcess(),
             colour=self._answers.colour,
             breaks_rows=self._answers.breaks_rows,
-            size=self._window.current,
+            size=self._size,
         )
 
     def _wait_for(self, wait: Wait) -> None:
@@ -340,10 +347,6 @@ class PaintedReply:
         self._progress.refresh()
         self._news.set()
 
-    def _end_typing(self) -> None:
-        if self._keyboard is not None:
-            self._keyboard.end()
-
     def _tell(self, text: str) -> None:
         """Write a notice above the open block."""
         self._progress.end()
@@ -356,7 +359,7 @@ class PaintedReply:
 
     def _print_thoughts(self) -> None:
         """Write the thoughts that stay above the open block."""
-        if rows := self._thinking.take_settled(self._window.current().columns):
+        if rows := self._thinking.take_settled(self._size().columns):
             self._answers.take_down()
             self._answers.write("".join(f"{row.text}\n" for row in rows))
 
@@ -370,11 +373,11 @@ class PaintedReply:
         self._arrived.clear()
 
     async def _paint(self) -> None:
-        await asyncio.to_thread(import_module, "chorus_cli.terminal.markdown.stream")
+        await asyncio.to_thread(import_module, _MARKDOWN)
         next_second: asyncio.TimerHandle | None = None
         while True:
             await self._news.wait()
-            await self._window.come_to_rest()
+            await self._come_to_rest()
             self._news.clear()
             begun = self._monotonic()
             more = await self._advance(begun + _FRAME_SECONDS)
@@ -386,9 +389,19 @@ class PaintedReply:
                 next_second.cancel()
             if more:
                 self._news.set()
-            elif self._silence:
+            elif self._silent_since is not None:
                 next_second = asyncio.get_running_loop().call_later(1, self._news.set)
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
+
+    async def _come_to_rest(self) -> None:
+        """Wait until a changed size has been stable: rows painted at another one cannot be erased exactly."""
+        while True:
+            now, size = self._monotonic(), self._size()
+            if size != self._seen_size:
+                self._seen_size, self._rests_at = size, now + _REST_SECONDS
+            if now >= self._rests_at:
+                return
+            await asyncio.sleep(self._rests_at - now)
 
     async def _show_frame(self) -> None:
         """Draw the open block, unless the window changes its size meanwhile, and show it."""
@@ -396,7 +409,7 @@ class PaintedReply:
         size = self._markdown.adopt_size()
         room = self._markdown.room(self._rows_below(size.columns))
         rows = await self._drawn(self._markdown.draft.frame, size, room)
-        if self._window.current() != size:
+        if self._size() != size:
             self._news.set()
         elif not self._is_stopped:
             self._markdown.show(rows, self._rows_below(size.columns))
@@ -407,7 +420,8 @@ class PaintedReply:
 
     def _rows_below(self, columns: int) -> list[Row]:
         typed = [] if self._progress.is_shown else self._typed(columns)
-        return [*(self._thinking.rows(columns) or self._silence.rows(columns)), *typed]
+        seconds = 0.0 if self._silent_since is None else self._monotonic() - self._silent_since
+        return [*(self._thinking.rows(columns) or silence_rows(seconds, columns, self._answers)), *typed]
 
     async def _advance(self, deadline: float) -> bool:
         """Parse the text that has arrived, step by step until ``deadline``; return whether more is queued."""
@@ -428,10 +442,3 @@ class PaintedReply:
         elif not self._painting.cancelled():
             # Settling raises the same error again; this only marks it as retrieved.
             self._painting.exception()
-
-
-def _unshown(count: int) -> str | None:
-    """Return a notice of characters that arrived but are not on the screen; ``None`` if there are none."""
-    if not count:
-        return None
-    return f"The last {count:,} characters that had arrived are not shown. They are kept; /copy and /export have them."

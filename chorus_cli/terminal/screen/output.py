@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import locale
+import math
 import os
 import shutil
 import sys
 import textwrap
-import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"
 _END = "\x1b[0m"
-_REST_SECONDS = 0.35
-"""tmux reports a size at most every quarter of a second; between two reports the window may have any size."""
-
 BELL = "\a"
 _LONGEST_MESSAGE = 120
 _QUIET_SECONDS = 1.0
@@ -54,6 +51,7 @@ class Screen:
         self.unicode = self.guard.encoding.lower().startswith("utf")
         self.painted: list[Callable[[], None]] = []
         self._held: list[str] | None = None
+        self._rang_at = -math.inf
 
     def write(self, text: str) -> None:
         """Write text that is safe already, and flush; a closed terminal is ignored.
@@ -95,6 +93,20 @@ class Screen:
         from chorus_cli.core.text.redaction import redact, secrets_in  # noqa: PLC0415 - a start without errors is faster
 
         self._styled(_RED, redact(text, secrets_in(self._environment)))
+
+    def notify(self, way: str, sentence: str, now: float) -> None:
+        """Tell that work in the background is done, by ``way``: ``off``, ``bell`` or ``osc``, a message on the desktop.
+
+        Sentences within a second, at the monotonic times ``now``, ring the bell once. tmux passes a message on only if
+        it is configured to, so there, and where the terminal would show the message as text, the bell rings too.
+        """
+        message = desktop_message(sentence, self._environment) if way == "osc" else ""
+        if message:
+            self.ring(message)
+        is_heard = way == "bell" or (way == "osc" and (not message or self._environment.get("TMUX")))
+        if is_heard and now - self._rang_at >= _QUIET_SECONDS:
+            self._rang_at = now
+            self.ring(BELL)
 
     def ring(self, sequence: str) -> None:
         """Write the bell, or a message for the desktop, which waits while the terminal is ``lent``.
@@ -176,42 +188,12 @@ def knows_unicode() -> bool:
     return locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
 
 
-class Notification:
-    """Tells by the terminal's bell, or by a message on the desktop, that work in the background is done.
-
-    Replies that end within a second ring the bell once. A message is sent by OSC 9, which most terminals know, or by
-    OSC 777 to those that know only that one. tmux and screen pass it on inside a sequence of their own; tmux only if it
-    is configured to, so there, and where the terminal would show the sequence as text, the bell rings too.
-    """
-
-    def __init__(
-        self,
-        screen: Screen,
-        environment: Mapping[str, str] = os.environ,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._screen = screen
-        self._environment = environment
-        self._monotonic = monotonic
-        self._rang_at = -_QUIET_SECONDS
-
-    def ring(self, way: str, sentence: str) -> None:
-        """Notify the user by ``way``, a value of the setting ``notify``: ``off``, ``bell`` or ``osc``."""
-        message = desktop_message(sentence, self._environment) if way == "osc" else ""
-        if message:
-            self._screen.ring(message)
-        if way == "bell" or (way == "osc" and (not message or self._environment.get("TMUX"))):
-            self._ring_bell()
-
-    def _ring_bell(self) -> None:
-        now = self._monotonic()
-        if now - self._rang_at >= _QUIET_SECONDS:
-            self._rang_at = now
-            self._screen.ring(BELL)
-
-
 def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
-    """Return the sequence that shows a sentence on the desktop; empty where the terminal may show it as text."""
+    """Return the sequence that shows a sentence on the desktop; empty where the terminal may show it as text.
+
+    It is OSC 9, which most terminals know, or OSC 777 for those that know only that one. tmux and screen pass it on
+    inside a sequence of their own.
+    """
     terminal = environment.get("TERM", "")
     if not terminal or terminal.startswith(_WITHOUT_OSC):
         return ""
@@ -224,38 +206,6 @@ def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
     if environment.get("TMUX"):
         return f"\x1bPtmux;\x1b{message}\x1b\\"
     return f"\x1bP{message}\x1b\\" if environment.get("STY") else message
-
-
-class WindowSize:
-    """The size of the window, and since when it has been the same; ``monotonic`` returns the time in seconds."""
-
-    def __init__(
-        self,
-        monotonic: Callable[[], float] = time.monotonic,
-        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
-    ) -> None:
-        self._size = size
-        self._monotonic = monotonic
-        self._seen = size()
-        self._rests_at = monotonic()
-
-    def current(self) -> os.terminal_size:
-        """Return the current size."""
-        return self._size()
-
-    async def come_to_rest(self) -> None:
-        """Wait until a changed size has been stable for a while.
-
-        Rows painted at another size cannot be erased exactly.
-        """
-        for seconds in iter(self._unrest_seconds, 0.0):
-            await asyncio.sleep(seconds)
-
-    def _unrest_seconds(self) -> float:
-        now, size = self._monotonic(), self._size()
-        if size != self._seen:
-            self._seen, self._rests_at = size, now + _REST_SECONDS
-        return max(0.0, self._rests_at - now)
 
 
 def can_ask() -> bool:

@@ -152,12 +152,19 @@ class Progress:
         self.end()
         if self._screen.guard.allows_sequences:
             self._wait = wait
-            self._start(wait)
+            self._screen.painted.append(self._take_down)
+            self._painting = asyncio.create_task(self._paint(wait))
 
     def end(self) -> None:
         """Erase the line, because the wait is over; a second call does nothing."""
-        self._wait = None
-        self._stop()
+        painting, self._painting, self._wait = self._painting, None, None
+        if painting is None:
+            return
+        self._screen.painted.remove(self._take_down)
+        if not painting.cancel() and not painting.cancelled():
+            # Erasing raises the same error again; this only marks it as retrieved.
+            painting.exception()
+        self._take_down()
 
     @property
     def is_shown(self) -> bool:
@@ -181,26 +188,13 @@ class Progress:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Erase the line during the block, for example for an editor; then count from zero again."""
-        self._stop()
+        wait = self._wait
+        self.end()
         try:
             yield
         finally:
-            if self._wait is not None:
-                self._start(self._wait)
-
-    def _start(self, wait: Wait) -> None:
-        self._screen.painted.append(self._take_down)
-        self._painting = asyncio.create_task(self._paint(wait))
-
-    def _stop(self) -> None:
-        painting, self._painting = self._painting, None
-        if painting is None:
-            return
-        self._screen.painted.remove(self._take_down)
-        if not painting.cancel() and not painting.cancelled():
-            # Erasing raises the same error again; this only marks it as retrieved.
-            painting.exception()
-        self._take_down()
+            if wait is not None:
+                self.begin(wait)
 
     def _take_down(self) -> None:
         self._line = []

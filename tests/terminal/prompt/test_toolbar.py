@@ -81,8 +81,8 @@ async def test_a_request_that_takes_all_it_may_is_marked_and_another_thread_is_m
     measured = {1: Meter(900, 1_000, 800), 2: Meter(100, 1_000, 800)}
     changes = asyncio.Queue[None]()
 
-    async def measure(where: Target) -> Meter:
-        return measured[where.thread_id]
+    async def measure(where: Target) -> tuple[Meter, None]:
+        return measured[where.thread_id], None
 
     bar = Toolbar(measure, unexpected)
     bar.show(target(thread_id=1))
@@ -102,11 +102,11 @@ async def test_what_cannot_be_measured_is_not_shown_and_measured_when_it_can_be(
     outcomes: list[Meter | StorageError] = [StorageError("It is locked."), Meter(1, 1_000, 800)]
     changes = asyncio.Queue[None]()
 
-    async def measure(_: Target) -> Meter:
+    async def measure(_: Target) -> tuple[Meter, None]:
         outcome = outcomes.pop(0)
         if isinstance(outcome, StorageError):
             raise outcome
-        return outcome
+        return outcome, None
 
     bar = Toolbar(measure, unexpected)
     bar.show(target())
@@ -122,7 +122,7 @@ async def test_what_cannot_be_measured_is_not_shown_and_measured_when_it_can_be(
 async def test_a_bug_in_measuring_is_reported_once_and_harms_nobody() -> None:
     bugs = asyncio.Queue[Exception]()
 
-    async def measure(_: Target) -> Meter:
+    async def measure(_: Target) -> tuple[Meter, None]:
         raise ZeroDivisionError
 
     bar = Toolbar(measure, bugs.put_nowait)
@@ -148,9 +148,9 @@ async def test_it_ends_when_it_is_closed_at_whatever_step_of_its_work(steps: int
     assert done, "The line below is still being brought up to date, and Ctrl-D does not leave."
 
 
-async def measured_in_a_step(_: Target) -> Meter:
+async def measured_in_a_step(_: Target) -> tuple[Meter, None]:
     await asyncio.sleep(0)
-    return Meter(1, 1_000, 800)
+    return Meter(1, 1_000, 800), None
 
 
 def unexpected(bug: Exception) -> None:

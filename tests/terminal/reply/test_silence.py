@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from chorus_cli.models.rules.events import ReasoningDelta, TextDelta
-from chorus_cli.terminal.reply.dim_lines import Silence
+from chorus_cli.terminal.reply.dim_lines import silence_rows
 from chorus_cli.terminal.reply.stream import PaintedReply
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import DONE
@@ -31,13 +31,8 @@ class Clock:
     ("seconds", "told"), [(0, []), (2.9, []), (3, ["waiting for more … 3 s"]), (75, ["waiting for more … 75 s"])]
 )
 def test_a_silence_is_told_when_it_is_long(seconds: float, told: list[str]) -> None:
-    now = [10.0]
-    silence = Silence(Screen(TerminalFile(), XTERM), lambda: now[0])
-    silence.begin()
-    now[0] += seconds
-    assert [row.plain for row in silence.rows(80)] == told
-    silence.end()
-    assert silence.rows(80) == []
+    screen = Screen(TerminalFile(), XTERM)
+    assert [row.plain for row in silence_rows(seconds, 80, screen)] == told
 
 
 def tells_of_silence(file: TerminalFile, words: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.terminal.screen.output import BELL, Notification, Screen, desktop_message
+from chorus_cli.terminal.screen.output import BELL, Screen, desktop_message
 from tests.core.text.hostile_text import ENGLAND
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile
 
@@ -16,10 +16,10 @@ TMUX, STY, VTE = {"TMUX": "default,1,0"}, {"STY": "1.pts-0"}, {"VTE_VERSION": "7
 
 def rung(way: str, *sentences: str, **variables: str) -> str:
     """Return what a terminal was sent for so many sentences, a tenth of a second apart."""
-    environment, terminal, times = {**XTERM, **variables}, TerminalFile(), iter(range(100))
-    bell = Notification(Screen(terminal, environment), environment, lambda: next(times) / 10)
-    for sentence in sentences:
-        bell.ring(way, sentence)
+    terminal = TerminalFile()
+    screen = Screen(terminal, {**XTERM, **variables})
+    for number, sentence in enumerate(sentences):
+        screen.notify(way, sentence, number / 10)
     return terminal.written
 
 
@@ -48,7 +48,7 @@ def test_each_terminal_is_sent_the_sequence_that_it_knows(way: str, variables: d
 @pytest.mark.parametrize("way", ["bell", "osc"])
 def test_nothing_is_sent_to_a_pipe(way: str) -> None:
     pipe = TerminalFile(is_terminal=False)
-    Notification(Screen(pipe, XTERM), XTERM).ring(way, DONE)
+    Screen(pipe, XTERM).notify(way, DONE, 0)
     assert pipe.written == ""
 
 
@@ -80,8 +80,8 @@ def test_while_an_editor_has_the_terminal_the_bell_rings_and_a_message_waits() -
     terminal = TerminalFile()
     screen = Screen(terminal, XTERM)
     with screen.lent():
-        Notification(screen, XTERM).ring("bell", DONE)
-        Notification(screen, XTERM).ring("osc", DONE)
+        screen.notify("bell", DONE, 0)
+        screen.notify("osc", DONE, 0)
         assert terminal.written == BELL
     assert terminal.written == BELL + OSC_9
 
@@ -105,11 +105,11 @@ def test_a_text_cannot_ring(text: str) -> None:
 
 
 def test_a_terminal_that_is_closed_is_ignored() -> None:
-    terminal, times = TerminalFile(), iter(range(0, 100, 2))
-    bell = Notification(Screen(terminal, XTERM), XTERM, lambda: float(next(times)))
+    terminal = TerminalFile()
+    screen = Screen(terminal, XTERM)
     terminal.failure = OSError(5, "gone")
-    bell.ring("bell", DONE)
+    screen.notify("bell", DONE, 0)
     assert terminal.written == ""
     terminal.failure = None
-    bell.ring("bell", DONE)
+    screen.notify("bell", DONE, 2)
     assert terminal.written == BELL
