@@ -18,7 +18,6 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.memory.rules.items import ItemType
-from chorus_cli.memory.service.memory import FlashSaves, Memory
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.models.rules.request import Echo, Span
 from chorus_cli.turns.service.folding import Folding, FoldSchedule, Summarizer
@@ -159,10 +158,9 @@ def _conversation(app: App, clock: _Clock, model: _Model, echo: Echo) -> Convers
     folds = FoldSchedule(planner.store, folding, _fail, lambda _sentence: None)
     rows = ReplyRows(planner.store, planner.counter, clock)
     runner = replace(conversation.runner, rows=rows, model=model)
-    access = replace(conversation.tool_loop.memory.access, clock=clock)
-    memory = Memory(access, FlashSaves(access))
+    memory = replace(conversation.tool_loop.memory, clock=clock)
     rounds = replace(conversation.tool_loop, context=planner, runner=runner, folds=folds, memory=memory)
-    opener = replace(conversation.opener, context=planner, runner=runner, memory=access)
+    opener = replace(conversation.opener, context=planner, runner=runner, memory=memory)
     return replace(conversation, tool_loop=rounds, opener=opener)
 
 
