@@ -89,13 +89,13 @@ async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> 
     if not replies:
         raise CommandError("There is nothing to copy: no reply is in context.")
     text, named = (replies[-1], "") if code is None else _code_of(replies, code)
-    ways = await asyncio.to_thread(services.machine.copy, text)
+    ways = await asyncio.to_thread(services.copy, text)
     return Text(f'Copied {named}{counted(len(text), "character")} {ways}: "{shortened(text)}"')
 
 
 async def _replies(services: Services) -> list[str]:
     """Return the texts of the replies in context."""
-    seen = (await services.context.planner.snapshot(services.current.target(), services.machine.clock.now())).view
+    seen = (await services.context.snapshot(services.current.target(), services.clock.now())).view
     return [
         message.content
         for message in seen.messages
@@ -128,9 +128,9 @@ async def export(services: Services, file: Annotated[AskedExport | None, FILE] =
         /export talk.json all
     """
     asked, target = file or AskedExport(), services.current.target()
-    new_name = f"{target.persona.slug}_{services.machine.clock.now():%Y-%m-%d_%H%M}.md"
+    new_name = f"{target.persona.slug}_{services.clock.now():%Y-%m-%d_%H%M}.md"
     path = export_files.file_for(asked.file, new_name)
-    export = await exported(services.context.planner, target, services.machine.clock.now(), whole=asked.whole)
+    export = await exported(services.context, target, services.clock.now(), whole=asked.whole)
 
     try:
         return await _written(path, export, replace=False)
@@ -211,7 +211,7 @@ async def _take_in(services: Services, wanted: Wanted, *, is_dry: bool) -> tuple
         return found.conversations, found.text()
     report = ImportReport(is_dry=False)
     try:
-        await services.imports.take_in(wanted, report, services.machine.notifier.progress)
+        await services.imports.take_in(wanted, report, services.notifier.progress)
     except asyncio.CancelledError:
         if not report.added.messages:
             raise

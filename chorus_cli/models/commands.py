@@ -68,7 +68,7 @@ async def cost(services: Services, wanted: Annotated[AskedCost | None, WANTED] =
         /cost by persona
     """
     asked = wanted or AskedCost()
-    report = await services.log.costs.report(asked.grouping, asked.since)
+    report = await services.costs.report(asked.grouping, asked.since)
     return Report((*cost_report(report).parts, Text(await _today(services))))
 
 
@@ -106,7 +106,7 @@ def _row(line: CostLine, *, has_thoughts: bool) -> tuple[str, ...]:
 
 
 async def _today(services: Services) -> str:
-    costs, target = services.log.costs, services.current.target()
+    costs, target = services.costs, services.current.target()
     today, budget = await costs.today(), target.persona.settings.budget
     if budget is not None:
         return DaySpending.of(today, budget).sentence

@@ -74,12 +74,12 @@ async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Te
         /search refactor* since 3 days ago
         /search gandalf --thoughts
     """
-    findings = await services.log.search.find(
+    findings = await services.search.find(
         words.words,
         Scope(words.since, None, SHOWN, with_thoughts=words.with_thoughts),
-        services.machine.notifier.progress,
+        services.notifier.progress,
     )
-    return Text(f"{words.doubt}{findings_text(findings, services.personas.files, words.since)}")
+    return Text(f"{words.doubt}{findings_text(findings, services.personas, words.since)}")
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:

@@ -25,7 +25,7 @@ async def purge(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
     """Show the extent of a purge and, if the user agrees, carry it out; offer to rewrite backups."""
     given = options(chosen, environment)
     async with opened(given._replace(persona=None), environment) as app:
-        purging = app.services().upkeep.purging
+        purging = app.services().purging
         text = joined_text([_phrase(word, chosen.subject) for word in chosen.words])
         if chosen.subject == BACKUPS:
             if text:

@@ -27,7 +27,7 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
             return await carry_out("/context", app.services(), standard_output(), standard_error())
         await app.current.settle()
         target = app.current.target()
-        report = await context_report(app.services().context.planner, target, app.clock.now())
+        report = await context_report(app.services().context, target, app.clock.now())
         for warning in filter(None, (*target.persona.warnings, report.plan.snapshot.unread)):
             standard_error().notice(warning)
         print_json(report.as_json())
@@ -53,7 +53,7 @@ def _item_as_json(item: Item) -> dict[str, JsonValue]:
 async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """List the personas."""
     async with opened(options(chosen, environment), environment) as app:
-        members = await app.services().personas.persona_admin.members()
+        members = await app.services().persona_admin.members()
         for warning in (each for member in members if member.persona.unreadable for each in member.persona.warnings):
             standard_error().notice(warning)
         if not chosen.json:

@@ -22,9 +22,9 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
     ``again`` tells the user how to get a reply if the command asks for one and no word of it comes.
     """
     await services.current.settle()
-    bound = resolve(services.registry, line, services.machine.clock.now())
+    bound = resolve(services.registry, line, services.clock.now())
     if asks_model(services, bound.command):
-        await refuse_overspent(services.log.costs, services.current.target(), asides)
+        await refuse_overspent(services.costs, services.current.target(), asides)
     answer = await bound.run(services)
     if isinstance(answer, PrivateChat):
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")

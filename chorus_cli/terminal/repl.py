@@ -94,8 +94,8 @@ class Backend(NamedTuple):
     async def measured(self, target: Target) -> tuple[Meter, float | None]:
         """Return the size of the next request, and the price of the last reply in USD if it is known and wanted."""
         services, is_priced = self.services(), target.persona.settings.show_price
-        meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
-        return meter, await services.log.costs.of_last_reply(target.thread_id) if is_priced else None
+        meter = (await services.context.planned(target, services.clock.now())).meter
+        return meter, await services.costs.of_last_reply(target.thread_id) if is_priced else None
 
     def background(self) -> Background:
         """Count the work in the background."""

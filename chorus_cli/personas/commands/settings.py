@@ -44,7 +44,7 @@ _DEFAULT = frozenset({"default", "reset"})
 def _offered(services: Services, text: str) -> Sequence[Candidate]:
     path = text.removeprefix(LOCAL)
     files = typed_paths.offered(path, _MODEL_FILES) if path != text else []
-    return [Candidate(name) for name in (*services.personas.models.offered(text), *(LOCAL + file for file in files))]
+    return [Candidate(name) for name in (*services.models.offered(text), *(LOCAL + file for file in files))]
 
 
 MODEL = replace(
@@ -113,7 +113,7 @@ async def listing(services: Services) -> Report:
     ]
     return Report(
         (
-            Text(f"Settings of {persona.name}: {services.personas.files.settings_path(persona.slug)}"),
+            Text(f"Settings of {persona.name}: {services.personas.settings_path(persona.slug)}"),
             Table("", ("Setting", "Value", "From", "Default"), tuple(rows)),
             *(Text(warning) for warning in persona.warnings),
             Text(_EXAMPLES),
@@ -158,9 +158,9 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
         /settings set on_idle off
     """
     slug = services.current.slug
-    doubt = await services.personas.models.doubt(value) if key.key in _MODELS else None
-    change = await services.personas.persona_admin.set(slug, key.key, read_value(key, value))
-    path = services.personas.files.settings_path(slug)
+    doubt = await services.models.doubt(value) if key.key in _MODELS else None
+    change = await services.persona_admin.set(slug, key.key, read_value(key, value))
+    path = services.personas.settings_path(slug)
     after = _short(_written(change.after))
     now = f"is now {after} ({_formerly(change)}), in {path}."
     told = now if change.changed else f"is already {after}, in {path}. Nothing was changed."
@@ -175,8 +175,8 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
         /settings unset temperature
     """
     slug = services.current.slug
-    change = await services.personas.persona_admin.unset(slug, key.key)
-    path = services.personas.files.settings_path(slug)
+    change = await services.persona_admin.unset(slug, key.key)
+    path = services.personas.settings_path(slug)
     done = f"is no longer set in {path} ({_formerly(change)})" if change.changed else f"is not set in {path}"
     held = _held(state(services.current.target().persona, key))
     return _lines(f"{key.key} {done}. Now in effect: {held}.", *await _consequences(services, slug, [change]))
@@ -196,16 +196,16 @@ async def edit(services: Services) -> Reply:
 
 async def edit_settings(services: Services, slug: str) -> Reply:
     """Open the settings of the persona ``slug`` in the user's editor."""
-    opened = await services.personas.persona_admin.open(slug)
+    opened = await services.persona_admin.open(slug)
 
     async def store(draft: str) -> Reply | Refused:
-        changes = await services.personas.persona_admin.save(opened, draft)
+        changes = await services.persona_admin.save(opened, draft)
         if changes is None:
             return Refused(f"{opened.path} was changed by another program in the meantime and was not overwritten.")
         return await _saved(services, opened, changes)
 
-    edited = await services.editing.drafts.edit(opened.path.name, opened.draft)
-    reply = await answered(services.editing.drafts, edited, store, str(opened.path))
+    edited = await services.drafts.edit(opened.path.name, opened.draft)
+    reply = await answered(services.drafts, edited, store, str(opened.path))
     if isinstance(reply, Text) and not edited.changed and (error := flaw(opened)):
         return Text(f"{reply.text} The file still has an error: {error}")
     return reply
@@ -214,7 +214,7 @@ async def edit_settings(services: Services, slug: str) -> Reply:
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
     lines: list[str | None] = [f"Saved {opened.path}{'' if changes else '; no setting was changed'}."]
     lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
-    lines += services.personas.files.load(opened.slug).warnings
+    lines += services.personas.load(opened.slug).warnings
     named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
     lines += [await _doubt(services, name) for name in named]
     return _lines(*lines, *await _consequences(services, opened.slug, changes))
@@ -226,7 +226,7 @@ def _lines(*lines: str | None) -> Text:
 
 async def _doubt(services: Services, name: str) -> str | None:
     try:
-        return await services.personas.models.doubt(name)
+        return await services.models.doubt(name)
     except ModelNameError as error:
         return str(error)
 
@@ -235,14 +235,14 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
     """Apply changes of the model, and report the new window and model."""
     lines: list[str] = []
     for change in changes:
-        services.personas.files.set_for_this_run(slug, change.setting.key, None)
+        services.personas.set_for_this_run(slug, change.setting.key, None)
         if change.setting.key == "model":
             services.current.use_model(slug, change.after if isinstance(change.after, str) else None)
         if slug != services.current.slug:
             continue
         if change.setting.key == _WINDOW and change.changed:
             hours = change.after if isinstance(change.after, int) else None
-            window = await (services.context.window.begun(hours) if hours else services.context.window.state())
+            window = await (services.window.begun(hours) if hours else services.window.state())
             lines.append(window.confirmation() if hours else window.reset_confirmation())
         if change.setting.key == "model":
             lines.append(await chosen_model(services))
@@ -301,7 +301,7 @@ async def set_for_this_run(
         /set temperature default
         /set
     """
-    slug, files = services.current.slug, services.personas.files
+    slug, files = services.current.slug, services.personas
     if key is None:
         changed = files.set_in_this_run(slug).items()
         listed = [f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed]
@@ -315,7 +315,7 @@ async def set_for_this_run(
         return await for_this_run(services, value)
     doubt = None
     if key.key == "summary_model" and not is_default:
-        doubt = await services.personas.models.doubt(value)
+        doubt = await services.models.doubt(value)
     files.set_for_this_run(slug, key.key, None if is_default else read_value(key, value))
     if key.key == "model":
         services.current.use_model(slug, None)
@@ -346,19 +346,19 @@ async def model(services: Services, choice: Annotated[tuple[str, bool] | None, C
     if once:
         return await for_this_run(services, name)
     if name.casefold() in _DEFAULT:
-        await services.personas.persona_admin.unset(services.current.slug, "model")
+        await services.persona_admin.unset(services.current.slug, "model")
         services.current.use_model(services.current.slug, None)
         await services.current.settle()
         return Text(await chosen_model(services))
-    doubt = await services.personas.models.doubt(name)
-    await services.personas.persona_admin.set(services.current.slug, "model", name)
+    doubt = await services.models.doubt(name)
+    await services.persona_admin.set(services.current.slug, "model", name)
     services.current.use_model(services.current.slug, name)
     return _lines(await chosen_model(services), doubt)
 
 
 async def for_this_run(services: Services, name: str) -> Text:
     """Let a model answer for the persona in focus until the end of this run."""
-    doubt = await services.personas.models.doubt(name)
+    doubt = await services.models.doubt(name)
     services.current.use_model(services.current.slug, name, "for this run")
     return _lines(await chosen_model(services), doubt)
 
@@ -366,7 +366,7 @@ async def for_this_run(services: Services, name: str) -> Text:
 async def chosen_model(services: Services) -> str:
     """Name the model in use and the reason for it, with a warning if its context length is assumed."""
     target = services.current.target()
-    limit = await services.context.planner.limit(target)
+    limit = await services.context.limit(target)
     in_force = f"Model: {target.choice.model} ({target.choice.reason})"
     if limit.relative:
         return f"{in_force}\nlitellm has no figures for this model; those of {limit.relative} are taken, as a guess."

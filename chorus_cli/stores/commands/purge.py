@@ -21,7 +21,7 @@ _OPTIONS = "at the end --dry-run only to see what would go, --backups to rewrite
 
 
 def _personas(services: Services, _text: str) -> Sequence[Candidate]:
-    return [Candidate(slug) for slug in services.personas.files.slugs()]
+    return [Candidate(slug) for slug in services.personas.slugs()]
 
 
 def _threads(services: Services, _text: str) -> Sequence[Candidate]:
@@ -100,12 +100,12 @@ async def purge_backups(services: Services) -> Text | Question:
     Examples:
         /purge backups
     """
-    names = await services.upkeep.purging.in_backups()
+    names = await services.purging.in_backups()
     return _offered(services, "", names, NO_CRITERIA) if names else Text(NONE_HOLDS)
 
 
 async def _asked(services: Services, asked: AskedPurge) -> Text | Report | Question:
-    found = await services.upkeep.purging.find(asked, services.current.slug, services.machine.notifier.progress)
+    found = await services.purging.find(asked, services.current.slug, services.notifier.progress)
     if found.extent.is_empty and not found.extent.backups:
         return Text(found.extent.text_of_none())
     extent = found.extent.text(BackupsFate.of(with_backups=asked.with_backups, is_dry=asked.is_dry))
@@ -124,7 +124,7 @@ async def _asked(services: Services, asked: AskedPurge) -> Text | Report | Quest
 
 
 async def _purged(services: Services, found: Found, *, with_backups: bool) -> Text | Question:
-    done = await services.upkeep.purging.carry_out(found, with_backups=with_backups)
+    done = await services.purging.carry_out(found, with_backups=with_backups)
     if not done.backups:
         return Text(done.sentence)
     if with_backups:
@@ -133,7 +133,7 @@ async def _purged(services: Services, found: Found, *, with_backups: bool) -> Te
 
 
 async def _rewritten(services: Services, wanted: WantedPurge) -> str:
-    return await services.upkeep.purging.rewrite_backups(services.machine.notifier.progress, wanted)
+    return await services.purging.rewrite_backups(services.notifier.progress, wanted)
 
 
 def _offered(services: Services, sentence: str, names: Sequence[str], wanted: WantedPurge) -> Question:

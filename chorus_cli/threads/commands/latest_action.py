@@ -46,7 +46,7 @@ async def undo(services: Services) -> Reply:
         services.attachments.give_back(attached)
         return Refill(f"Not sent: {shortened(unsent)}", typed_line(unsent))
     try:
-        newest = await services.log.journal.newest(target)
+        newest = await services.journal.newest(target)
     except JournalError as error:
         return _nothing_else(services, target, error)
     if kept_back := services.jobs.news.keep_back(target.thread_id, newest.at):
@@ -58,16 +58,16 @@ def _nothing_else(services: Services, target: Target, error: JournalError) -> Te
     """Keep the output of jobs back where there is nothing else to undo, or raise the error again."""
     if kept_back := services.jobs.news.keep_back(target.thread_id, None):
         return Text(kept_back_line(kept_back))
-    passed_over = services.personas.persona_admin.unrecorded.newest(target.persona.slug, None)
+    passed_over = services.persona_admin.unrecorded.newest(target.persona.slug, None)
     raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
 
 
 async def _undo_unless_doubtful(services: Services, target: Target, newest: Newest) -> Reply:
     """Undo an action, after asking if it is not certain that the user means it."""
-    slug, unrecorded = target.persona.slug, services.personas.persona_admin.unrecorded
+    slug, unrecorded = target.persona.slug, services.persona_admin.unrecorded
 
     async def taken_back() -> Reply:
-        await services.log.journal.take_back(target, newest)
+        await services.journal.take_back(target, newest)
         if isinstance(newest.done, Spoken) and await is_answering(services.conversation, newest.done):
             await services.replies.break_off(target.thread_id)
         elif isinstance(newest.done, Spoken):
@@ -115,7 +115,7 @@ async def redo(services: Services) -> Text:
     Examples:
         /redo
     """
-    redone = await services.log.journal.redo(services.current.target())
+    redone = await services.journal.redo(services.current.target())
     if isinstance(redone, Spoken):
         services.jobs.news.turn_redone(redone.id)
     return Text(f"Redone: {await named(services, redone)}{await follow_fork(services, redone)}")
@@ -133,7 +133,7 @@ async def retry(services: Services, model: Annotated[str | None, MODEL] = None) 
     """
     target = services.current.target()
     if model is not None:
-        if doubt := await services.personas.models.doubt(model):
-            services.machine.notifier.aside(doubt)
+        if doubt := await services.models.doubt(model):
+            services.notifier.aside(doubt)
         target = target._replace(choice=ModelChoice(model, "for one reply"))
     return services.replies.retry(target)

@@ -171,7 +171,7 @@ def kept_by(world: World, told: list[str]) -> IdleTimer:
         return f"{saved.row.session_id}, {saved.row.message_count} messages."
 
     services = world.services
-    actions = OneChorus(world.store, world.current, services.sessions, services.log.journal, worded)
+    actions = OneChorus(world.store, world.current, services.sessions, services.journal, worded)
     return IdleTimer(world.clock, actions, lambda: world.current.slug, told.append, str)
 
 
@@ -207,7 +207,7 @@ async def test_of_a_session_saved_by_itself_the_user_reads_one_line_without_the_
     told: list[str] = []
     await world.say("let us talk")
     world.model.say("One point of many.\n" * 20)
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         world.services.idle_timer.arm()
         await over()
     (line,) = told
