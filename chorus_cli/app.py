@@ -52,11 +52,11 @@ class Options(NamedTuple):
 class Frontend(NamedTuple):
     """How the user is met: ``alone`` is entered while an editor has the terminal.
 
-    ``folds_in_background`` if the run lasts long enough to fold conversations before they have to be.
+    A run that ``is_chat`` lasts long enough to fold conversations before they have to be.
     """
 
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
-    folds_in_background: bool = False
+    is_chat: bool = False
 
 
 _ONE_SHOT = Frontend()
@@ -163,7 +163,7 @@ class App:
         from chorus_cli.command_composition import compose, tools_of_machine  # noqa: PLC0415 - imports all
 
         user_tools = tools_of_machine(self._environment, self._frontend.alone, is_private=self.storage.is_private)
-        return compose(self.turns(), user_tools)
+        return compose(self.turns(), user_tools, is_chat=self._frontend.is_chat)
 
     def _compose_turns(self) -> Turns:
         from chorus_cli.composition import Opened, all_providers, compose_turns, this_machine  # noqa: PLC0415 - large
@@ -171,7 +171,7 @@ class App:
         opened = Opened(self.paths, self.storage, self.current, self.notifier)
         machine = this_machine(self.storage, self._environment, self.clock, self.report_bug)
         providers = all_providers(self._environment, self.clock, self.storage.attachments.read)
-        return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
+        return compose_turns(opened, machine, providers, folds_in_background=self._frontend.is_chat)
 
     def _ask_ollama(self) -> str | None:
         from chorus_cli.models.providers import server_addresses  # noqa: PLC0415 - needed only where nothing names a model

@@ -30,7 +30,8 @@ def groups() -> tuple[CommandGroup[Services], ...]:
         *(context.GROUP, turns.GROUP, edit.GROUP, turns.SUMMARY, sessions.GROUP, latest_action.GROUP),
         *(items.TOP, items.GROUP, items.FLASH, persona.GROUP, cards.GROUP, thread.GROUP, composing.GROUP),
         *(jobs.GROUP, settings.GROUP, settings.TOP, model.GROUP, search.GROUP, context.TOP, cost.GROUP),
-        *(attachments.GROUP, imports.GROUP, upkeep.GROUP, purge.GROUP, private.GROUP, general.GROUP, turns.TOP),
+        *(attachments.GROUP, imports.GROUP, upkeep.GROUP, purge.GROUP, private.GROUP, general.GROUP, general.CHAT),
+        turns.TOP,
     )
 
 

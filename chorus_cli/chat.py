@@ -57,7 +57,7 @@ class _Terminal(NamedTuple):
 
     async def chat(self, options: Options, typed_early: str = "", outer: App | None = None) -> None:
         """Open the data and talk until the user leaves; a private chat within ``outer`` has its persona and model."""
-        frontend = Frontend(self._alone, folds_in_background=True)
+        frontend = Frontend(self._alone, is_chat=True)
         async with opened(options, self.environment, frontend) as app:
             if outer is not None:
                 _continue(outer, app)

@@ -20,6 +20,7 @@ from chorus_cli.context.service.window import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
 from chorus_cli.framework.command_line import OwnCommands
 from chorus_cli.framework.drafts import Editing
+from chorus_cli.imports.service.exports import Exports
 from chorus_cli.imports.service.imports import Imports
 from chorus_cli.machine.clipboard import Clipboard
 from chorus_cli.machine.editor import UserEditor
@@ -82,7 +83,7 @@ def tools_of_machine(
     return UserTools(UserEditor(environment, alone, is_private), clipboard.copy, clipboard.picture)
 
 
-def compose(turns: Turns, user_tools: UserTools) -> Services:
+def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Services:
     """Build all services around those that answer messages."""
     opened, clock, context = turns.opened, turns.machine.clock, turns.context
     store, personas, current = opened.storage.store, opened.storage.personas, opened.current
@@ -110,12 +111,14 @@ def compose(turns: Turns, user_tools: UserTools) -> Services:
         jobs=turns.jobs,
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
         imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
+        exports=Exports(store, clock, opened.paths.attachments),
         editing=_editing(turns, user_tools),
         upkeep=_upkeep(turns),
         machine=MachineServices(
             clock, user_tools.copy, opened.notifier, turns.providers.warm, user_tools.picture, download
         ),
         attachments=turns.attachments,
+        is_chat=is_chat,
     )
 
 

@@ -16,7 +16,7 @@ from chorus_cli.services import Services
 if TYPE_CHECKING:
     from datetime import datetime
 
-GROUP: CommandGroup[Services] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 _IN_PRIVATE: CommandGroup[Services] = CommandGroup("")
 """Commands that take the place of those of the same name in a private chat."""
 
@@ -134,16 +134,16 @@ def _refused(command: Command[Services]) -> Documentation:
 
 
 def _refusing(sentence: str) -> Callable[..., Outcome]:
-    async def refuse(_services: Services, *_arguments: object) -> Answer:
+    async def refuse(_services: Services, *_arguments: object, **_options: object) -> Answer:
         raise CommandError(sentence)
 
     return refuse
 
 
 def _announcing(sentence: str, handler: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    async def announced(services: Services, *arguments: object) -> Answer:
+    async def announced(services: Services, *arguments: object, **options: object) -> Answer:
         services.machine.notifier.progress(sentence)
-        return await handler(services, *arguments)
+        return await handler(services, *arguments, **options)
 
     return announced
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.framework.command_line import OwnCommands
     from chorus_cli.framework.drafts import Editing
     from chorus_cli.framework.registry import CommandRegistry
+    from chorus_cli.imports.service.exports import Exports
     from chorus_cli.imports.service.imports import Imports
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.machine.notifier import Notifier
@@ -107,7 +108,7 @@ class UpkeepServices:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All services, and the commands, those of the user among them."""
+    """All services, and the commands, those of the user among them; ``is_chat`` unless a shell asks for one command."""
 
     own_commands: OwnCommands[Services]
     current: Current
@@ -123,10 +124,18 @@ class Services:
     jobs: Jobs
     log: LogServices
     imports: Imports
+    exports: Exports
     editing: EditingServices
     upkeep: UpkeepServices
     machine: MachineServices
     attachments: Attachments
+    is_chat: bool = True
+
+    async def only_of(self, persona: str) -> str | None:
+        """Return the slug of the persona that an answer is limited to, also of a deleted one; ``None`` for all."""
+        if not persona:
+            return None
+        return (await self.personas.persona_admin.logged(persona, self.current.slug))[0]
 
     @property
     def registry(self) -> CommandRegistry[Services]:

@@ -80,7 +80,7 @@ def test_a_private_question_holds_nothing_of_the_log_but_the_personas_prompt(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("log", "--private"), "unrecognized arguments: --private"),
+        (("log", "--private"), "--private goes with the chat and with ask only"),
         (("--private", "log"), "--private goes with the chat and with ask only"),
         (("--private", "ask", "--thread", "2", "hello"), "--private and --thread do not go together"),
     ],

@@ -13,7 +13,7 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Report, Table, Text
+from chorus_cli.framework.replies import Report, Table, Text, data_of
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import MessageContent, words_of
 from chorus_cli.log.rules.wording import in_threads, local, speaker
@@ -120,7 +120,7 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     listing = await services.sessions.listing(slug)
     problems = _problems(listing.problems)
     if not listing.rows:
-        return Report((Text("No saved sessions."), *problems)) if problems else Text("No saved sessions.")
+        return Report((Text("No saved sessions."), *problems), data_of([]))
     pages = -(-len(listing.rows) // PAGE_SESSIONS)
     if asked.page > pages:
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
@@ -128,7 +128,7 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     heads = ("Session", "When", "Description", "Summary", "Messages")
     table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Session", "Description", "Summary"}))
     more = [Text(_paging(asked, pages))] if pages > 1 else []
-    return Report((table, *more, *problems))
+    return Report((table, *more, *problems), data_of(listing.rows))
 
 
 def _problems(sentences: Sequence[str]) -> list[Text]:
@@ -150,7 +150,7 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
     name = services.personas.files.load(services.current.slug).name
     numbers = await services.sessions.thread_numbers(services.current.slug, found)
     facts = Table("", ("", ""), _facts(found, numbers))
-    return Report((facts, Text(found.summary), Text(_transcript(found, name, numbers))))
+    return Report((facts, Text(found.summary), Text(_transcript(found, name, numbers))), data_of(found))
 
 
 @GROUP.command("restore", guesses=("load",))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.attachments.service.attachments import Prepared
     from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.machine.ports import Clock
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.service.costs import Costs
     from chorus_cli.personas.rules.persona import Target
@@ -97,16 +98,21 @@ async def ask(asked: Asked, conversation: Conversation, answers: Screen, asides:
 
 
 async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
-    """Have a message answered, and write the whole turn as one JSON value, also if it is stopped; return the exit code.
+    """Have a message answered, and write the whole turn as one JSON value; return the exit code."""
+    clock = conversation.runner.dependencies.clock
+    return await shown_as_json(asked.target, _answered(asked, conversation), clock, answers, asides)
+
+
+async def shown_as_json(
+    target: Target, turn: AsyncGenerator[TurnEvent, None], clock: Clock, answers: Screen, asides: Screen
+) -> int:
+    """Write a whole turn as one JSON value, also if it is stopped; return the exit code.
 
     Notices and the error of a reply that breaks off go to ``asides``.
     """
-    record, told = (
-        TurnRecord(asked.target, conversation.runner.dependencies.clock.monotonic),
-        PlainReply(asides, asides),
-    )
+    record, told = TurnRecord(target, clock.monotonic), PlainReply(asides, asides)
     try:
-        async with aclosing(_answered(asked, conversation)) as events:
+        async with aclosing(turn) as events:
             async for event in events:
                 record.take(event)
                 if not isinstance(event, TextDelta):

@@ -19,7 +19,7 @@ from chorus_cli.core.time.timespan import Span
 from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Reply, Report, Table, Text
+from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.acts import Fork
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
@@ -103,7 +103,11 @@ async def operations(services: Services) -> Text | Table:
         (str(entry.operation.number), local(entry.operation.created_at), entry.description, _standing(entry))
         for entry in entries
     ]
-    return Table("", ("No.", "When", "What", ""), tuple(rows))
+    values = [
+        {"number": each.operation.number, "time": each.operation.created_at, "what": each.description}
+        for each in entries
+    ]
+    return Table("", ("No.", "When", "What", ""), tuple(rows), data=data_of(values))
 
 
 @TOP.command("pin")

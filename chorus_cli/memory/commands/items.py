@@ -13,10 +13,10 @@ from chorus_cli.attachments.files import document_files
 from chorus_cli.core.errors import CommandError, JournalError, MemoryItemError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import counted, quoted, shortened
-from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter
+from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Reply, Report, Table, Text
+from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
 from chorus_cli.memory.commands.pictures import capitalized, described, drawn_memory, flash_saved, listed
 from chorus_cli.memory.rules.items import Item, ItemType, Tier, checked_tier, checked_type
@@ -24,7 +24,6 @@ from chorus_cli.memory.service.memory import Remembered, RequestFigures
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
 
-_FORCE = "--force"
 _PREFIX = re.compile(r"\s*([A-Za-z_-]+(?: [A-Za-z]+)?)\s*:\s*(?P<text>.*)", re.DOTALL)
 _MEANINGS = {
     ItemType.TASK: "something to be done",
@@ -95,12 +94,6 @@ def _note(text: str, _now: datetime) -> Note:
     return Note(ItemType.TASK, text)
 
 
-def _force(text: str, _now: datetime) -> bool:
-    if text.casefold() != _FORCE:
-        raise CommandError(f"/memory flash takes only {_FORCE}, not {quoted(text)}.")
-    return True
-
-
 def _candidates(names: Sequence[ItemType | Tier], end: str = "") -> list[Candidate]:
     return [Candidate(name.lower() + end, _MEANINGS[name]) for name in names]
 
@@ -131,12 +124,7 @@ NOTE = Parameter(
     "the text to remember; a type and a colon may stand before it, otherwise it is a task",
     lambda _services, _text: _candidates([*ItemType], end=": "),
 )
-FORCE = Parameter(
-    _FORCE,
-    _force,
-    "even if the next request has room",
-    lambda _services, _text: (Candidate(_FORCE, "even if the next request has room"),),
-)
+FORCE = flag("even if the next request has room")
 CHECKPOINT = replace(NUMBER, name="checkpoint", help="the number of a checkpoint, such as 3")
 
 
@@ -166,10 +154,15 @@ async def overview(services: Services) -> Text | Report:
         /memory
     """
     memory = await services.memory.statistics(services.current.slug)
+
+    async def data() -> object:
+        return memory.as_json() | {"items": await services.memory.listing(services.current.slug)}
+
     if not memory.total_items and not memory.archived_count:
-        return Text(_NOTHING)
+        return Text(_NOTHING, data)
     drawn = drawn_memory(memory, services.current.target().persona.name)
-    return Report((*drawn.parts, Text("/memory list shows the items, each with the number by which it is corrected.")))
+    advice = Text("/memory list shows the items, each with the number by which it is corrected.")
+    return Report((*drawn.parts, advice), data)
 
 
 @GROUP.command("list")
@@ -188,7 +181,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     items = await services.memory.listing(services.current.slug, asked.tier, asked.item_type)
     if not items:
         kind = asked.tier or asked.item_type
-        return Text(f"There are no {kind} items." if kind else _NOTHING)
+        return Text(f"There are no {kind} items." if kind else _NOTHING, data_of(items))
     pages = -(-len(items) // PAGE_ITEMS)
     if asked.page > pages:
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
@@ -196,7 +189,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     origins = await services.memory.origins(services.current.slug, shown)
     table = listed(shown, services.machine.clock.now(), origins)
     more = [Text(f"Page {asked.page} of {pages}; a number at the end shows another.")] if pages > 1 else []
-    return Report((table, *more))
+    return Report((table, *more), data_of(items))
 
 
 @GROUP.command("show")
@@ -209,7 +202,8 @@ async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
     """
     found = await services.memory.show(services.current.slug, item)
     origins = await services.memory.origins(found.persona, (found,))
-    return described(found, services.machine.clock.now(), origins.get(found.id, ""))
+    shown = described(found, services.machine.clock.now(), origins.get(found.id, ""))
+    return replace(shown, data=data_of(found))
 
 
 @GROUP.command("add")
@@ -321,7 +315,7 @@ FLASH: CommandGroup[Services] = CommandGroup("memory")
 
 
 @FLASH.command("flash")
-async def flash(services: Services, force: Annotated[bool, FORCE] = False) -> Text:  # noqa: FBT002 - a typed argument
+async def flash(services: Services, *, force: Annotated[bool, FORCE] = False) -> Text:
     """Archive the COLD items under a checkpoint.
 
     It is refused while the next request has room, unless you add --force. Nothing is deleted.
@@ -346,7 +340,7 @@ async def checkpoints(services: Services) -> Text | Table:
     """
     found = await services.memory.flashes.checkpoints(services.current.slug)
     if not found:
-        return Text("There are no checkpoints. /memory flash archives COLD items under one.")
+        return Text("There are no checkpoints. /memory flash archives COLD items under one.", data_of(found))
     rows = [
         (
             str(row.id),
@@ -358,7 +352,7 @@ async def checkpoints(services: Services) -> Text | Table:
         )
         for row in found
     ]
-    return Table("", ("No.", "When", "Items", "Archived", "HOT", "Tokens"), tuple(rows))
+    return Table("", ("No.", "When", "Items", "Archived", "HOT", "Tokens"), tuple(rows), data=data_of(found))
 
 
 @FLASH.command("restore")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
+from chorus_cli.framework.arguments import TEXT, Candidate, flag
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text
 from chorus_cli.models.rules.choice import LOCAL, in_full
@@ -36,31 +35,11 @@ MODEL = replace(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AskedModel:
-    """A model as typed, and whether it is meant for this run only."""
-
-    name: str
-    once: bool = False
-
-
-def _asked_model(text: str, _now: datetime) -> AskedModel:
-    *before, last = text.split()
-    return AskedModel(" ".join(before), once=True) if last == _ONCE else AskedModel(text)
-
-
-def _offered_once(services: Services, text: str) -> Sequence[Candidate]:
-    name, blank, _ = text.partition(" ")
-    return [Candidate(f"{name} {_ONCE}", "until the end of this run")] if blank else _offered(services, text)
-
-
-CHOICE = Parameter(
-    f"model [{_ONCE}]", _asked_model, f"{MODEL.help}; at the end {_ONCE} to choose it for this run only", _offered_once
-)
+ONCE = flag("for this run only; no file is changed")
 
 
 @GROUP.command("model")
-async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE] = None) -> Text:
+async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: Annotated[bool, ONCE] = False) -> Text:
     """Show the model in use and why, or set the persona's model from now on.
 
     The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once it
@@ -72,12 +51,12 @@ async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE]
         /model chorus/eliza --once
         /model default
     """
-    if choice is None:
+    if once and not model:
+        raise CommandError("/model --once needs a model, for example: /model chorus/eliza --once")
+    if not model:
         return Text(await chosen_model(services))
-    name = in_full(choice.name)
-    if not name:
-        raise CommandError(f"/model {_ONCE} needs a model, for example: /model chorus/eliza {_ONCE}")
-    if choice.once:
+    name = in_full(model)
+    if once:
         return await for_this_run(services, name)
     if name.casefold() in _DEFAULT:
         await services.personas.settings.unset(services.current.slug, "model")

@@ -13,7 +13,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Reply, Report, Table, Text
+from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
 from chorus_cli.personas.commands.model import MODEL, chosen_model, for_this_run
 from chorus_cli.personas.service.settings import Change, OpenSettings, SettingState, flaw, state, states
 from chorus_cli.services import Services
@@ -91,8 +91,13 @@ async def listing(services: Services) -> Report:
             Table("", ("Setting", "Value", "From", "Default"), tuple(rows)),
             *(Text(warning) for warning in persona.warnings),
             Text(_EXAMPLES),
-        )
+        ),
+        data_of([_facts(each) for each in states(persona)]),
     )
+
+
+def _facts(shown: SettingState) -> dict[str, object]:
+    return {"key": shown.setting.key, "value": shown.value, "source": shown.source, "default": shown.default}
 
 
 @GROUP.command("show", default=True)
@@ -116,7 +121,7 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
         *(("", value) if is_long else ()),
         *(warning for warning in persona.warnings if f" {key.key} " in warning or _UNREADABLE in warning),
     ]
-    return Text("\n".join(lines))
+    return Text("\n".join(lines), data_of(_facts(shown)))
 
 
 @GROUP.command("set")
@@ -263,7 +268,7 @@ def _file_and_line(source: str) -> str:
     return PurePath(source).name
 
 
-TOP: CommandGroup[Services] = CommandGroup("")
+TOP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 
 _DEFAULT = "default"
 _OTHERWISE = {

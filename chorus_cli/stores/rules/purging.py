@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.json.jsonc import JsonValue
 
-DRY, WITH_BACKUPS = "--dry-run", "--backups"
-OF_PERSONA = "--persona"
+WITH_BACKUPS = "--backups"
 
-_OPTION = re.compile(
-    rf"(?P<before>.*?)(?:^|(?<!\s)\s+)(?P<option>{DRY}|{WITH_BACKUPS}|{OF_PERSONA}\s+(?P<persona>\S+))", re.DOTALL
-)
 _NUMBER = re.compile(r"#?([0-9]{1,18})")
 _UNTIL = re.compile(r"(?P<since>.*\S)\s+until\s+(?P<until>\S.*)", re.DOTALL | re.IGNORECASE)
 
@@ -32,7 +28,6 @@ class AskedPurge:
     """A request to purge messages by their ids, a thread by its number, a persona, a span of time, or search results.
 
     ``persona`` is a name as typed, which limits a thread, a span or a search; it is empty where none was given.
-    ``is_dry`` asks only for the extent. ``with_backups`` asks for the backups to be rewritten too.
     """
 
     kind: str
@@ -42,29 +37,15 @@ class AskedPurge:
     until: datetime | None = None
     words: str = ""
     persona: str = ""
-    is_dry: bool = False
-    with_backups: bool = False
 
 
 def asked_purge(kind: str, text: str, now: datetime) -> AskedPurge:
-    """Read a purge of one of ``KINDS``; options stand at the end of the text.
+    """Read a purge of one kind.
 
     Raises:
         CommandError: the text does not fit.
     """
-    rest, asked = text.strip(), AskedPurge(kind)
-    while match := _OPTION.fullmatch(rest):
-        rest = match["before"]
-        asked = replace(
-            asked,
-            is_dry=asked.is_dry or match["option"] == DRY,
-            with_backups=asked.with_backups or match["option"] == WITH_BACKUPS,
-            persona=asked.persona or match["persona"] or "",
-        )
-    read, expected = _READERS[kind]
-    if not rest:
-        raise CommandError(f"Nothing was purged. After purge {kind} {expected}.")
-    return read(asked, rest, now)
+    return _READERS[kind](AskedPurge(kind), text.strip(), now)
 
 
 def _messages(asked: AskedPurge, text: str, _now: datetime) -> AskedPurge:
@@ -92,15 +73,13 @@ def _search(asked: AskedPurge, text: str, _now: datetime) -> AskedPurge:
     return replace(asked, words=text)
 
 
-_READERS: Mapping[str, tuple[Callable[[AskedPurge, str, datetime], AskedPurge], str]] = {
-    "message": (_messages, "comes the number of a message, or several; /search shows them"),
-    "thread": (_thread, "comes the number of a thread"),
-    "persona": (_persona, "comes the name of a persona"),
-    "since": (_since, "comes a time such as 3 days ago, and maybe until and another"),
-    "search": (_search, "come words that a message contains"),
+_READERS: Mapping[str, Callable[[AskedPurge, str, datetime], AskedPurge]] = {
+    "message": _messages,
+    "thread": _thread,
+    "persona": _persona,
+    "since": _since,
+    "search": _search,
 }
-KINDS = tuple(_READERS)
-"""The words that follow ``purge``."""
 
 
 def _number(word: str) -> int:

@@ -20,7 +20,7 @@ from chorus_cli.threads.service.wording import waiting_line
 if TYPE_CHECKING:
     from chorus_cli.core.text.templates import Template
 
-GROUP: CommandGroup[Services] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 
 
 @GROUP.command("editor")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Annotated
 
 from chorus_cli.core.errors import CommandError, UnknownThreadError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
-from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, without_option
+from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Output, Question, Report, Table, Text
+from chorus_cli.framework.replies import Output, Question, Report, Table, Text, data_of
 from chorus_cli.log.rules.messages import Message, is_reply_of_calls
 from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
 from chorus_cli.log.rules.wording import local, log_entry
@@ -24,21 +24,9 @@ GROUP: CommandGroup[Services] = CommandGroup(
     "thread", "Conversations with one persona, each with a context of its own.", aliases=("t",)
 )
 
-_ALL, _THOUGHTS = "all", "--thoughts"
+_ALL = "all"
 _MOST_CLOSED = 50
 _COLUMNS = ("", "Thread", "Title", "In context", "Messages", "Last talked", "State")
-
-
-@dataclass(frozen=True, slots=True)
-class AskedHistory:
-    """The thread as typed, empty for the current one, and whether its models' thoughts are to be shown."""
-
-    thread: str = ""
-    with_thoughts: bool = False
-
-
-def _asked_history(text: str, _now: datetime) -> AskedHistory:
-    return AskedHistory(*without_option(text, _THOUGHTS))
 
 
 def _with_closed(text: str, _now: datetime) -> bool:
@@ -49,11 +37,6 @@ def _with_closed(text: str, _now: datetime) -> bool:
 
 def _every(services: Services, text: str) -> Sequence[Candidate]:
     return _candidates(services.threads.offers(), text)
-
-
-def _of_history(services: Services, text: str) -> Sequence[Candidate]:
-    before = text.removesuffix(text.rpartition(" ")[2])
-    return [*_every(services, text), Candidate(f"{before}{_THOUGHTS}", "with the thoughts of the model")]
 
 
 def _open(services: Services, text: str) -> Sequence[Candidate]:
@@ -89,12 +72,7 @@ THREAD = replace(
     TEXT, name="thread", help="a number such as 3 or #3, a title, or the unique beginning of one", complete=_every
 )
 OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complete=_open)
-HISTORY = Parameter(
-    f"thread [{_THOUGHTS}]",
-    _asked_history,
-    f"{THREAD.help}; {_THOUGHTS} for what the model thought before its replies",
-    _of_history,
-)
+THOUGHTS = flag("with what the model thought before its replies")
 MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
 TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
 NEW_TITLE = replace(
@@ -207,7 +185,9 @@ async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Que
 
 
 @GROUP.command("history")
-async def history(services: Services, thread: Annotated[AskedHistory | None, HISTORY] = None) -> Text | Output:
+async def history(
+    services: Services, thread: Annotated[str, THREAD] = "", *, thoughts: Annotated[bool, THOUGHTS] = False
+) -> Text | Output:
     """Print everything that was ever said in this thread, or in another one, also a closed one.
 
     Examples:
@@ -215,9 +195,8 @@ async def history(services: Services, thread: Annotated[AskedHistory | None, HIS
         /thread history 3
         /thread history 3 --thoughts
     """
-    asked = thread or AskedHistory()
-    chosen = await _found(services, asked.thread) if asked.thread else await services.threads.current()
-    found = await services.threads.history(chosen, with_thoughts=asked.with_thoughts)
+    chosen = await _found(services, thread) if thread else await services.threads.current()
+    found = await services.threads.history(chosen, with_thoughts=thoughts)
     name = services.current.target().persona.name
     shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
     if not shown:
@@ -228,8 +207,13 @@ async def history(services: Services, thread: Annotated[AskedHistory | None, HIS
 
 async def _table(services: Services, *, closed: bool) -> Table:
     here = services.current.thread_id
-    rows = [_row(each, here=each.thread.id == here) for each in await services.threads.listed(closed=closed)]
-    return Table("", _COLUMNS, tuple(rows), cut=frozenset({"Title"}))
+    listed = await services.threads.listed(closed=closed)
+    rows = [_row(each, here=each.thread.id == here) for each in listed]
+    values = [
+        {**each.thread._asdict(), **each._asdict(), "thread": each.thread.number, "current": each.thread.id == here}
+        for each in listed
+    ]
+    return Table("", _COLUMNS, tuple(rows), cut=frozenset({"Title"}), data=data_of(values))
 
 
 def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
