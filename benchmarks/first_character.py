@@ -88,7 +88,7 @@ async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pai
         httpx.AsyncClient(base_url=environment["OPENAI_BASE_URL"], trust_env=False) as client,
     ):
         # A chat has loaded the vocabulary two seconds after its prompt.
-        app.services().context.planner.counter.load()
+        app.services().context.counter.load()
         conversation = app.services().conversation
         runner = conversation.runner
         recorder = _Recorder(runner.dependencies.model)
@@ -103,7 +103,7 @@ async def _pairs(contest: _Contest, earlier: int, rounds: int) -> list[Pair]:
     """Time one turn of each new conversation, the one after ``earlier`` others."""
     pairs: list[Pair] = []
     for _ in range(_WARMING_ROUNDS + rounds):
-        await contest.app.services().log.journal.clear(contest.app.current.target())
+        await contest.app.services().journal.clear(contest.app.current.target())
         for _ in range(earlier):
             await _seconds_of_chorus(contest)
         ours = await _seconds_of_chorus(contest)
@@ -113,7 +113,7 @@ async def _pairs(contest: _Contest, earlier: int, rounds: int) -> list[Pair]:
 
 async def _long_pairs(contest: _Contest, rounds: int) -> list[Pair]:
     """Time the turns of one long conversation, of which most is in the log already."""
-    await contest.app.services().log.journal.clear(contest.app.current.target())
+    await contest.app.services().journal.clear(contest.app.current.target())
     newest = await contest.app.store.read(_newest_id)
     await contest.app.store.write(fill, list(_old_rows(contest.app, newest)))
     await _seconds_of_chorus(contest)
@@ -127,7 +127,7 @@ def _newest_id(connection: Connection) -> int:
 def _old_rows(app: App, newest_id: int) -> Iterator[StoredRow]:
     """Yield questions and answers of the last minutes, oldest first, which follow the message ``newest_id``."""
     chance = random.Random(15)  # noqa: S311 - words, no secret
-    target, count = app.current.target(), app.services().context.planner.counter.count
+    target, count = app.current.target(), app.services().context.counter.count
     for number in range(_STORED_TURNS):
         moment = timestamps.to_text(app.clock.now() - timedelta(seconds=_STORED_TURNS - number))
         for role in ("user", "assistant"):

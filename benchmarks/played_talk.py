@@ -154,7 +154,7 @@ async def _prepare(app: App, talk: Talk) -> None:
 def _conversation(app: App, clock: _Clock, model: _Model, echo: Echo) -> Conversation:
     """Return the app's, which folds behind the talk as in the chat, with the clock and the model in their places."""
     conversation = app.services().conversation
-    planner = replace(app.services().context.planner, echo_of=lambda _model: echo)
+    planner = replace(app.services().context, echo_of=lambda _model: echo)
     folding = Folding(planner, Summarizer(model, planner, clock), clock)
     folds = FoldSchedule(planner.store, folding, _fail, lambda _sentence: None)
     runner = conversation.runner
@@ -186,5 +186,5 @@ def _old_rows(app: App, talk: Talk) -> Iterator[StoredRow]:
         moment = timestamps.to_text(_NOW - pause * (number - position))
         for role, words in (("user", _QUESTION_WORDS), ("assistant", _REPLY_WORDS)):
             text = prose(chance, chance.randint(*words))
-            count = app.services().context.planner.counter.count(text)
+            count = app.services().context.counter.count(text)
             yield place.persona.slug, place.thread_id, 2 * position + 1, role, text, moment, count

@@ -188,13 +188,13 @@ class App:
                 await services.idle_timer.close()
             elif not self.storage.is_private:
                 self._backing_up = asyncio.create_task(self._back_up(services))
-            await services.log.search.keep_up()
+            await services.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
             self.report_bug(error)
 
     async def _back_up(self, services: Services) -> None:
         try:
-            for sentence in (*await services.upkeep.rescued.notices(), await services.upkeep.backups.make_daily()):
+            for sentence in (*await services.rescued.notices(), await services.backups.make_daily()):
                 if sentence:
                     self.notifier.aside(sentence)
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and tomorrow it is tried again

@@ -30,15 +30,7 @@ from chorus_cli.personas.files import COMMANDS_FOLDER
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.personas.service.settings import PersonaSettings
 from chorus_cli.private import private_groups
-from chorus_cli.services import (
-    ContextServices,
-    EditingServices,
-    LogServices,
-    MachineServices,
-    PersonaServices,
-    Services,
-    UpkeepServices,
-)
+from chorus_cli.services import Services
 from chorus_cli.sessions.commands import saved_line
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.sessions.service.idle import IdleServices, IdleTimer, NoIdleTimer
@@ -86,38 +78,54 @@ def tools_of_machine(
 def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Services:
     """Build all services around those that answer messages."""
     opened, clock, context = turns.opened, turns.machine.clock, turns.context
-    store, personas, current = opened.storage.store, opened.storage.personas, opened.current
+    paths, storage, current, notifier = opened.paths, opened.storage, opened.current, opened.notifier
+    store, personas = storage.store, storage.personas
+    admin = PersonaAdmin(store, clock, personas, paths.deleted_personas, leave_behind)
     settings = PersonaSettings(store, clock, personas)
     journal = Journal(context, clock, personas, turns.memory)
     # A private chat may read the shipped personas, beside which nothing is saved.
-    install = partial(_install, opened.paths.personas)
+    install = partial(_install, paths.personas)
     summarizer = Summarizer(turns.providers.client, context, clock)
-    saving = SessionSaving(opened.paths.personas, clock, context, summarizer, install)
+    saving = SessionSaving(paths.personas, clock, context, summarizer, install)
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
-    activity = ThreadActivity(opened.storage.is_alive, replies.waiting_in, replies.stop)
+    activity = ThreadActivity(storage.is_alive, replies.waiting_in, replies.stop)
     return Services(
         own_commands=_own_commands(turns),
+        clock=clock,
+        notifier=notifier,
         current=current,
         conversation=turns.conversation,
         replies=replies,
         threads=Threads(context, current, activity, clock.now),
-        context=ContextServices(context, ContextWindow(settings, clock, current, context), turns.folding),
-        personas=PersonaServices(personas, _roster(turns), settings, turns.providers.models),
+        context=context,
+        window=ContextWindow(settings, clock, current, context),
+        folding=turns.folding,
+        journal=journal,
+        search=turns.search,
+        exporting=Exporting(context, clock),
+        costs=turns.costs,
+        personas=personas,
+        persona_admin=admin,
+        settings=settings,
+        models=turns.providers.models,
         cards=Cards(turns.memory.access, personas),
         sessions=Sessions(store, clock, personas, current, saving),
         idle_timer=timer,
         memory=turns.memory,
         jobs=turns.jobs,
-        log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
-        imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
-        exports=Exports(store, clock, opened.paths.attachments),
-        editing=_editing(turns, user_tools),
-        upkeep=_upkeep(turns),
-        machine=MachineServices(
-            clock, user_tools.copy, opened.notifier, turns.providers.warm, user_tools.picture, download
-        ),
+        imports=Imports(store, clock, admin, paths.attachments),
+        exports=Exports(store, clock, paths.attachments),
+        drafts=Editing(user_tools.editor, storage.edited, clock, storage.run),
+        context_editing=ContextEditing(context, clock, storage.is_alive, storage.run),
+        backups=Backups(paths, clock),
+        rescued=RescuedTexts(store, paths, clock, storage.is_alive),
+        purging=Purging(store, clock, turns.search, admin, Home(paths, storage.is_alive)),
         attachments=turns.attachments,
+        copy=user_tools.copy,
+        picture=user_tools.picture,
+        download=download,
+        warm=turns.providers.warm,
         is_chat=is_chat,
     )
 
@@ -149,23 +157,3 @@ def _install(personas: Path) -> None:
     with suppress(OSError):
         personas.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     persona_files.install(shipped_personas(), personas)
-
-
-def _roster(turns: Turns) -> PersonaAdmin:
-    opened = turns.opened
-    return PersonaAdmin(
-        opened.storage.store, turns.machine.clock, opened.storage.personas, opened.paths.deleted_personas, leave_behind
-    )
-
-
-def _upkeep(turns: Turns) -> UpkeepServices:
-    storage, clock, paths = turns.opened.storage, turns.machine.clock, turns.opened.paths
-    purging = Purging(storage.store, clock, turns.search, _roster(turns), Home(paths, storage.is_alive))
-    rescued = RescuedTexts(storage.store, paths, clock, storage.is_alive)
-    return UpkeepServices(Backups(paths, clock), rescued, purging)
-
-
-def _editing(turns: Turns, user_tools: UserTools) -> EditingServices:
-    storage, clock = turns.opened.storage, turns.machine.clock
-    drafts = Editing(user_tools.editor, storage.edited, clock, storage.run)
-    return EditingServices(drafts, ContextEditing(turns.context, clock, storage.is_alive, storage.run))

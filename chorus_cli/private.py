@@ -142,7 +142,7 @@ def _refusing(sentence: str) -> Callable[..., Outcome]:
 
 def _announcing(sentence: str, handler: Callable[..., Outcome]) -> Callable[..., Outcome]:
     async def announced(services: Services, *arguments: object, **options: object) -> Answer:
-        services.machine.notifier.progress(sentence)
+        services.notifier.progress(sentence)
         return await handler(services, *arguments, **options)
 
     return announced

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def prepare(services: Services) -> None:
     """Load what the first answer needs."""
     model = services.current.target().choice.model
-    services.machine.warm(model)
-    services.context.planner.limit_of(model)
+    services.warm(model)
+    services.context.limit_of(model)
 
 
 def clear_up(paths: Paths, services: Services, is_alive: Callable[[str], bool]) -> None:
@@ -43,7 +43,7 @@ def clear_up(paths: Paths, services: Services, is_alive: Callable[[str], bool]) 
     file_lock.sweep(paths.run)
     sweep_stale(paths.personas / slug)
     sweep_stale(session_files.folder(paths.personas, slug))
-    drafts.sweep(paths.drafts, services.machine.clock.now(), is_alive)
+    drafts.sweep(paths.drafts, services.clock.now(), is_alive)
 
 
 def finish_restore(paths: Paths) -> None:
@@ -84,7 +84,7 @@ async def finish_purge(services: Services) -> list[str]:
     """Carry on a purge that was interrupted, before anything of it is sent; return sentences about it."""
     told: list[str] = []
     try:
-        is_finished = await services.upkeep.purging.finish(told.append)
+        is_finished = await services.purging.finish(told.append)
     except ChorusError as error:
         return [*told, str(error)]
     return ["A purge that was interrupted is complete now.", *told] if is_finished else []
@@ -92,7 +92,7 @@ async def finish_purge(services: Services) -> list[str]:
 
 def load_the_rest(services: Services) -> None:
     """Load the vocabulary of tokens and the names of models, which keep other threads from running for a moment."""
-    services.context.planner.counter.load()
-    services.personas.models.load()
+    services.context.counter.load()
+    services.models.load()
     # All that is loaded by now lives as long as the process: to scan it for garbage would stop a talk for 30 ms.
     gc.freeze()

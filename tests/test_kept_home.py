@@ -46,7 +46,7 @@ def expected(folder: Path, name: str) -> Any:
 
 
 async def contents(world: World) -> list[str]:
-    snapshot = await world.services.context.planner.snapshot(world.current.target(), world.clock.now())
+    snapshot = await world.services.context.snapshot(world.current.target(), world.clock.now())
     return [message.content for message in snapshot.view.messages]
 
 

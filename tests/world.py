@@ -133,35 +133,35 @@ class World:
 
     @property
     def personas(self) -> Personas:
-        return self.services.personas.files
+        return self.services.personas
 
     @property
     def settings(self) -> PersonaSettings:
-        return self.services.personas.settings
+        return self.services.settings
 
     @property
     def persona_admin(self) -> PersonaAdmin:
-        return self.services.personas.persona_admin
+        return self.services.persona_admin
 
     @property
     def models(self) -> Models:
-        return self.services.personas.models
+        return self.services.models
 
     @property
     def context(self) -> Context:
-        return self.services.context.planner
+        return self.services.context
 
     @property
     def window(self) -> ContextWindow:
-        return self.services.context.window
+        return self.services.window
 
     @property
     def journal(self) -> Journal:
-        return self.services.log.journal
+        return self.services.journal
 
     @property
     def search(self) -> Search:
-        return self.services.log.search
+        return self.services.search
 
     @property
     def conversation(self) -> Conversation:

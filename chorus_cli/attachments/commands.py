@@ -58,7 +58,7 @@ async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
     """
     model = services.current.target().choice.model
     if is_address(file):
-        attached = await services.attachments.of_bytes(*await services.machine.download(file), model)
+        attached = await services.attachments.of_bytes(*await services.download(file), model)
     else:
         attached = await services.attachments.of_file(bare(file), model)
     return _waiting(services, attached, model)
@@ -87,7 +87,7 @@ async def paste(services: Services) -> Text:
     Examples:
         /paste
     """
-    data = await asyncio.to_thread(services.machine.picture)
+    data = await asyncio.to_thread(services.picture)
     model = services.current.target().choice.model
     return _waiting(services, await services.attachments.of_bytes(_PASTED_NAME, data, model), model)
 

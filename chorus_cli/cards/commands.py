@@ -28,7 +28,7 @@ def _offered(services: Services, text: str) -> Sequence[Candidate]:
     name, blank, begun = text.rpartition(" ")
     if blank:
         return [Candidate(f"{name} {path}") for path in typed_paths.offered(begun, _WRITTEN)]
-    files = services.personas.files
+    files = services.personas
     return [Candidate(files.own_settings(slug).name or slug) for slug in files.slugs()]
 
 
@@ -62,7 +62,7 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
 
 async def arrived(services: Services, taken: Taken) -> Report:
     """Switch to the persona of a card, unless it is archived."""
-    if taken.slug in services.personas.files.archived():
+    if taken.slug in services.personas.archived():
         return Report((Text(taken.told),))
     turned = await turn_to(services, taken.slug)
     return Report((Text(taken.told), *turned.parts, *([Text(taken.greeting)] if taken.greeting else [])))
@@ -91,7 +91,7 @@ async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FI
         /persona export frodo frodo.json
     """
     slug, typed = _named(services, where) if where else (services.current.slug, "")
-    path, name = _file_for(typed, slug), services.personas.files.load(slug).name
+    path, name = _file_for(typed, slug), services.personas.load(slug).name
     done = Text(f"Exported {name} to {path.absolute()}")
 
     async def overwrite() -> Text:
@@ -115,7 +115,7 @@ def _named(services: Services, text: str) -> tuple[str, str]:
     words = text.split(" ")
     for number in range(len(words), 0, -1):
         try:
-            return services.personas.files.find_any(" ".join(words[:number])), " ".join(words[number:]).strip()
+            return services.personas.find_any(" ".join(words[:number])), " ".join(words[number:]).strip()
         except UnknownPersonaError as error:
             unknown = error
     raise unknown

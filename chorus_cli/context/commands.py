@@ -111,7 +111,7 @@ def correction(known: Calibration) -> str:
 
 async def previewed(services: Services, choice: WindowChoice, rounded: str = "") -> Report:
     """Report the messages and tokens that a window would bring in or drop."""
-    preview = await services.context.window.preview(choice)
+    preview = await services.window.preview(choice)
     hours_now = preview.present.request_settings.target.persona.settings.context_hours
     name = services.current.target().persona.name
     lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {hours_now}h:"]
@@ -171,8 +171,8 @@ async def show(services: Services) -> Report:
         /context
     """
     target = services.current.target()
-    settings, now = target.persona.settings, services.machine.clock.now()
-    report = await request_report(services.context.planner, target, now)
+    settings, now = target.persona.settings, services.clock.now()
+    report = await request_report(services.context, target, now)
     view, hours, default = report.plan.snapshot.view, settings.context_hours, target.persona.defaults.context_hours
     window = f"Context window: {hours}h (default: {default}h)\n{reach(view.cutoff, view.boundary)}"
     parts, filled = drawn_parts(report), usage(report, settings.context_usage_threshold)
@@ -180,8 +180,8 @@ async def show(services: Services) -> Report:
 
     async def data() -> object:
         for warning in warnings:
-            services.machine.notifier.progress(warning)
-        return (await context_report(services.context.planner, target, now)).as_json()
+            services.notifier.progress(warning)
+        return (await context_report(services.context, target, now)).as_json()
 
     return Report(
         (
@@ -213,7 +213,7 @@ async def why(services: Services) -> Report:
         /why
     """
     target = services.current.target()
-    report = await context_report(services.context.planner, target, services.machine.clock.now())
+    report = await context_report(services.context, target, services.clock.now())
     rows = [(part.name, f"{part.tokens:,}", part.reason) for part in report.parts]
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
     left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
@@ -246,7 +246,7 @@ async def set_window(services: Services, time: Annotated[AskedTime | None, WINDO
         choice = timespan.window_hours(time.span)
         return await previewed(services, choice, _rounding(time.span, choice))
     assumed = "A number without a unit means hours.\n" if time.span.bare_number else ""
-    state = await services.context.window.set(time.span)
+    state = await services.window.set(time.span)
     told = _rounding(time.span, timespan.window_hours(time.span))
     rounded = f"{told}\n" if told else ""
     return Text(f"{assumed}{rounded}{state.confirmation()}")
@@ -279,13 +279,13 @@ async def reset(services: Services) -> Text:
     Examples:
         /context reset
     """
-    state = await services.context.window.reset()
+    state = await services.window.reset()
     return Text(state.reset_confirmation())
 
 
 async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
     if not time.preview:
-        return Text((await services.context.window.shift(time.span, sign)).confirmation())
+        return Text((await services.window.shift(time.span, sign)).confirmation())
     hours = services.current.target().persona.settings.context_hours
     return await previewed(services, timespan.shifted(hours, time.span, sign))
 

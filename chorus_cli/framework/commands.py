@@ -44,7 +44,7 @@ async def status(services: Services) -> Table:
         /status
     """
     target = services.current.target()
-    plan = await services.context.planner.planned(target, services.machine.clock.now())
+    plan = await services.context.planned(target, services.clock.now())
     rows = (
         ("Chorus", __version__),
         ("Persona", f"{target.persona.name} ({target.persona.slug})"),

@@ -97,13 +97,13 @@ async def copy(services: Services, code: Annotated[AskedCode | None, CODE] = Non
     if not replies:
         raise CommandError("There is nothing to copy: no reply is in context.")
     text, named = (replies[-1], "") if code is None else _code_of(replies, code)
-    ways = await asyncio.to_thread(services.machine.copy, text)
+    ways = await asyncio.to_thread(services.copy, text)
     return Text(f'Copied {named}{counted(len(text), "character")} {ways}: "{shortened(text)}"')
 
 
 async def _replies(services: Services) -> list[str]:
     """Return the texts of the replies in context."""
-    seen = (await services.context.planner.snapshot(services.current.target(), services.machine.clock.now())).view
+    seen = (await services.context.snapshot(services.current.target(), services.clock.now())).view
     return [
         message.content
         for message in seen.messages
@@ -156,9 +156,9 @@ async def export(
     if all_:
         return await _export_all(services, typed_path(all_), format_, persona)
     asked, target = file or AskedExport(), services.current.target()
-    new_name = f"{target.persona.slug}_{services.machine.clock.now():%Y-%m-%d_%H%M}.md"
+    new_name = f"{target.persona.slug}_{services.clock.now():%Y-%m-%d_%H%M}.md"
     path = export_files.file_for(asked.file, new_name)
-    export = await services.log.exporting.export(target, whole=asked.whole)
+    export = await services.exporting.export(target, whole=asked.whole)
 
     async def overwrite() -> Text:
         await _write(path, export, replace=True)
@@ -173,7 +173,7 @@ async def export(
 
 
 async def _export_all(services: Services, folder: Path, ending: str, persona: str) -> Text:
-    progress, slug = services.machine.notifier.progress, await services.only_of(persona)
+    progress, slug = services.notifier.progress, await services.only_of(persona)
     exported = await services.exports.export_all(folder, ending, slug, progress)
     return Text(exported.sentence(folder), data_of(asdict(exported) | {"folder": f"{folder}"}))
 
@@ -226,7 +226,7 @@ async def import_files(
     """
     asked = await asyncio.to_thread(typed_paths, files)
     taken, paths = await services.cards.take_in_all(asked, is_dry=dry_run)
-    report, told, into = ImportReport(is_dry=dry_run), "", services.personas.files.find(persona) if persona else None
+    report, told, into = ImportReport(is_dry=dry_run), "", services.personas.find(persona) if persona else None
     if paths:
         wanted = Wanted(paths, services.current.slug, into, timezone, [each.slug for each in taken])
         report, told = await _taken_in(services, wanted, report)
@@ -243,7 +243,7 @@ async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) ->
         found = await services.imports.preview(wanted)
         return found, found.text()
     try:
-        await services.imports.take_in(wanted, report, services.machine.notifier.progress)
+        await services.imports.take_in(wanted, report, services.notifier.progress)
     except asyncio.CancelledError:
         if not report.added_messages:
             raise

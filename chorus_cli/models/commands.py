@@ -79,7 +79,7 @@ async def cost(
     """
     asked = wanted or AskedCost()
     slug = await services.only_of(persona)
-    report = await services.log.costs.report(by or asked.grouping, since or asked.since, slug)
+    report = await services.costs.report(by or asked.grouping, since or asked.since, slug)
     return Report((*cost_report(report).parts, Text(await _today(services))), data_of(report.as_json()))
 
 
@@ -118,7 +118,7 @@ def _row(line: CostLine, *, has_thoughts: bool) -> tuple[str, ...]:
 
 
 async def _today(services: Services) -> str:
-    costs, target = services.log.costs, services.current.target()
+    costs, target = services.costs, services.current.target()
     today, budget = await costs.today(), target.persona.settings.budget
     if budget is not None:
         return DaySpending.of(today, budget).sentence

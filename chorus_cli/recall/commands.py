@@ -85,8 +85,8 @@ async def search(
     moment = since or words.since
     number = most or (SHOWN if services.is_chat else SHOWN_IN_SHELL)
     scope = Scope(moment, await services.only_of(persona), number, with_thoughts=thoughts)
-    findings = await services.log.search.find(words.words, scope, services.machine.notifier.progress)
-    text = f"{words.doubt}{findings_text(findings, services.personas.files, moment)}"
+    findings = await services.search.find(words.words, scope, services.notifier.progress)
+    text = f"{words.doubt}{findings_text(findings, services.personas, moment)}"
     return Text(text, data_of(findings.as_json()), is_failure=findings.is_empty)
 
 

@@ -116,7 +116,7 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
         /context history frodo 2
     """
     asked = whose or AskedPage()
-    slug = services.personas.files.find_any(asked.persona) if asked.persona else services.current.slug
+    slug = services.personas.find_any(asked.persona) if asked.persona else services.current.slug
     listing = await services.sessions.listing(slug)
     problems = _problems(listing.problems)
     if not listing.rows:
@@ -147,7 +147,7 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
         /context show 2026-02-12
     """
     found = await services.sessions.load(services.current.slug, session)
-    name = services.personas.files.load(services.current.slug).name
+    name = services.personas.load(services.current.slug).name
     numbers = await services.sessions.thread_numbers(services.current.slug, found)
     facts = Table("", ("", ""), _facts(found, numbers))
     return Report((facts, Text(found.summary), Text(_transcript(found, name, numbers))), data_of(found))

@@ -66,13 +66,13 @@ class Backend(NamedTuple):
     async def meter(self, target: Target) -> Meter:
         """Return the size of the next request."""
         services = self.services()
-        return (await services.context.planner.planned(target, services.machine.clock.now())).meter
+        return (await services.context.planned(target, services.clock.now())).meter
 
     async def price(self, target: Target) -> float | None:
         """Return the price of the newest answered turn in USD, if it is known and wanted in the line at the bottom."""
         if not target.persona.settings.show_price:
             return None
-        return await self.services().log.costs.of_last_reply(target.thread_id)
+        return await self.services().costs.of_last_reply(target.thread_id)
 
     def background(self) -> Background:
         """Count the work in the background."""

@@ -147,11 +147,11 @@ class LineHandler:
         for flaw in services.own_commands.new_flaws(services.current.slug):
             self._screen.notice(flaw)
         before = services.current.slug, services.current.thread_id
-        bound = resolve(services.registry, line, services.machine.clock.now())
+        bound = resolve(services.registry, line, services.clock.now())
         if asks_model(services, bound.command):
             if not await self._is_affordable(services.current.target()):
                 return False
-            bound = resolve(services.registry, escaped, services.machine.clock.now())
+            bound = resolve(services.registry, escaped, services.clock.now())
         answer = await self._answer(bound, line)
         while isinstance(answer, Question):
             answer = await self._decided(answer, bound.command.path)
@@ -183,7 +183,7 @@ class LineHandler:
 
     async def _is_affordable(self, target: Target) -> bool:
         """Return whether a message may be sent: warn near the end of the day's budget, and ask once it is spent."""
-        budget, costs = target.persona.settings.budget, self._services.log.costs
+        budget, costs = target.persona.settings.budget, self._services.costs
         if budget is None:
             return True
         spending = await costs.spending(budget)
@@ -231,7 +231,7 @@ class LineHandler:
 
     async def _uninterrupted(self, work: Awaitable[_Result]) -> _Result:
         """Run ``work`` to completion, closing an open editor on Ctrl-C, which then stops the steps that follow."""
-        outcome, is_stopped = await run_to_completion(work, self._services.editing.drafts.end)
+        outcome, is_stopped = await run_to_completion(work, self._services.drafts.end)
         if is_stopped:
             self._stop()
         return outcome

@@ -34,14 +34,14 @@ class Manner(NamedTuple):
 async def carry_out(bound: Bound[Services], services: Services, answers: Screen, asides: Screen, manner: Manner) -> int:
     """Carry out a command and show its answer; return the exit code."""
     if asks_model(services, bound.command):
-        await refuse_overspent(services.log.costs, services.current.target(), asides)
+        await refuse_overspent(services.costs, services.current.target(), asides)
     answer = await bound.run(services)
     if isinstance(answer, PrivateChat):
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")
     if not isinstance(answer, Reply):
         events = advised(answer.followed(), manner.again)
         if manner.as_json:
-            return await shown_as_json(answer.target, events, services.machine.clock, answers, asides)
+            return await shown_as_json(answer.target, events, services.clock, answers, asides)
         return await shown(answer.target, events, answers, asides, services.conversation.context.store.at_rest)
     await services.replies.settle()
     if isinstance(answer, Question) and not manner.may_ask:

@@ -46,7 +46,7 @@ async def clear(services: Services) -> Text:
         /context clear
     """
     target = services.current.target()
-    await services.log.journal.clear(target)
+    await services.journal.clear(target)
     return Text(f"--- New conversation ---{await _in_all_threads(services)}")
 
 
@@ -61,7 +61,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context undo 3
     """
     await services.current.note_edit(services.current.slug)
-    undone = await services.log.journal.undo(services.current.target(), number)
+    undone = await services.journal.undo(services.current.target(), number)
     return Text(f"Undone: {await named(services, undone)}{await follow_fork(services, undone)}")
 
 
@@ -78,9 +78,9 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
     """
     target = services.current.target()
     if number is None:
-        redone = await services.log.journal.redo(target)
+        redone = await services.journal.redo(target)
     else:
-        redone = await services.log.journal.redo_by_number(target, number)
+        redone = await services.journal.redo_by_number(target, number)
     told = f"Redone: {await named(services, redone)}"
     if followed := await follow_fork(services, redone):
         return Text(f"{told}{followed}")
@@ -96,7 +96,7 @@ async def operations(services: Services) -> Text | Table:
         /context ops
     """
     await services.current.note_edit(services.current.slug)
-    entries = await services.log.journal.entries(services.current.target())
+    entries = await services.journal.entries(services.current.target())
     if not entries:
         return Text("There are no operations on this context yet.")
     rows = [
@@ -123,7 +123,7 @@ async def pin_message(services: Services, message: Annotated[int | None, MESSAGE
     target = services.current.target()
     if message is None:
         return await _pinned(services)
-    pinned = await pin(services.log.journal, target, message)
+    pinned = await pin(services.journal, target, message)
     return Text(f'Pinned: #{message} "{shortened(pinned.content)}". /unpin {message} ends that.')
 
 
@@ -134,13 +134,13 @@ async def unpin_message(services: Services, message: Annotated[int, MESSAGE]) ->
     Examples:
         /unpin 12
     """
-    unpinned = await unpin(services.log.journal, services.current.target(), message)
+    unpinned = await unpin(services.journal, services.current.target(), message)
     return Text(f'No longer pinned: #{message} "{shortened(unpinned.content)}".')
 
 
 async def _pinned(services: Services) -> Text | Table:
-    now, target = services.machine.clock.now(), services.current.target()
-    rows = drawn_pins((await services.context.planner.snapshot(target, now)).view, target.persona.name)
+    now, target = services.clock.now(), services.current.target()
+    rows = drawn_pins((await services.context.snapshot(target, now)).view, target.persona.name)
     return rows or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
 
 
@@ -156,8 +156,8 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
         /context at monday 9am
     """
     target = services.current.target()
-    moment = time.before(services.machine.clock.now())
-    past = await services.context.planner.past(target, moment)
+    moment = time.before(services.clock.now())
+    past = await services.context.past(target, moment)
     view, hours = past.view, past.request_settings.target.persona.settings.context_hours
     amount = f"{counted(len(view.messages), 'message')}, ~{sum(map(tokens_of, view.messages)):,} tokens"
     lines = [
@@ -187,7 +187,7 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
     if target.thread_id == reversed_.thread_id:
         return f".\nThread #{target.thread_number} is open again, and you are in it."
     await services.replies.stop(reversed_.thread_id or 0)
-    numbers = await numbers_of(services.context.planner.store, target.persona.slug)
+    numbers = await numbers_of(services.context.store, target.persona.slug)
     closed = numbers.thread(reversed_.thread_id or 0)
     return f".\nThread #{closed} is closed; you are in thread #{target.thread_number}."
 
@@ -202,9 +202,7 @@ async def named(services: Services, done: Operation | Spoken) -> str:
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:
     """Name the newer boundary that hides one just restored; ``""`` if there is none."""
-    boundary = (
-        await services.context.planner.snapshot(services.current.target(), services.machine.clock.now())
-    ).view.boundary
+    boundary = (await services.context.snapshot(services.current.target(), services.clock.now())).view.boundary
     if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
         return ""
     return f"The context still starts at {start(boundary)}; /context undo {boundary.number} reverts that."
@@ -255,9 +253,9 @@ async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text
         /compact what we decided about the bridge
     """
     target = services.current.target()
-    if not services.context.folding.is_possible(target):
+    if not services.folding.is_possible(target):
         raise CommandError(_NO_MODEL)
-    compacted = await services.context.folding.fold_all(target, " ".join(focus.split()))
+    compacted = await services.folding.fold_all(target, " ".join(focus.split()))
     summary = compacted.summary
     if summary is None and compacted.messages:
         raise CommandError("Nothing was summarised: the context was changed in the meantime. Try again.")
@@ -278,7 +276,7 @@ async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "")
         /context summary
         /context summary edit
     """
-    snapshot = await services.context.planner.snapshot(services.current.target(), services.machine.clock.now())
+    snapshot = await services.context.snapshot(services.current.target(), services.clock.now())
     view = snapshot.view
     if view.summary is None:
         return Text(_NO_SUMMARY)
@@ -291,12 +289,12 @@ async def _edited(services: Services, snapshot: ContextSnapshot, summary: Summar
 
     async def store(text: str) -> Reply | Refused:
         content = cleaned_input(text)[0].strip()
-        if await services.context.folding.reword(snapshot, content) is None:
+        if await services.folding.reword(snapshot, content) is None:
             return Refused("The context was changed in the meantime, so your edit was not applied.")
         return Text("Summary replaced. /undo restores the previous one.")
 
-    edited = await services.editing.drafts.edit("summary.md", f"{summary.content}\n")
-    return await answered(services.editing.drafts, edited, store, "The summary")
+    edited = await services.drafts.edit("summary.md", f"{summary.content}\n")
+    return await answered(services.drafts, edited, store, "The summary")
 
 
 def _described(view: View, summary: Summary) -> str:

@@ -87,7 +87,7 @@ async def test_a_command_that_keeps_something_elsewhere_is_preceded_by_a_sentenc
 ) -> None:
     told: list[str] = []
     await private.say("hello")
-    with private.services.machine.notifier.heard_by(told.append, told.append):
+    with private.services.notifier.heard_by(told.append, told.append):
         await answered(private, line.format(folder=private.folder))
     assert told[0] == sentence
 

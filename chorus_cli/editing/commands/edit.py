@@ -31,8 +31,8 @@ async def edit(services: Services, time: Annotated[Span | None, TIME] = None) ->
         /context edit
         /context edit 24h
     """
-    shown_since = None if time is None else time.before(services.machine.clock.now())
-    opened = await services.editing.context.open(services.current.target(), shown_since)
+    shown_since = None if time is None else time.before(services.clock.now())
+    opened = await services.context_editing.open(services.current.target(), shown_since)
 
     async def store(text: str) -> Reply | Refused | Doubtful:
         try:
@@ -40,15 +40,15 @@ async def edit(services: Services, time: Annotated[Span | None, TIME] = None) ->
         except HeaderLikeError as error:
             return Doubtful(error, lambda text: _stored(services, opened, text, header_like_is_text=True))
 
-    edited = await services.editing.drafts.edit("context.md", opened.sheet.text, opened.line)
-    return await answered(services.editing.drafts, edited, store, "The context")
+    edited = await services.drafts.edit("context.md", opened.sheet.text, opened.line)
+    return await answered(services.drafts, edited, store, "The context")
 
 
 async def _stored(
     services: Services, opened: OpenContext, text: str, *, header_like_is_text: bool = False
 ) -> Reply | Refused | Doubtful:
     try:
-        edited = await services.editing.context.save(opened, text, header_like_is_text=header_like_is_text)
+        edited = await services.context_editing.save(opened, text, header_like_is_text=header_like_is_text)
     except OvertakenError:
         return Refused("The context was changed in the meantime, so your edit was not applied.")
     if edited is None:

@@ -187,7 +187,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
     shown = items[(asked.page - 1) * PAGE_ITEMS : asked.page * PAGE_ITEMS]
     origins = await services.memory.origins(services.current.slug, shown)
-    table = listed(shown, services.machine.clock.now(), origins)
+    table = listed(shown, services.clock.now(), origins)
     more = [Text(f"Page {asked.page} of {pages}; a number at the end shows another.")] if pages > 1 else []
     return Report((table, *more), data_of(items))
 
@@ -202,7 +202,7 @@ async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
     """
     found = await services.memory.show(services.current.slug, item)
     origins = await services.memory.origins(found.persona, (found,))
-    shown = described(found, services.machine.clock.now(), origins.get(found.id, ""))
+    shown = described(found, services.clock.now(), origins.get(found.id, ""))
     return replace(shown, data=data_of(found))
 
 
@@ -244,8 +244,8 @@ async def edit(services: Services, item: Annotated[int, ITEM]) -> Reply:
             return Text("Nothing was changed.")
         return Text(f"Corrected {_named(await services.memory.item(services.current.slug, item))}. {_REVERTS}")
 
-    edited = await services.editing.drafts.edit("memory.md", f"{opened.content}\n")
-    return await answered(services.editing.drafts, edited, store, f"Memory item #{item}")
+    edited = await services.drafts.edit("memory.md", f"{opened.content}\n")
+    return await answered(services.drafts, edited, store, f"Memory item #{item}")
 
 
 @GROUP.command("pin")
@@ -325,7 +325,7 @@ async def flash(services: Services, *, force: Annotated[bool, FORCE] = False) ->
         /memory flash --force
     """
     target = services.current.target()
-    meter = (await services.context.planner.planned(target, services.machine.clock.now())).meter
+    meter = (await services.context.planned(target, services.clock.now())).meter
     figures = RequestFigures(meter.tokens, meter.budget)
     saved = await services.memory.flashes.save(target.persona.slug, figures, force=force)
     return Text(flash_saved(saved.report))

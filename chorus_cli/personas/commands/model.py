@@ -24,7 +24,7 @@ _DEFAULT = frozenset({"default", "reset"})
 def _offered(services: Services, text: str) -> Sequence[Candidate]:
     path = text.removeprefix(LOCAL)
     files = typed_paths.offered(path, _MODEL_FILES) if path != text else []
-    return [Candidate(name) for name in (*services.personas.models.offered(text), *(LOCAL + file for file in files))]
+    return [Candidate(name) for name in (*services.models.offered(text), *(LOCAL + file for file in files))]
 
 
 MODEL = replace(
@@ -59,19 +59,19 @@ async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: 
     if once:
         return await for_this_run(services, name)
     if name.casefold() in _DEFAULT:
-        await services.personas.settings.unset(services.current.slug, "model")
+        await services.settings.unset(services.current.slug, "model")
         services.current.use_model(services.current.slug, None)
         await services.current.settle()
         return Text(await chosen_model(services))
-    doubt = await services.personas.models.doubt(name)
-    await services.personas.settings.set(services.current.slug, "model", name)
+    doubt = await services.models.doubt(name)
+    await services.settings.set(services.current.slug, "model", name)
     services.current.use_model(services.current.slug, name)
     return Text("\n".join([await chosen_model(services), *([doubt] if doubt else [])]))
 
 
 async def for_this_run(services: Services, name: str) -> Text:
     """Let a model answer for the persona in focus until the end of this run."""
-    doubt = await services.personas.models.doubt(name)
+    doubt = await services.models.doubt(name)
     services.current.use_model(services.current.slug, name, "for this run")
     return Text("\n".join([await chosen_model(services), *([doubt] if doubt else [])]))
 
@@ -79,7 +79,7 @@ async def for_this_run(services: Services, name: str) -> Text:
 async def chosen_model(services: Services) -> str:
     """Name the model in use and the reason for it, with a warning if its context length is assumed."""
     target = services.current.target()
-    limit = await services.context.planner.limit(target)
+    limit = await services.context.limit(target)
     in_force = f"Model: {target.choice.model} ({target.choice.reason})"
     if limit.relative:
         return f"{in_force}\nlitellm has no figures for this model; those of {limit.relative} are taken, as a guess."

@@ -23,17 +23,15 @@ GROUP: CommandGroup[Services] = CommandGroup("persona", "Your personas, each wit
 
 
 def _in_use(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services.personas.files, services.personas.files.slugs())
+    return _candidates(services.personas, services.personas.slugs())
 
 
 def _archivable(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(
-        services.personas.files, [slug for slug in services.personas.files.slugs() if slug != DEFAULT_PERSONA]
-    )
+    return _candidates(services.personas, [slug for slug in services.personas.slugs() if slug != DEFAULT_PERSONA])
 
 
 def _archived(services: Services, _text: str) -> Sequence[Candidate]:
-    return _candidates(services.personas.files, services.personas.files.archived())
+    return _candidates(services.personas, services.personas.archived())
 
 
 def _candidates(personas: Personas, slugs: Sequence[str]) -> Sequence[Candidate]:
@@ -56,7 +54,7 @@ async def listing(services: Services) -> Table:
     Examples:
         /persona
     """
-    members = await services.personas.persona_admin.members()
+    members = await services.persona_admin.members()
     rows = [_row(services, member) for member in members]
     heads = ("", "Persona", "Aliases", "Messages", "Last talked", "Description")
     values = [member.as_json(active=member.persona.slug == services.current.slug) for member in members]
@@ -75,11 +73,11 @@ async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Re
         /p frodo
     """
     try:
-        slug = services.personas.files.find(name)
+        slug = services.personas.find(name)
     except UnknownPersonaError:
         return _offer(services, name)
     if slug == services.current.slug:
-        return Text(f"You are already talking to {services.personas.files.load(slug).name}.")
+        return Text(f"You are already talking to {services.personas.load(slug).name}.")
     return await turn_to(services, slug)
 
 
@@ -104,9 +102,7 @@ async def edit(services: Services, name: Annotated[str | None, PERSONA] = None) 
         /persona edit
         /persona edit frodo
     """
-    return await edit_settings(
-        services, services.current.slug if name is None else services.personas.files.find_any(name)
-    )
+    return await edit_settings(services, services.current.slug if name is None else services.personas.find_any(name))
 
 
 @GROUP.command("info")
@@ -117,8 +113,8 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
         /persona info
         /persona info frodo
     """
-    member = await services.personas.persona_admin.member(
-        services.current.slug if name is None else services.personas.files.find_any(name)
+    member = await services.persona_admin.member(
+        services.current.slug if name is None else services.personas.find_any(name)
     )
     values = member.as_json(active=member.persona.slug == services.current.slug)
     return Table("", ("", ""), tuple(_facts(services, member)), data=data_of(values))
@@ -135,15 +131,15 @@ async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = 
         /persona archive
         /persona archive frodo
     """
-    slug = services.current.slug if name is None else services.personas.files.find(name)
-    shown = services.personas.files.load(slug).name
+    slug = services.current.slug if name is None else services.personas.find(name)
+    shown = services.personas.load(slug).name
     if slug != DEFAULT_PERSONA:
         _refuse_busy(services, slug, shown)
-    await services.personas.persona_admin.archive(slug)
+    await services.persona_admin.archive(slug)
     done = Text(f"Archived {shown}. /persona unarchive {slug} brings it back.")
     if slug != services.current.slug:
         return done
-    arrived = await turn_to(services, services.personas.files.first())
+    arrived = await turn_to(services, services.personas.first())
     return Report((done, *arrived.parts))
 
 
@@ -154,9 +150,9 @@ async def unarchive(services: Services, name: Annotated[str, ARCHIVED]) -> Text:
     Examples:
         /persona unarchive frodo
     """
-    slug = services.personas.files.find_archived(name)
-    await services.personas.persona_admin.unarchive(slug)
-    return Text(f"{services.personas.files.load(slug).name} is back. /persona {slug} switches to it.")
+    slug = services.personas.find_archived(name)
+    await services.persona_admin.unarchive(slug)
+    return Text(f"{services.personas.load(slug).name} is back. /persona {slug} switches to it.")
 
 
 @GROUP.command("delete")
@@ -166,11 +162,11 @@ async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question
     Examples:
         /persona delete frodo
     """
-    slug = services.personas.files.find_archived(name)
-    member = await services.personas.persona_admin.member(slug)
+    slug = services.personas.find_archived(name)
+    member = await services.persona_admin.member(slug)
 
     async def confirmed() -> Text:
-        target = await services.personas.persona_admin.delete(slug)
+        target = await services.persona_admin.delete(slug)
         name = member.persona.name
         done = f"Deleted {name}. Its folder is now {target}; chorus log --persona {slug} prints its messages."
         return Text("\n".join([done, *await services.jobs.forget(slug)]))
@@ -185,8 +181,8 @@ async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question
 
 def _offer(services: Services, name: str) -> Question:
     """Ask whether to create the unknown persona; an invalid name is refused at once."""
-    checked = services.personas.files.check_name(None, name)
-    services.personas.files.refuse_archived(checked)
+    checked = services.personas.check_name(None, name)
+    services.personas.refuse_archived(checked)
 
     async def confirmed() -> Report:
         return await _created(services, checked)
@@ -205,9 +201,9 @@ def _meant(services: Services, name: str) -> str:
 
 
 async def _created(services: Services, name: str) -> Report:
-    slug = await services.personas.persona_admin.create(name)
-    done = f"Created {name} in {services.personas.files.settings_path(slug).parent}. /persona edit opens its settings."
-    if await services.personas.persona_admin.had_a_namesake(slug):
+    slug = await services.persona_admin.create(name)
+    done = f"Created {name} in {services.personas.settings_path(slug).parent}. /persona edit opens its settings."
+    if await services.persona_admin.had_a_namesake(slug):
         done += " The log has messages of an earlier persona of that folder; this one does not see them."
     # The earlier one may have been deleted by another Chorus.
     done = "\n".join([done, *await services.jobs.forget(slug)])
@@ -248,7 +244,7 @@ async def turn_to(services: Services, slug: str) -> Report:
 
 def _row(services: Services, member: PersonaEntry) -> tuple[str, ...]:
     persona = member.persona
-    path = services.personas.files.settings_path(persona.slug)
+    path = services.personas.settings_path(persona.slug)
     # The warnings about its own file come first.
     flaw = persona.warnings[0].replace(str(path), path.name) if str(path) in persona.unreadable else ""
     called = [name for name in (persona.slug, *persona.settings.aliases) if name.casefold() != persona.name.casefold()]
@@ -275,6 +271,6 @@ def _facts(services: Services, member: PersonaEntry) -> list[tuple[str, str]]:
         ("Last talked", local(member.last_spoken) if member.last_spoken else "never"),
         *([("Card", "made of a character card; /persona export writes it")] if persona.has_card else []),
         ("Documents", ", ".join(document.name for document in persona.documents) or "none"),
-        ("Folder", str(services.personas.files.settings_path(persona.slug).parent)),
+        ("Folder", str(services.personas.settings_path(persona.slug).parent)),
         *(("Warning", warning) for warning in persona.warnings),
     ]

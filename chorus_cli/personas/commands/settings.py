@@ -87,7 +87,7 @@ async def listing(services: Services) -> Report:
     ]
     return Report(
         (
-            Text(f"Settings of {persona.name}: {services.personas.files.settings_path(persona.slug)}"),
+            Text(f"Settings of {persona.name}: {services.personas.settings_path(persona.slug)}"),
             Table("", ("Setting", "Value", "From", "Default"), tuple(rows)),
             *(Text(warning) for warning in persona.warnings),
             Text(_EXAMPLES),
@@ -137,9 +137,9 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
         /settings set on_idle off
     """
     slug = services.current.slug
-    doubt = await services.personas.models.doubt(value) if key.key in _MODELS else None
-    change = await services.personas.settings.set(slug, key.key, setting_values.read_value(key, value))
-    path = services.personas.files.settings_path(slug)
+    doubt = await services.models.doubt(value) if key.key in _MODELS else None
+    change = await services.settings.set(slug, key.key, setting_values.read_value(key, value))
+    path = services.personas.settings_path(slug)
     after = _short(_written(change.after))
     if change.changed:
         lines = [f"{key.key} is now {after} ({_formerly(change)}), in {path}."]
@@ -157,8 +157,8 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
         /settings unset temperature
     """
     slug = services.current.slug
-    change = await services.personas.settings.unset(slug, key.key)
-    path = services.personas.files.settings_path(slug)
+    change = await services.settings.unset(slug, key.key)
+    path = services.personas.settings_path(slug)
     lead = (
         f"{key.key} is no longer set in {path} ({_formerly(change)})"
         if change.changed
@@ -182,16 +182,16 @@ async def edit(services: Services) -> Reply:
 
 async def edit_settings(services: Services, slug: str) -> Reply:
     """Open the settings of the persona ``slug`` in the user's editor."""
-    opened = await services.personas.settings.open(slug)
+    opened = await services.settings.open(slug)
 
     async def store(draft: str) -> Reply | Refused:
-        changes = await services.personas.settings.save(opened, draft)
+        changes = await services.settings.save(opened, draft)
         if changes is None:
             return Refused(f"{opened.path} was changed by another program in the meantime and was not overwritten.")
         return await _saved(services, opened, changes)
 
-    edited = await services.editing.drafts.edit(opened.path.name, opened.draft)
-    reply = await answered(services.editing.drafts, edited, store, str(opened.path))
+    edited = await services.drafts.edit(opened.path.name, opened.draft)
+    reply = await answered(services.drafts, edited, store, str(opened.path))
     if isinstance(reply, Text) and not edited.changed and (error := flaw(opened)):
         return Text(f"{reply.text} The file still has an error: {error}")
     return reply
@@ -200,7 +200,7 @@ async def edit_settings(services: Services, slug: str) -> Reply:
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
     lines = [f"Saved {opened.path}." if changes else f"Saved {opened.path}; no setting was changed."]
     lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
-    lines += services.personas.files.load(opened.slug).warnings
+    lines += services.personas.load(opened.slug).warnings
     named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
     lines += [await _doubt(services, name) for name in named]
     lines += await _consequences(services, opened.slug, changes)
@@ -210,7 +210,7 @@ async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Cha
 async def _doubt(services: Services, name: str) -> str:
     """Return a warning about the name of a model in a saved file, ``""`` if there is none."""
     try:
-        return await services.personas.models.doubt(name) or ""
+        return await services.models.doubt(name) or ""
     except ModelNameError as error:
         return str(error)
 
@@ -219,14 +219,14 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
     """Apply changes of the model, and report the new window and model."""
     lines: list[str] = []
     for change in changes:
-        services.personas.files.set_for_this_run(slug, change.setting.key, None)
+        services.personas.set_for_this_run(slug, change.setting.key, None)
         if change.setting.key == "model":
             services.current.use_model(slug, change.after if isinstance(change.after, str) else None)
         if slug != services.current.slug:
             continue
         if change.setting.key == _WINDOW and change.changed:
             hours = change.after if isinstance(change.after, int) else None
-            window = await (services.context.window.begun(hours) if hours else services.context.window.state())
+            window = await (services.window.begun(hours) if hours else services.window.state())
             lines.append(window.confirmation() if hours else window.reset_confirmation())
         if change.setting.key == "model":
             lines.append(await chosen_model(services))
@@ -305,8 +305,8 @@ async def set_for_this_run(
 
 
 async def _changed(services: Services, key: Setting, value: str | None) -> Text:
-    slug, files = services.current.slug, services.personas.files
-    doubt = await services.personas.models.doubt(value) if value and key.key == "summary_model" else None
+    slug, files = services.current.slug, services.personas
+    doubt = await services.models.doubt(value) if value and key.key == "summary_model" else None
     files.set_for_this_run(slug, key.key, None if value is None else read_value(key, value))
     if key.key == "model":
         services.current.use_model(slug, None)
@@ -318,7 +318,7 @@ async def _changed(services: Services, key: Setting, value: str | None) -> Text:
 
 
 def _listed(services: Services) -> str:
-    changed = services.personas.files.set_in_this_run(services.current.slug)
+    changed = services.personas.set_in_this_run(services.current.slug)
     if not changed:
         return "No setting was changed for this run. For example: /set temperature 0.2"
     return "\n".join(f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed.items())

@@ -21,7 +21,7 @@ _NOTHING = Text("Nothing was purged.")
 
 
 def _personas(services: Services, _text: str) -> Sequence[Candidate]:
-    return [Candidate(slug) for slug in services.personas.files.slugs()]
+    return [Candidate(slug) for slug in services.personas.slugs()]
 
 
 def _threads(services: Services, _text: str) -> Sequence[Candidate]:
@@ -133,14 +133,14 @@ async def purge_backups(services: Services, *, backups: Annotated[bool, BACKUPS]
     Examples:
         /purge backups
     """
-    names = await services.upkeep.purging.in_backups()
+    names = await services.purging.in_backups()
     if names and backups:
         return await _rewritten(services, "", NO_CRITERIA, {})
     return _offered(services, "", names, NO_CRITERIA, {})
 
 
 async def _asked(services: Services, asked: AskedPurge, *, is_dry: bool, with_backups: bool) -> Text | Question:
-    found = await services.upkeep.purging.find(asked, services.current.slug, services.machine.notifier.progress)
+    found = await services.purging.find(asked, services.current.slug, services.notifier.progress)
     report: dict[str, object] = {**found.extent.as_json(), "purged": False}
     if found.extent.is_empty and not found.extent.backups:
         return Text(found.extent.text_of_none(), data_of(report))
@@ -153,9 +153,7 @@ async def _asked(services: Services, asked: AskedPurge, *, is_dry: bool, with_ba
         return _offered(services, "", found.extent.backups, found.wanted, report)
 
     async def confirmed() -> Text | Question:
-        done = await services.upkeep.purging.carry_out(
-            found, services.machine.notifier.progress, with_backups=with_backups
-        )
+        done = await services.purging.carry_out(found, services.notifier.progress, with_backups=with_backups)
         purged = {**report, "purged": True}
         if done.backups and with_backups:
             return await _rewritten(services, f"{done.sentence}\n", found.wanted, purged)
@@ -168,12 +166,12 @@ async def _asked(services: Services, asked: AskedPurge, *, is_dry: bool, with_ba
 async def _rewritten(services: Services, sentence: str, wanted: WantedPurge, report: Mapping[str, object]) -> Text:
     """Rewrite the backups, and say so after the ``sentence``."""
     failures: list[str] = []
-    told = await services.upkeep.purging.rewrite_backups(failures.append, wanted)
+    told = await services.purging.rewrite_backups(failures.append, wanted)
     for failure in failures:
-        services.machine.notifier.progress(failure)
+        services.notifier.progress(failure)
 
     async def data() -> object:
-        return {**report, "backups": [*await services.upkeep.purging.in_backups(wanted)]}
+        return {**report, "backups": [*await services.purging.in_backups(wanted)]}
 
     return Text(f"{sentence}{told}", data, is_failure=bool(failures))
 

@@ -37,7 +37,7 @@ async def backup(services: Services, file: Annotated[str, FILE] = "") -> Text:
         /backup
         /backup /media/stick/chorus.zip
     """
-    return Text((await services.upkeep.backups.make(file)).sentence())
+    return Text((await services.backups.make(file)).sentence())
 
 
 @GROUP.command("", "list")
@@ -47,7 +47,7 @@ async def rescued(services: Services) -> Text | Report:
     Examples:
         /rescue
     """
-    found = await services.upkeep.rescued.find()
+    found = await services.rescued.find()
     unreadable = [Text(f"{path} cannot be read; look at it in an editor.") for path in found.unreadable]
     if not found.texts:
         return Report((_NONE, *unreadable))
@@ -64,10 +64,10 @@ async def keep(services: Services) -> Text:
     Examples:
         /rescue keep
     """
-    found = await services.upkeep.rescued.find(must_be_rows=True)
+    found = await services.rescued.find(must_be_rows=True)
     if not found.texts:
         return _NONE
-    brought = await services.upkeep.rescued.bring_in(found.texts)
+    brought = await services.rescued.bring_in(found.texts)
     lines = [
         f"{counted(each.texts, 'text')} of {each.persona} in thread #{each.thread_number}, which is closed; "
         f"/thread {each.thread_number} opens it."
@@ -83,12 +83,12 @@ async def discard(services: Services) -> Text | Question:
     Examples:
         /rescue discard
     """
-    found = await services.upkeep.rescued.find(must_be_rows=True)
+    found = await services.rescued.find(must_be_rows=True)
     if not found.texts:
         return _NONE
 
     async def confirmed() -> Text:
-        await services.upkeep.rescued.discard(found.texts)
+        await services.rescued.discard(found.texts)
         return Text(f"Deleted {counted(len(found.texts), 'text')}.")
 
     question = f"Delete {counted(len(found.texts), 'text')} for good? They are not in the log."

@@ -32,13 +32,13 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
     Examples:
         /editor
     """
-    edited = await services.editing.drafts.edit("message.md", "")
+    edited = await services.drafts.edit("message.md", "")
     text = edited.text.strip("\r\n").rstrip()
     if edited.may_be_open and not edited.changed:
         # The draft is kept because the editor may still save to it.
         return Text(f"{edited.doubt} Nothing was sent. The draft stays in {edited.path}.")
     if not text:
-        services.editing.drafts.finish(edited)
+        services.drafts.finish(edited)
         return Text(" ".join(filter(None, (edited.doubt, "Nothing was sent: the message is empty."))))
     if edited.doubt:
         return Refill(f"{edited.doubt} Nothing was sent; your text is at the prompt and in {edited.path}.", text)
@@ -48,13 +48,13 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
         turn = await services.replies.send(target, prepared.text, prepared.attachments, is_kept=True)
     except (AttachmentError, MessageNotStoredError) as error:
         return Refill(f"{error} Your text is at the prompt and in {edited.path}.", text)
-    services.editing.drafts.finish(edited)
+    services.drafts.finish(edited)
     return turn or Text(waiting_line(target))
 
 
 async def edited_line(services: Services, typed: str) -> Refill:
     """Edit the line typed at the prompt, and return the new line, with a warning if the editor failed."""
-    edited = await services.editing.drafts.edit("message.md", typed)
+    edited = await services.drafts.edit("message.md", typed)
     if edited.doubt:
         # The draft is kept because the editor may still save to it.
         return Refill(f"{edited.doubt} Your text is at the prompt and in {edited.path}.", edited.text.rstrip())
@@ -62,7 +62,7 @@ async def edited_line(services: Services, typed: str) -> Refill:
     if len(text) > limits.PASTE.most:
         told = f"The text has {len(text):,} characters; the prompt takes {limits.PASTE.most:,}."
         return Refill(f"{told} It stays in {edited.path}.", typed)
-    services.editing.drafts.finish(edited)
+    services.drafts.finish(edited)
     return Refill("", text)
 
 

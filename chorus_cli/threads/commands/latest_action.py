@@ -46,7 +46,7 @@ async def undo(services: Services) -> Reply:
         services.attachments.give_back(attached)
         return Refill(f"Not sent: {shortened(unsent)}", typed_line(unsent))
     try:
-        newest = await services.log.journal.newest(target)
+        newest = await services.journal.newest(target)
     except JournalError as error:
         return _nothing_else(services, target, error)
     if kept_back := services.jobs.news.keep_back(target.thread_id, newest.at):
@@ -62,16 +62,16 @@ def _nothing_else(services: Services, target: Target, error: JournalError) -> Te
     """
     if kept_back := services.jobs.news.keep_back(target.thread_id, None):
         return Text(kept_back_line(kept_back))
-    passed_over = services.personas.settings.unrecorded.newest(target.persona.slug, None)
+    passed_over = services.settings.unrecorded.newest(target.persona.slug, None)
     raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
 
 
 async def _undo_unless_doubtful(services: Services, target: Target, newest: Newest) -> Reply:
     """Undo an action, after asking if it is not certain that the user means it."""
-    slug, unrecorded = target.persona.slug, services.personas.settings.unrecorded
+    slug, unrecorded = target.persona.slug, services.settings.unrecorded
 
     async def taken_back() -> Reply:
-        await services.log.journal.take_back(target, newest)
+        await services.journal.take_back(target, newest)
         if isinstance(newest.done, Spoken):
             await _forget_reply(services, target, newest.done)
         unrecorded.forget(slug, newest.at)
@@ -128,7 +128,7 @@ async def redo(services: Services) -> Text:
     Examples:
         /redo
     """
-    redone = await services.log.journal.redo(services.current.target())
+    redone = await services.journal.redo(services.current.target())
     if isinstance(redone, Spoken):
         services.jobs.news.turn_redone(redone.id)
     return Text(f"Redone: {await named(services, redone)}{await follow_fork(services, redone)}")
@@ -146,7 +146,7 @@ async def retry(services: Services, model: Annotated[str | None, MODEL] = None) 
     """
     target = services.current.target()
     if model is not None:
-        if doubt := await services.personas.models.doubt(model):
-            services.machine.notifier.aside(doubt)
+        if doubt := await services.models.doubt(model):
+            services.notifier.aside(doubt)
         target = target._replace(choice=ModelChoice(model, "for one reply"))
     return services.replies.retry(target)

@@ -146,7 +146,7 @@ async def fork(services: Services, message: Annotated[int | None, MESSAGE] = Non
         /thread fork
         /thread fork 12
     """
-    forked = await services.log.journal.fork(services.current.target(), message)
+    forked = await services.journal.fork(services.current.target(), message)
     await services.current.turn_to_last_thread()
     return await _arrived(services, f"It begins as a {forked.describe()}. /undo closes it and goes back.")
 

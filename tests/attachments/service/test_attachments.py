@@ -126,7 +126,7 @@ async def test_a_path_of_no_file_is_told_of_and_the_message_is_sent(
 ) -> None:
     (folder / "folder").mkdir()
     heard: list[str] = []
-    with world.services.machine.notifier.heard_by(heard.append, heard.append):
+    with world.services.notifier.heard_by(heard.append, heard.append):
         await say(world, text)
     assert (heard, (await world.log())[0].content) == ([told] if told else [], text)
 

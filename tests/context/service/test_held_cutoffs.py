@@ -55,7 +55,7 @@ async def test_another_reply_is_asked_for_with_what_the_first_one_saw(world_at_t
 
 
 async def test_the_editor_shows_what_would_be_sent(world_at_the_edge: World) -> None:
-    editing = world_at_the_edge.services.editing.context
+    editing = world_at_the_edge.services.context_editing
     opened = await editing.open(world_at_the_edge.current.target())
     assert [entry.block.body for entry in opened.sheet.context] == await world_at_the_edge.seen() == [*_EARLY, *_LATE]
 

@@ -115,7 +115,7 @@ async def test_edited_members_leave_together_when_the_window_has_passed(turns: W
 
 
 async def test_messages_that_arrive_meanwhile_follow_the_edited_ones(turns: World) -> None:
-    editing = turns.services.editing.context
+    editing = turns.services.context_editing
     opened = await editing.open(turns.current.target())
     await turns.say("Meanwhile")
     assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
@@ -127,7 +127,7 @@ async def test_a_reply_still_running_when_the_editor_opens_follows_too(turns: Wo
     turns.model.enqueue(TextDelta("B"), may_end, TextDelta("4"), ReplyEnd("stop"))
     turn = asyncio.create_task(turns.say("A4"))
     await turns.log_row_with_status(7, Status.STREAMING)
-    editing = turns.services.editing.context
+    editing = turns.services.context_editing
     opened = await editing.open(turns.current.target())
     assert "A4" not in opened.sheet.text
     may_end.set()
@@ -137,7 +137,7 @@ async def test_a_reply_still_running_when_the_editor_opens_follows_too(turns: Wo
 
 
 async def test_a_retry_or_an_undo_meanwhile_is_not_overwritten(turns: World) -> None:
-    editing = turns.services.editing.context
+    editing = turns.services.context_editing
     opened = await editing.open(turns.current.target())
     turns.model.say("B3 again")
     _ = [event async for event in turns.conversation.retry(turns.current.target())]
@@ -184,7 +184,7 @@ async def test_what_is_not_shown_stays_in_its_place(turns: World) -> None:
 
 
 async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_text_is_kept(turns: World) -> None:
-    editing = turns.services.editing.context
+    editing = turns.services.context_editing
     opened = await editing.open(turns.current.target())
     await turns.told("/new")
     with pytest.raises(OvertakenError):

@@ -28,7 +28,7 @@ async def in_foreground(world: World, command: str) -> list[str]:
 async def in_background(world: World, command: str) -> list[str]:
     """Run a command in the background and return the lines that the user is told when it ends."""
     told: list[str] = []
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         await world.carry_out(f"/run {command}")
         await all_ended(world)
         await asyncio.sleep(0)
@@ -210,7 +210,7 @@ async def test_a_stopped_job_is_answered_for_by_the_command_that_stopped_it(worl
         world.shell.enqueue(b"begun\n", asyncio.Event())
         await world.carry_out(f"/run {command}")
     told: list[str] = []
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         answer = await world.told("/jobs kill #2")
         assert answer.startswith("Job #2 (yes): stopped after ")
         assert (await world.told("/jobs kill all")).startswith("Job #1 (sleep 100): stopped after ")

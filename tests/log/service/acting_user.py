@@ -101,7 +101,7 @@ class ActingUser(ExpectingUser):
         self._tick()
         view, hours = self._view(), data.draw(st.sampled_from((None, None, None, 1, 4)))
         since = self.now - timedelta(hours=hours) if hours else None
-        opened = self.story.run(self.story.world.services.editing.context.open(self.story.target(), since))
+        opened = self.story.run(self.story.world.services.context_editing.open(self.story.target(), since))
         hidden = [line for line in view if since and line.said <= since]
         above, below = self._laid_out(opened.sheet.text, [line for line in view if line not in hidden])
         wanted_above, wanted = edited_lines(data, above, below, self._word)
@@ -117,7 +117,7 @@ class ActingUser(ExpectingUser):
     def edit_while_something_is_said(self, data: st.DataObject) -> None:
         """The message comes from another Chorus; it follows what was edited."""
         self._tick()
-        number, view, editing = self.here.next_number, self._view(), self.story.world.services.editing.context
+        number, view, editing = self.here.next_number, self._view(), self.story.world.services.context_editing
         opened = self.story.run(editing.open(self.story.target()))
         kept = [line for line in view if data.draw(st.booleans())]
         self._say("reply")

@@ -11,7 +11,7 @@ from tests.world import World
 
 
 async def found_as_taken_back(world: World, word: str) -> list[bool]:
-    findings = await world.services.log.search.find(word, Scope(None, None, 10), lambda _told: None)
+    findings = await world.services.search.find(word, Scope(None, None, 10), lambda _told: None)
     return [match.taken_back for match in findings.matches]
 
 

@@ -109,8 +109,8 @@ async def test_an_edit_counts_the_kept_messages_as_its_own(talked: World) -> Non
     await keep(talked, 1)
     talked.model.say("Hello.")
     await talked.say("Hi")
-    opened = await talked.services.editing.context.open(talked.current.target())
-    await talked.services.editing.context.save(opened, opened.sheet.text.replace("Hello.", "Good day."))
+    opened = await talked.services.context_editing.open(talked.current.target())
+    await talked.services.context_editing.save(opened, opened.sheet.text.replace("Hello.", "Good day."))
     assert await contents(talked) == ["Who are you?", "Hi", "Good day."]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def test_a_message_undone_by_another_chat_meanwhile_is_not_undone_twice(talked: World) -> None:
-    target, journal = talked.current.target(), talked.services.log.journal
+    target, journal = talked.current.target(), talked.services.journal
     found = await journal.newest(target)
     await journal.take_back(target, found)
     with pytest.raises(JournalError, match="meanwhile"):

@@ -20,7 +20,7 @@ TOLD = ["The index of the memory was damaged and is made again; no memory item i
 @pytest.fixture
 def told(memory: Remembering) -> Iterator[list[str]]:
     sentences: list[str] = []
-    with memory.world.services.machine.notifier.heard_by(sentences.append, sentences.append):
+    with memory.world.services.notifier.heard_by(sentences.append, sentences.append):
         yield sentences
 
 

@@ -28,7 +28,7 @@ async def test_the_list_has_every_setting_with_its_place_and_its_default(desk: D
 
 async def test_a_long_text_is_shortened_in_the_list_and_whole_on_its_own(desk: Desk) -> None:
     prompt = "Be kind.\n" * 20
-    await desk.services.personas.settings.set("chorus", "system_prompt", prompt)
+    await desk.services.settings.set("chorus", "system_prompt", prompt)
     listing = await desk.text("/settings")
     assert prompt not in listing
     assert "Be kind. Be kind. Be kind. Be kind. Be kind. Be…" in listing
@@ -133,5 +133,5 @@ async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: De
     assert desk.offers("/settings set temperature ") == {"0.2": "now in effect"}
     assert desk.offers("/settings set Aliases ") == {"a, b": "now in effect", "[]": "the default"}
     assert desk.offers("/settings set banana ") == {}
-    await desk.services.personas.settings.set("chorus", "context_hours", 24)
+    await desk.services.settings.set("chorus", "context_hours", 24)
     assert desk.offers("/settings set context_hours ") == {"8": "the default", "24": "now in effect"}

@@ -217,7 +217,7 @@ async def test_of_a_session_saved_by_itself_the_user_reads_one_line_without_the_
     told: list[str] = []
     await world.say("let us talk")
     world.model.say("One point of many.\n" * 20)
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         world.services.idle_timer.arm()
         await over()
     (line,) = told

@@ -20,7 +20,7 @@ LIVING_RUN, ODD_RUN = "18-0123abcd", "19-0123abcd"
 
 
 def interrupted(world: World) -> list[Finding]:
-    places = world.services.upkeep.backups.places
+    places = world.services.backups.places
     return [each for each in check_log(places, world.folder / "run") if each.subject == "interrupted"]
 
 
@@ -59,5 +59,5 @@ async def test_nothing_is_offered_in_a_log_of_an_older_chorus(world: World) -> N
 async def test_one_row_that_refers_to_a_row_that_is_gone_is_told_as_one(world: World) -> None:
     await world.say("hello")
     await world.store.write(lambda c: c.execute("UPDATE messages SET turn_id = 99 WHERE id = 2"))
-    found = {each.subject: each for each in check_log(world.services.upkeep.backups.places, world.folder / "run")}
+    found = {each.subject: each for each in check_log(world.services.backups.places, world.folder / "run")}
     assert "The log has 1 message of a turn that is gone." in found["rows"].sentence

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def backups(world: World) -> Backups:
-    return world.services.upkeep.backups
+    return world.services.backups
 
 
 def change(connection: sqlite3.Connection) -> None:

@@ -40,7 +40,7 @@ async def found(world: World) -> Found:
 
 
 def purging(world: World) -> Purging:
-    return world.services.upkeep.purging
+    return world.services.purging
 
 
 async def operations(world: World) -> list[str]:

@@ -81,7 +81,7 @@ async def test_a_thread_in_which_a_tool_was_called_leaves_no_title_in_a_backup(
 
 
 async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(world: World) -> None:
-    upkeep = world.services.upkeep
+    upkeep = world.services
     await world.say(f"The word is {CANARY}.")
     for number in range(3):
         assert await upkeep.backups.make_daily() == ""
@@ -107,7 +107,7 @@ async def test_a_search_finds_words_that_only_an_attached_text_of_backups_has(wo
     await world.say("And what else?")
     if is_daily:
         for _ in range(2):
-            await world.services.upkeep.backups.make_daily()
+            await world.services.backups.make_daily()
             world.clock.advance(timedelta(days=1))
     else:
         await world.told("/backup")
@@ -122,7 +122,7 @@ async def test_a_search_finds_words_that_only_an_attached_text_of_backups_has(wo
 async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_named(
     world: World, named_by: str
 ) -> None:
-    upkeep = world.services.upkeep
+    upkeep = world.services
     places = upkeep.backups.places
     note = world.folder.with_name("note.txt")
     note.write_text("a red note", encoding="utf-8")
@@ -161,10 +161,10 @@ async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_
 
     monkeypatch.setattr(backups, "sync_folder", fail)
     told: list[str] = []
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 1 backup.")
     [path] = (world.folder / "backups").glob("*.zip")
     [sentence] = [each for each in told if path.name in each]
     assert sentence == f"{path} was written anew, but the disk does not confirm all of that: Input/output error."
     assert holding(world.folder) == []
-    assert await world.services.upkeep.purging.in_backups() == ()
+    assert await world.services.purging.in_backups() == ()

@@ -117,7 +117,7 @@ async def test_a_session_of_another_persona_keeps_a_name_that_is_a_word_of_the_s
 async def test_a_program_reads_the_documents(world: World) -> None:
     path = document(world, "frodo", HELD)
     asked = AskedPurge("message", frozenset({1}))
-    found = await world.services.upkeep.purging.find(asked, "frodo", lambda _line: None)
+    found = await world.services.purging.find(asked, "frodo", lambda _line: None)
     told = json.loads(json.dumps(found.extent.as_json()))
     assert told["repeated_in"] == [{"place": "document", "name": str(path), "persona": "frodo"}]
 

@@ -36,7 +36,7 @@ NAMED = json.dumps([{"name": "note.txt", "media_type": "text/plain", "size_bytes
 
 
 def places_of(world: World) -> Paths:
-    return world.services.upkeep.backups.places
+    return world.services.backups.places
 
 
 def findings(world: World) -> dict[str, Finding]:

@@ -167,7 +167,7 @@ async def test_the_past_of_a_fork_is_that_of_its_origin(turns: World) -> None:
 
 async def test_an_edit_in_a_fork_keeps_unchanged_rows_and_puts_new_wordings_into_the_fork(turns: World) -> None:
     await turns.told("/thread fork")
-    editing = turns.services.editing.context
+    editing = turns.services.context_editing
     opened = await editing.open(turns.current.target())
     text = opened.sheet.text.replace("B2", "Reworded")
     await editing.save(opened, text)
@@ -187,7 +187,7 @@ async def test_an_edit_in_a_fork_keeps_unchanged_rows_and_puts_new_wordings_into
 async def test_what_an_edit_left_out_of_a_fork_stands_in_its_history(turns: World) -> None:
     await turns.told("/thread fork")
     await turns.told("/new")
-    opened = await turns.services.editing.context.open(turns.current.target())
+    opened = await turns.services.context_editing.open(turns.current.target())
     assert [row.content for row in opened.scope.before] == TALK
 
 

@@ -127,7 +127,7 @@ async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: Worl
     here = world.current.target()
     gate = slow_reply(world, "one", " two")
     turn = await sent(world, here, "question")
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         gate.set()
         await settled(world)
     assert told == ['The reply to "question" in thread #1 is done; /thread 1 shows it.']
@@ -138,7 +138,7 @@ async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: Worl
 
 async def test_a_reply_that_is_followed_to_its_end_is_not_told(world: World) -> None:
     told: list[str] = []
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         turn = await replies(world).send(world.current.target(), "question")
         assert turn is not None
         assert [event async for event in turn.followed()] == list(turn.events)
@@ -179,7 +179,7 @@ async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(worl
     gate = slow_reply(world, "first")
     await sent(world, here, "first")
     await replies(world).send(here, "word " * 200_000)
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         gate.set()
         await settled(world)
     assert "was not answered" in told[-1]
@@ -194,7 +194,7 @@ async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: W
     slow_reply(world, "half")
     slow_reply(world, "half")
     followed, killed = await sent(world, here, "first"), await sent(world, aside, "second")
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         await followed.stop()
         await replies(world).stop(killed.target.thread_id)
     assert (told, replies(world).in_thread(here.thread_id), replies(world).in_thread(aside.thread_id)) == (
@@ -237,7 +237,7 @@ async def test_an_undone_turn_is_answered_no_further(world: World) -> None:
 
 async def test_a_refused_message_aside_is_kept_and_leaves_no_thread(world: World) -> None:
     told: list[str] = []
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         await world.told("/bg " + "word " * 200_000)
         await settled(world)
     (text,) = await unsent(world)
@@ -253,7 +253,7 @@ async def test_a_message_aside_that_nothing_takes_is_in_the_sentence(world: Worl
     aside = await world.threads.new_aside()
     for table in ("messages", "outbox"):
         await refuse(world, table)
-    with world.services.machine.notifier.heard_by(told.append, told.append):
+    with world.services.notifier.heard_by(told.append, told.append):
         await replies(world).send_aside(aside, "Precious words")
         await settled(world)
     assert "not today. It could not be kept in a file either: Precious words" in told[-1]
@@ -269,7 +269,7 @@ async def test_a_failing_notice_does_not_hold_up_the_message_that_waits(world: W
     await replies(world).send(here, "second")
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context["exception"]))
-    with world.services.machine.notifier.heard_by(fail, fail):
+    with world.services.notifier.heard_by(fail, fail):
         gate.set()
         await settled(world)
     assert [row.content for row in await world.log()] == ["first", "first", "second", "ok"]

@@ -137,7 +137,7 @@ async def test_a_forgotten_item_leaves_calls_whose_arguments_were_repaired(world
     kept, recalled = (message.content for message in sent if message.role == "tool")
     assert kept == "Kept as #1."
     assert recalled.endswith('understood as {"query": "boiler"}.)\n\n(forgotten)')
-    found = await world.services.log.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
+    found = await world.services.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
     assert [match.message.role for match in found.matches if match.message.role == "tool_result"] == []
 
 
@@ -178,5 +178,5 @@ async def test_why_names_an_item_that_came_by_a_tool(world: World) -> None:
 async def test_a_search_of_messages_does_not_find_what_a_model_recalled(world: World) -> None:
     await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)
     await result_of(world, "recall_memory", query="boiler")
-    found = await world.services.log.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
+    found = await world.services.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
     assert found.matches == ()

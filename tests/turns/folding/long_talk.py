@@ -71,11 +71,11 @@ class Talk:
 
     def folding_in_background(self, tell: Callable[[str], None]) -> FoldSchedule:
         """Fold in the background too from now on, as the chat does, and return the schedule."""
-        return self._scheduled(FoldSchedule(self.world.store, self.world.services.context.folding, unexpected, tell))
+        return self._scheduled(FoldSchedule(self.world.store, self.world.services.folding, unexpected, tell))
 
     def continue_in_another_process(self) -> None:
         """Fold from now on as a process does that has just begun, such as each ``chorus ask``."""
-        self._scheduled(FoldSchedule(self.world.store, self.world.services.context.folding, unexpected))
+        self._scheduled(FoldSchedule(self.world.store, self.world.services.folding, unexpected))
 
     def _scheduled(self, folds: FoldSchedule) -> FoldSchedule:
         services = self.world.services

@@ -257,8 +257,8 @@ async def test_words_of_the_users_own_that_would_fill_every_request_are_refused(
     await talk.say(*facts(8))
     snapshot = await talk.world.context.snapshot(talk.world.current.target(), talk.world.clock.now())
     with pytest.raises(MessageRefusedError, match="it may have 200"):
-        await talk.world.services.context.folding.reword(snapshot, "word " * 201)
-    assert await talk.world.services.context.folding.reword(snapshot, "word " * 200) is not None
+        await talk.world.services.folding.reword(snapshot, "word " * 201)
+    assert await talk.world.services.folding.reword(snapshot, "word " * 200) is not None
 
 
 async def test_other_words_taken_back_leave_the_fold_and_its_budget(talk: Talk) -> None:

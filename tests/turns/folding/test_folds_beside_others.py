@@ -20,7 +20,7 @@ async def test_a_fold_that_is_overtaken_by_new_is_thrown_away(talk: Talk) -> Non
     await talk.say(*facts(6))
     place = talk.world.current.target()
     talk.model.gate = asyncio.Event()
-    folding = asyncio.create_task(talk.world.services.context.folding.fold_all(place, ""))
+    folding = asyncio.create_task(talk.world.services.folding.fold_all(place, ""))
     await talk.model.asked.wait()
     await talk.world.told("/new")
     talk.model.gate.set()
@@ -33,7 +33,7 @@ async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
     place = talk.world.current.target()
     other = folding_elsewhere(talk)
     talk.model.gate = asyncio.Event()
-    mine = asyncio.create_task(talk.world.services.context.folding.fold_all(place, ""))
+    mine = asyncio.create_task(talk.world.services.folding.fold_all(place, ""))
     await talk.model.asked.wait()
     talk.model.gate.set()
     theirs = await other.fold_all(place, "")
@@ -50,7 +50,7 @@ def folding_elsewhere(talk: Talk) -> Folding:
 async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
     await talk.say(*facts(6))
     place = talk.world.current.target()
-    folding = talk.world.services.context.folding
+    folding = talk.world.services.folding
     results = await asyncio.gather(folding.fold_all(place, ""), folding.fold_all(place, ""))
     assert [result.messages for result in results] == [8, 0]
     assert len(await talk.folds()) == 1

@@ -42,7 +42,7 @@ async def test_a_fork_that_ends_within_the_summary_has_the_words(talk: Talk) -> 
 async def test_another_wording_of_the_summary_of_a_fork_can_be_undone(talk: Talk) -> None:
     await talk.say(*facts(8))
     await talk.world.told("/thread fork")
-    summary, folding = await talk.summary(), talk.world.services.context.folding
+    summary, folding = await talk.summary(), talk.world.services.folding
     target = talk.world.current.target()
     await folding.reword(await talk.world.context.snapshot(target, talk.world.clock.now()), "My words.")
     assert await talk.summary() == "My words."

@@ -46,7 +46,7 @@ async def rows(world: World) -> list[tuple[object, ...]]:
 
 
 def folding_of(world: World) -> Folding:
-    return world.services.context.folding
+    return world.services.folding
 
 
 async def fold(world: World) -> None:

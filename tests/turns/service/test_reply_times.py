@@ -91,9 +91,9 @@ async def test_an_edit_made_while_a_reply_begins_leaves_that_turn_as_it_is(world
     world.model.enqueue(begun, TextDelta("Late"), ReplyEnd("stop"))
     saying = asyncio.create_task(world.say("Running"))
     await world.log_row_with_status(3, Status.STREAMING)
-    opened = await world.services.editing.context.open(world.current.target())
+    opened = await world.services.context_editing.open(world.current.target())
     world.clock.advance(SLOW)
     begun.set()
     await saying
-    await world.services.editing.context.save(opened, opened.sheet.text.replace("Before", "BEFORE"))
+    await world.services.context_editing.save(opened, opened.sheet.text.replace("Before", "BEFORE"))
     assert await world.seen() == ["BEFORE", "ok", "Running", "Late"]
