@@ -28,6 +28,7 @@ from chorus_cli.terminal.screen.output import standard_error
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from types import ModuleType
 
     from chorus_cli.composition import Providers, Turns
@@ -153,6 +154,10 @@ class App:
             await self._turns.conversation.tool_loop.folds.close()
             await self._turns.providers.aclose()
 
+    def rescue(self, record: Mapping[str, str]) -> Path | None:
+        """Keep a record that the database refused, and return its file, ``None`` if that failed too."""
+        return self.storage.rescue(self.clock.now(), record)
+
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, unless the run is private, and return the sentence that says where, or what is refused."""
         if is_refusal(error):
@@ -166,12 +171,21 @@ class App:
         return compose(self.turns(), user_tools, is_chat=self._frontend.is_chat)
 
     def _compose_turns(self) -> Turns:
-        from chorus_cli.composition import Opened, all_providers, compose_turns, this_machine  # noqa: PLC0415 - large
+        from chorus_cli.composition import Opened, all_providers, compose_turns  # noqa: PLC0415 - large
+        from chorus_cli.machine.shell import UserShell  # noqa: PLC0415 - a start needs none
 
-        opened = Opened(self.paths, self.storage, self.current, self.notifier)
-        machine = this_machine(self.storage, self._environment, self.clock, self.report_bug)
+        opened = Opened(
+            self.paths,
+            self.storage,
+            self.current,
+            self.notifier,
+            self.clock,
+            self.rescue,
+            self.report_bug,
+            UserShell(self._environment),
+        )
         providers = all_providers(self._environment, self.clock, self.storage.attachments.read)
-        return compose_turns(opened, machine, providers, folds_in_background=self._frontend.is_chat)
+        return compose_turns(opened, providers, folds_in_background=self._frontend.is_chat)
 
     def _ask_ollama(self) -> str | None:
         from chorus_cli.models.providers import server_addresses  # noqa: PLC0415 - needed only where nothing names a model

@@ -23,8 +23,7 @@ from chorus_cli.terminal.screen.output import standard_output
 from chorus_cli.terminal.screen.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.terminal.screen.output import Screen
@@ -62,7 +61,7 @@ class _Terminal(NamedTuple):
             if outer is not None:
                 _continue(outer, app)
             storage = app.storage
-            unsent = UnsentInput(app.store, storage.run, app.clock, storage.is_alive, _rescue_of(app))
+            unsent = UnsentInput(app.store, storage.run, app.clock, storage.is_alive, app.rescue)
             backend = Backend(
                 app.current,
                 unsent,
@@ -117,10 +116,6 @@ def _continue(outer: App, app: App) -> None:
         app.personas.set_for_this_run(slug, key, value)
     if outer.current.is_settled:
         app.current.use_model(slug, target.choice.model, target.choice.reason)
-
-
-def _rescue_of(app: App) -> Callable[[Mapping[str, str]], Path | None]:
-    return lambda record: app.storage.rescue(app.clock.now(), record)
 
 
 def _histories(app: App) -> InputHistories:

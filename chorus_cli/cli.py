@@ -16,8 +16,8 @@ from chorus_cli.machine import bug_report, event_loop
 from chorus_cli.machine.environment import with_umask
 from chorus_cli.machine.paths import paths
 from chorus_cli.storage.permissions import advised, refused
+from chorus_cli.subcommands.argument_parser import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.subcommands.command_line import parsed
-from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ _SUBCOMMANDS = {
     "completion": ("shell_files", "show_completion"),
     "doctor": ("doctor", "doctor"),
     "log": ("log", "log"),
-    "paths": ("facts", "show_paths"),
+    "paths": ("shell_files", "show_paths"),
     "restore": ("backup", "restore"),
-    "schema": ("facts", "show_schema"),
+    "schema": ("shell_files", "show_schema"),
 }
 """Module and function of each subcommand; a start loads one module and no other."""
 _DECLARED = ("declared", "carry_out_declared")

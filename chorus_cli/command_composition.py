@@ -77,7 +77,7 @@ def tools_of_machine(
 
 def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Services:
     """Build all services around those that answer messages."""
-    opened, clock, context = turns.opened, turns.machine.clock, turns.context
+    opened, clock, context = turns.opened, turns.opened.clock, turns.context
     paths, storage, current, notifier = opened.paths, opened.storage, opened.current, opened.notifier
     store, personas = storage.store, storage.personas
     admin = PersonaAdmin(store, clock, personas, paths.deleted_personas, leave_behind)
@@ -137,19 +137,17 @@ def _own_commands(turns: Turns) -> OwnCommands[Services]:
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:
-    opened, machine = turns.opened, turns.machine
-    storage = opened.storage
-    outbox = Outbox(storage.store, storage.run, machine.clock, is_in_memory=storage.is_private)
-    current, told = opened.current, opened.notifier.done
-    return Replies(turns.conversation, outbox, ReplyHooks(timer.busy, lambda: current.slug, told, machine.report_bug))
+    opened, storage, current = turns.opened, turns.opened.storage, turns.opened.current
+    outbox = Outbox(storage.store, storage.run, opened.clock, is_in_memory=storage.is_private)
+    hooks = ReplyHooks(timer.busy, lambda: current.slug, opened.notifier.done, opened.report_bug)
+    return Replies(turns.conversation, outbox, hooks)
 
 
 def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTimer:
-    opened, machine = turns.opened, turns.machine
-    current = opened.current
+    opened, current = turns.opened, turns.opened.current
     actions = IdleServices(opened.storage.store, current, saving, journal, saved_line).actions()
     timer = NoIdleTimer if opened.storage.is_private else IdleTimer
-    return timer(machine.clock, actions, lambda: current.slug, opened.notifier.aside, machine.report_bug)
+    return timer(opened.clock, actions, lambda: current.slug, opened.notifier.aside, opened.report_bug)
 
 
 def _install(personas: Path) -> None:

@@ -15,7 +15,6 @@ from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
 from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rules.attachments import ALL_SENT
-from chorus_cli.machine.shell import UserShell
 from chorus_cli.memory.service.access import MemoryAccess
 from chorus_cli.memory.service.memory import FlashSaves, Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
@@ -63,22 +62,16 @@ async def _nothing_to_close() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The user's data, opened by this process, which stores things where ``keeping`` says."""
-
-    paths: Paths
-    storage: RunStorage
-    current: Current
-    notifier: Notifier
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The machine that Chorus runs on.
+    """The user's data, opened by this process, and the machine that it runs on.
 
     ``rescue`` keeps a record that the database refused and returns its file, ``None`` if that failed too.
     ``report_bug`` keeps a traceback and returns the sentence that says where.
     """
 
+    paths: Paths
+    storage: RunStorage
+    current: Current
+    notifier: Notifier
     clock: Clock
     rescue: Callable[[Mapping[str, str]], Path | None]
     report_bug: Callable[[Exception], str]
@@ -113,21 +106,6 @@ class Providers:
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
     prices: Callable[[str], Prices | None] = lambda _model: None
-
-
-def this_machine(
-    storage: RunStorage,
-    environment: Mapping[str, str],
-    clock: Clock,
-    report_bug: Callable[[Exception], str],
-) -> Machine:
-    """Return the machine of this process."""
-    return Machine(
-        clock,
-        lambda record: storage.rescue(clock.now(), record),
-        report_bug,
-        UserShell(environment),
-    )
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
@@ -170,7 +148,6 @@ class Turns:
     """Everything that answers messages, and what it was built from."""
 
     opened: Opened
-    machine: Machine
     providers: Providers
     context: Context
     memory: Memory
@@ -182,9 +159,9 @@ class Turns:
     attachments: Attachments
 
 
-def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, folds_in_background: bool) -> Turns:
+def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: bool) -> Turns:
     """Build the answering; with ``folds_in_background`` conversations are folded before a request is too large."""
-    store, clock = opened.storage.store, machine.clock
+    store, clock, current, notifier = opened.storage.store, opened.clock, opened.current, opened.notifier
     search = Search(store, clock)
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
     context = Context(
@@ -196,35 +173,18 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
         accepted_by=providers.accepted_by,
         echo_of=providers.echo_of,
     )
-    memory = _memory(opened, machine, providers)
-    costs = Costs(store, clock, providers.prices)
-    jobs = _jobs(opened, machine, memory)
-    folding = Folding(context, Summarizer(providers.client, context, clock), clock)
-    folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
-    runner = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
-    attachments = Attachments(
-        opened.storage.attachments, providers.counter, providers.accepted_by, opened.notifier.progress
+    access = MemoryAccess(store, clock, providers.counter, notifier.aside)
+    memory = Memory(access, FlashSaves(access))
+    jobs = Jobs(
+        opened.shell, clock, memory, lambda: (current.slug, current.thread_id), notifier.done, opened.report_bug
     )
+    folding = Folding(context, Summarizer(providers.client, context, clock), clock)
+    folds = FoldSchedule(store, folding, opened.report_bug, notifier.aside if folds_in_background else None)
+    toolbox = Toolbox(ToolServices(store, clock, search, memory, jobs), opened.report_bug, providers.tools)
+    dependencies = TurnDependencies(providers.client, clock, providers.counter, opened.rescue, opened.storage.is_alive)
+    runner = ReplyRunner(store, ReplyRows(store, providers.counter, clock), dependencies, toolbox)
+    attachments = Attachments(opened.storage.attachments, providers.counter, providers.accepted_by, notifier.progress)
     rounds = ToolLoop(context, runner, folds, offers, memory, UnsentFiles(attachments.is_stored))
     conversation = Conversation(rounds, opened.storage.run, clock.now(), jobs)
-    return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
-
-
-def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
-    access = MemoryAccess(opened.storage.store, machine.clock, providers.counter, opened.notifier.aside)
-    return Memory(access, FlashSaves(access))
-
-
-def _jobs(opened: Opened, machine: Machine, memory: Memory) -> Jobs:
-    current, told = opened.current, opened.notifier.done
-    return Jobs(
-        machine.shell, machine.clock, memory, lambda: (current.slug, current.thread_id), told, machine.report_bug
-    )
-
-
-def _answering(opened: Opened, machine: Machine, providers: Providers, tools: ToolServices) -> ReplyRunner:
-    dependencies = TurnDependencies(
-        providers.client, machine.clock, providers.counter, machine.rescue, opened.storage.is_alive
-    )
-    rows = ReplyRows(opened.storage.store, providers.counter, machine.clock)
-    return ReplyRunner(opened.storage.store, rows, dependencies, Toolbox(tools, machine.report_bug, providers.tools))
+    costs = Costs(store, clock, providers.prices)
+    return Turns(opened, providers, context, memory, jobs, search, costs, folding, conversation, attachments)

@@ -20,7 +20,7 @@ from chorus_cli.personas.service.personas import Personas
 from chorus_cli.personas.service.settings import PersonaSettings
 from chorus_cli.run_storage import forgotten
 from chorus_cli.storage.store import IN_MEMORY, Store
-from chorus_cli.subcommands.exit_codes import BUG
+from chorus_cli.subcommands.argument_parser import BUG
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.progress import Progress
 from tests.attached_files import FILES

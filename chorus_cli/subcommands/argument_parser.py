@@ -1,15 +1,20 @@
-"""The parser of a command line, and the arguments that several commands have."""
+"""The parser of a command line, the arguments that several commands have, and the exit codes."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, NoReturn
 
-from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+DONE = 0
+FAILED = 1
+WRONG_ARGUMENTS = 2
+BUG = 3
+"""Exit codes of the process; one ended by signal n exits with 128 + n."""
 
 _LARGEST_ID = 2**63 - 1
 _KEPT = "keep everything in this folder"

@@ -80,28 +80,25 @@ NEW_TITLE = replace(
 )
 
 
-@GROUP.command("")
-async def overview(services: Services) -> Table:
-    """List the persona's open threads; the current one is marked.
+@GROUP.command("", "list")
+async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> Table:  # noqa: FBT002 - read from a word
+    """List the persona's open threads, the current one marked; /thread list all also those closed, of many the newest.
 
     A thread is running while a reply is written in it, here or by another Chorus, and interrupted if its newest reply
     broke off: /retry there asks again.
 
     Examples:
         /thread
-    """
-    return await _table(services, closed=False)
-
-
-@GROUP.command("list")
-async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> Table:  # noqa: FBT002 - read from a word
-    """List the persona's open threads, or also those that were closed, of many the newest.
-
-    Examples:
-        /thread list
         /thread list all
     """
-    return await _table(services, closed=closed)
+    here = services.current.thread_id
+    listed = await services.threads.listed(closed=closed)
+    rows = [_row(each, here=each.thread.id == here) for each in listed]
+    values = [
+        {**each.thread._asdict(), **each._asdict(), "thread": each.thread.number, "current": each.thread.id == here}
+        for each in listed
+    ]
+    return Table("", _COLUMNS, tuple(rows), cut=frozenset({"Title"}), data=data_of(values))
 
 
 @GROUP.command("switch", default=True)
@@ -203,17 +200,6 @@ async def history(
         return Text(f"Nothing was said in thread #{chosen.number} yet.")
     texts = {id_: each.text for id_, each in found.thoughts.items()}
     return Output("\n\n".join(log_entry(each, found.marks, name, thoughts=texts.get(each.id, "")) for each in shown))
-
-
-async def _table(services: Services, *, closed: bool) -> Table:
-    here = services.current.thread_id
-    listed = await services.threads.listed(closed=closed)
-    rows = [_row(each, here=each.thread.id == here) for each in listed]
-    values = [
-        {**each.thread._asdict(), **each._asdict(), "thread": each.thread.number, "current": each.thread.id == here}
-        for each in listed
-    ]
-    return Table("", _COLUMNS, tuple(rows), cut=frozenset({"Title"}), data=data_of(values))
 
 
 def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
