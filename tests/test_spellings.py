@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.catalogue import registry
+from chorus_cli.subcommands.command_line import parsed
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
@@ -166,3 +168,68 @@ def test_lists_go_on_being_printed_as_json(home: Home, tmp_path: Path) -> None:
     assert [row["role"] for row in json.loads(log)] == ["user", "assistant"]
     _, personas, _ = outcome_of(home, tmp_path, "personas --json")
     assert {"chorus", "frodo"} <= {each["persona"] for each in json.loads(personas)}
+
+
+ALSO = {
+    "memory list": {"id", "content", "tier"},
+    "thread list": {"number", "title", "state", "current"},
+    "thread": {"number"},
+    "thread list all": {"number"},
+    "context history": set(),
+    "context ops": set(),
+    "settings": {"key", "value", "source", "default"},
+    "persona list": {"persona", "name"},
+    "thread history 1 --thoughts": {"role", "content"},
+}
+"""Commands of the chat whose ``--json`` prints a list, with some names of its first entry."""
+
+
+@pytest.mark.parametrize(("line", "names"), ALSO.items(), ids=ALSO)
+def test_a_list_of_the_chat_is_printed_as_json(home: Home, tmp_path: Path, line: str, names: set[str]) -> None:
+    code, output, errors = outcome_of(home, tmp_path, f"{line} --json")
+    assert (code, errors) == (0, "")
+    entries = json.loads(output)
+    assert isinstance(entries, list)
+    assert names <= ({*entries[0]} if entries else set())
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("persona info frodo", "persona", "frodo"),
+        ("context why", "thread", 1),
+        ("why --persona frodo", "persona", "frodo"),
+        ("memory show 1", "content", "a canary"),
+        ("settings context_hours", "value", 8),
+        ("status --thread 1", "thread", "1"),
+        ("retry", "model", "chorus/eliza"),
+        ("context 24h", "text", "Context window set to 24h"),
+        ("remember buy bread", "text", "Remembered #2"),
+    ],
+)
+def test_a_command_of_the_chat_prints_its_values(
+    home: Home, tmp_path: Path, line: str, name: str, value: str | int
+) -> None:
+    code, output, errors = outcome_of(home, tmp_path, f"{line} --json")
+    assert code == 0, errors
+    found = json.loads(output)[name]
+    assert found.startswith(value) if isinstance(value, str) else found == value
+
+
+def test_a_question_of_a_command_is_answered_by_yes_or_declined(home: Home, tmp_path: Path) -> None:
+    declined = outcome_of(home, tmp_path, "memory forget 1")
+    assert declined[:2] == (1, "")
+    assert declined[2].endswith("Memory item #1 stays: agree at a terminal, or add --yes.\n")
+    code, output, _ = outcome_of(home, tmp_path, "memory forget 1 --yes")
+    assert (code, "/undo brings it back." in output) == (0, True)
+
+
+@pytest.mark.parametrize("name", [command.path[1:] for command in registry() if not command.only_in_chat])
+def test_every_command_but_those_of_the_chat_alone_has_a_parser_with_json(name: str) -> None:
+    assert parsed([*name.split(), "--json"]).json
+
+
+@pytest.mark.parametrize("name", [command.path[1:] for command in registry() if command.only_in_chat])
+def test_what_makes_sense_in_a_chat_alone_is_refused(name: str) -> None:
+    with pytest.raises(SystemExit):
+        parsed(name.split())

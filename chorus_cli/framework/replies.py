@@ -47,6 +47,7 @@ class Output:
     """Lines of a program or of the log, shown as they are."""
 
     text: str
+    data: Data | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ Answer = Reply | RunningTurn
 
 async def as_json(reply: Reply) -> object:
     """Return the values that a reply shows; of one that has none, its text or its rows."""
-    if isinstance(reply, Text | Table | Report) and reply.data is not None:
+    if isinstance(reply, Text | Output | Table | Report) and reply.data is not None:
         return _plain_values(await reply.data())
     if isinstance(reply, Table):
         heads = [head.lower() or "mark" for head in reply.columns]

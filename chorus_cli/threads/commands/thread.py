@@ -13,7 +13,9 @@ from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
 from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Output, Question, Report, Table, Text, data_of
+from chorus_cli.log.rules.export import entry_as_json
 from chorus_cli.log.rules.messages import Message, is_reply_of_calls
+from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
 from chorus_cli.log.rules.wording import local, log_entry
 from chorus_cli.services import Services
@@ -196,10 +198,13 @@ async def history(
     found = await services.threads.history(chosen, with_thoughts=thoughts)
     name = services.current.target().persona.name
     shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
+    numbers = Numbers({chosen.id: chosen.number})
+    values = data_of([entry_as_json(each, found.marks, numbers, found.thoughts) for each in found.entries])
     if not shown:
-        return Text(f"Nothing was said in thread #{chosen.number} yet.")
+        return Text(f"Nothing was said in thread #{chosen.number} yet.", values)
     texts = {id_: each.text for id_, each in found.thoughts.items()}
-    return Output("\n\n".join(log_entry(each, found.marks, name, thoughts=texts.get(each.id, "")) for each in shown))
+    lines = [log_entry(each, found.marks, name, thoughts=texts.get(each.id, "")) for each in shown]
+    return Output("\n\n".join(lines), values)
 
 
 def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
