@@ -16,6 +16,9 @@ WRONG_ARGUMENTS = 2
 BUG = 3
 """Exit codes of the process; one ended by signal n exits with 128 + n."""
 
+VALUED = ("--persona", "--model", "--home", "--thread", "--effort", "--attach")
+"""The options that may stand before a command and take a value."""
+
 _LARGEST_ID = 2**63 - 1
 _KEPT = "keep everything in this folder"
 
@@ -35,9 +38,16 @@ class Parser(argparse.ArgumentParser):
         self.exit(WRONG_ARGUMENTS)
 
 
-def takes_value(word: str, valued: Sequence[str]) -> bool:
-    """Return whether the next word is the value of an option, which may be shortened."""
-    return word == "-a" or (word.startswith("--") and word != "--" and any(each.startswith(word) for each in valued))
+def first_word(arguments: Sequence[str], valued: Sequence[str]) -> int | None:
+    """Return the place of the first word that is neither an option nor the value of one of the ``valued`` options."""
+    is_value = False
+    for position, word in enumerate(arguments):
+        if not is_value and not word.startswith("-"):
+            return position
+        # An option may be shortened.
+        is_long = word.startswith("--") and word != "--" and any(each.startswith(word) for each in valued)
+        is_value = not is_value and (is_long or word == "-a")
+    return None
 
 
 def add_common(parser: argparse.ArgumentParser, persona: str, model: str) -> None:

@@ -15,14 +15,15 @@ from chorus_cli import __version__
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.settings.rules.table import BY_KEY
 from chorus_cli.subcommands.argument_parser import (
+    VALUED,
     Parser,
     add_common,
     add_json,
     add_thread,
     answer,
+    first_word,
     number,
     path,
-    takes_value,
     thread_number,
 )
 
@@ -35,8 +36,6 @@ SHELLS = ("bash", "fish", "zsh")
 # One option of ask is long; the help of the others stands beside them all the same.
 _HELP_COLUMN = 15
 _EFFORTS = BY_KEY["effort"].choices
-_VALUED = ("--persona", "--model", "--home", "--thread", "--effort", "--attach")
-"""The options before a command that take a value."""
 _OF_ASK = ("new", "effort", "json", "attach")
 
 
@@ -61,7 +60,9 @@ class _Version(argparse.Action):
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; options stand before or after the command."""
-    before, name, after = _divided(arguments)
+    position = first_word(arguments, VALUED)
+    before, name = arguments[:position], None if position is None else arguments[position]
+    after = () if position is None else arguments[position + 1 :]
     if name is None or name in SUBCOMMANDS:
         known = _top() if name is None else filled(Parser(prog=f"chorus {name}"), SUBCOMMANDS[name])
         chosen, unknown = known.parse_known_args([*before, *after])
@@ -93,16 +94,6 @@ def parser() -> Parser:
         filled(commands.add_parser(name, help=subcommand.help), subcommand)
     declared.add_to(commands)
     return known
-
-
-def _divided(arguments: Sequence[str]) -> tuple[Sequence[str], str | None, Sequence[str]]:
-    """Return the options before the command, its name, and the arguments after it."""
-    is_value = False
-    for position, word in enumerate(arguments):
-        if not is_value and not word.startswith("-"):
-            return arguments[:position], word, arguments[position + 1 :]
-        is_value = not is_value and takes_value(word, _VALUED)
-    return arguments, None, ()
 
 
 def _top() -> Parser:

@@ -34,18 +34,9 @@ def joined_text(words: Sequence[str]) -> str:
         CommandError: they are not valid text in the locale's encoding.
     """
     text = " ".join(words)
-    refuse_mangled(text)
-    return text
-
-
-def refuse_mangled(text: str) -> None:
-    """Refuse text of the command line that is not valid in the locale's encoding.
-
-    Raises:
-        CommandError: it is not.
-    """
     if _is_mangled(text):
         raise CommandError("The text on the command line is not valid UTF-8, so nothing was sent.")
+    return text
 
 
 def print_json(value: object) -> None:

@@ -11,8 +11,16 @@ from chorus_cli.app import opened
 from chorus_cli.catalogue import registry
 from chorus_cli.framework.registry import Command
 from chorus_cli.framework.replies import Question
-from chorus_cli.subcommands.argument_parser import Parser, add_common, add_json, add_thread, path, takes_value
-from chorus_cli.subcommands.conventions import options, refuse_mangled
+from chorus_cli.subcommands.argument_parser import (
+    VALUED,
+    Parser,
+    add_common,
+    add_json,
+    add_thread,
+    first_word,
+    path,
+)
+from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal.one_command import Manner, carry_out
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
@@ -44,7 +52,8 @@ def parsed(
     if isinstance(entry, Command):
         return _parsed(entry, name, [*before, *after])
     group = _add_group(Parser(prog=f"chorus {entry.name}", description=entry.summary), entry)
-    position = _position(entry, after)
+    own = [each.spelling for command in commands for each in command.options if not each.is_flag]
+    position = first_word(after, (*VALUED, *own))
     word = None if position is None else after[position].casefold()
     if position is not None and word in entry.words and entry.words[word] in commands:
         return _parsed(entry.words[word], f"{name} {word}", [*before, *after[:position], *after[position + 1 :]])
@@ -78,7 +87,7 @@ async def carry_out_declared(chosen: argparse.Namespace, environment: Mapping[st
     words = [word for each in command.positional for word in _as_list(values[_key(each)])] + chosen.more
     of_options = {each.option: values[key] for each in command.options if (key := _key(each)) in values}
     if command.positional and _metavar(command.positional[-1]) not in _PATHS:
-        refuse_mangled(" ".join(words))
+        joined_text(words)
     if "persona" in {each.option for each in command.options}:
         given = given._replace(persona=None)
     asides = standard_error()
@@ -103,17 +112,6 @@ def _offered(entry: Command[Services] | CommandGroup[Services]) -> tuple[Command
 
 def _names() -> Iterator[str]:
     return (name for name, entry in registry().words.items() if _offered(entry))
-
-
-def _position(group: CommandGroup[Services], after: Sequence[str]) -> int | None:
-    """Return the place of the first word that is neither an option nor the value of one."""
-    own = [each.spelling for command in group.commands for each in command.options if not each.is_flag]
-    is_value = False
-    for number, word in enumerate(after):
-        if not is_value and not word.startswith("-"):
-            return number
-        is_value = not is_value and takes_value(word, ("--persona", "--model", "--home", "--thread", *own))
-    return None
 
 
 def _parsed(

@@ -69,11 +69,10 @@ async def _decided(answer: Reply, answers: Screen, asides: Screen, manner: Manne
     is_first = True
     while isinstance(answer, Question):
         told, _, question = answer.text.rpartition("\n")
-        if told and not (manner.as_json and (manner.yes or not is_first)):
+        is_asked = not manner.yes and (is_first or not manner.as_json)
+        if told and (is_asked or not manner.as_json):
             asides.error(told) if is_first else answers.line(told)
-        is_agreed = manner.yes if is_first else False
-        if not is_agreed and not (manner.yes or (manner.as_json and not is_first)):
-            is_agreed = await agreed(question, asides)
+        is_agreed = await agreed(question, asides) if is_asked else is_first
         if not is_agreed and is_first:
             way = "" if can_ask() else ": agree at a terminal, or add --yes"
             asides.notice(f"{answer.declined.text.removesuffix('.')}{way}.")
