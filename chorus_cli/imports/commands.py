@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chorus_cli.cards.commands import arrived
-from chorus_cli.core.errors import CommandError, ImportFormatError
+from chorus_cli.core.errors import CommandError, ImportFormatError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
@@ -244,13 +245,18 @@ async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) ->
         return found, found.text()
     try:
         await services.imports.take_in(wanted, report, services.notifier.progress)
-    except asyncio.CancelledError:
+    except BaseException as error:
+        is_answered = services.is_chat and isinstance(error, asyncio.CancelledError | ImportFormatError)
         if not report.added_messages:
             raise
+        if not is_answered:
+            services.notifier.progress(report.text())
+            raise
+        is_stopped = isinstance(error, asyncio.CancelledError)
         stopped = "It was stopped before the end; the same import goes on from there."
-        return report, f"{report.text()}\n{stopped}"
-    except ImportFormatError as error:
-        if not report.added_messages:
-            raise
-        return report, f"{report.text()}\nThen it came to an end: {error}"
+        return report, f"{report.text()}\n{stopped if is_stopped else f'Then it came to an end: {error}'}"
+    if not services.is_chat:
+        # All is imported, and each search fills the index.
+        with suppress(StorageError):
+            await services.search.catch_up(services.notifier.progress)
     return report, report.text()
