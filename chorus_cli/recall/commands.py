@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated
@@ -86,8 +87,14 @@ async def search(
     number = most or (SHOWN if services.is_chat else SHOWN_IN_SHELL)
     scope = Scope(moment, await services.only_of(persona), number, with_thoughts=thoughts)
     findings = await services.search.find(words.words, scope, services.notifier.progress)
-    text = f"{words.doubt}{findings_text(findings, services.personas, moment)}"
+    shown = findings if services.is_chat else replace(findings, wider=_quoted(findings.wider))
+    text = f"{words.doubt}{findings_text(shown, services.personas, moment)}"
     return Text(text, data_of(findings.as_json()), is_failure=findings.is_empty)
+
+
+def _quoted(terms: str) -> str:
+    """Return terms as they are typed at a shell, which would take ``*`` for names of files."""
+    return shlex.quote(terms) if '"' in terms else shlex.join(terms.split())
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:

@@ -56,6 +56,9 @@ async def listing(services: Services) -> Table:
     """
     members = await services.persona_admin.members()
     rows = [_row(services, member) for member in members]
+    if not services.is_chat:
+        for warning in (each for member in members if member.persona.unreadable for each in member.persona.warnings):
+            services.notifier.progress(warning)
     heads = ("", "Persona", "Aliases", "Messages", "Last talked", "Description")
     values = [member.as_json(active=member.persona.slug == services.current.slug) for member in members]
     return Table("", heads, tuple(rows), data=data_of(values))
