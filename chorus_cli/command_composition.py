@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.composition import Turns
     from chorus_cli.machine.ports import Editor
+    from chorus_cli.run_storage import RunStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +84,10 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
     admin = PersonaAdmin(store, clock, personas, paths.deleted_personas, leave_behind)
     settings = PersonaSettings(store, clock, personas)
     journal = Journal(context, clock, personas, turns.memory)
-    # A private chat may read the shipped personas, beside which nothing is saved.
-    install = partial(_install, paths.personas)
     summarizer = Summarizer(turns.providers.client, context, clock)
-    saving = SessionSaving(paths.personas, clock, context, summarizer, install)
+    saving = SessionSaving(paths.personas, clock, context, summarizer, partial(_install, paths.personas))
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
-    activity = ThreadActivity(storage.is_alive, replies.waiting_in, replies.stop)
     return Services(
         own_commands=_own_commands(turns),
         clock=clock,
@@ -97,7 +95,7 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
         current=current,
         conversation=turns.conversation,
         replies=replies,
-        threads=Threads(context, current, activity, clock.now),
+        threads=Threads(context, current, _activity(storage, replies), clock.now),
         context=context,
         window=ContextWindow(settings, clock, current, context),
         folding=turns.folding,
@@ -143,6 +141,10 @@ def _replies(turns: Turns, timer: IdleTimer) -> Replies:
     return Replies(turns.conversation, outbox, hooks)
 
 
+def _activity(storage: RunStorage, replies: Replies) -> ThreadActivity:
+    return ThreadActivity(storage.is_alive, replies.waiting_in, replies.stop)
+
+
 def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTimer:
     opened, current = turns.opened, turns.opened.current
     actions = IdleServices(opened.storage.store, current, saving, journal, saved_line).actions()
@@ -151,7 +153,8 @@ def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTi
 
 
 def _install(personas: Path) -> None:
-    # A private chat makes no home before it is asked for a file; without the folder, the copying says why.
+    # A private chat may read the shipped personas, beside which nothing is saved, and makes no home before it is asked
+    # for a file; without the folder, the copying says why.
     with suppress(OSError):
         personas.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     persona_files.install(shipped_personas(), personas)
