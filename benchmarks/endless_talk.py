@@ -48,7 +48,7 @@ class _PassingClock(SystemClock):
 
 async def _talk() -> None:
     clock, chance = _PassingClock(), random.Random(5)  # noqa: S311 - words, no secret
-    async with opened(Options(), os.environ, Frontend(folds_in_background=True)) as app:
+    async with opened(Options(), os.environ, Frontend(is_chat=True)) as app:
         app.clock = clock
         app.warm_up()
         services = await asyncio.to_thread(app.services)

@@ -28,6 +28,7 @@ from chorus_cli.terminal.screen.output import standard_error
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from types import ModuleType
 
     from chorus_cli.composition import Providers, Turns
@@ -52,11 +53,11 @@ class Options(NamedTuple):
 class Frontend(NamedTuple):
     """How the user is met: ``alone`` is entered while an editor has the terminal.
 
-    ``folds_in_background`` if the run lasts long enough to fold conversations before they have to be.
+    A run that ``is_chat`` lasts long enough to fold conversations before they have to be.
     """
 
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
-    folds_in_background: bool = False
+    is_chat: bool = False
 
 
 _ONE_SHOT = Frontend()
@@ -153,6 +154,10 @@ class App:
             await self._turns.conversation.tool_loop.folds.close()
             await self._turns.providers.aclose()
 
+    def rescue(self, record: Mapping[str, str]) -> Path | None:
+        """Keep a record that the database refused, and return its file, ``None`` if that failed too."""
+        return self.storage.rescue(self.clock.now(), record)
+
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, unless the run is private, and return the sentence that says where, or what is refused."""
         if is_refusal(error):
@@ -163,15 +168,24 @@ class App:
         from chorus_cli.command_composition import compose, tools_of_machine  # noqa: PLC0415 - imports all
 
         user_tools = tools_of_machine(self._environment, self._frontend.alone, is_private=self.storage.is_private)
-        return compose(self.turns(), user_tools)
+        return compose(self.turns(), user_tools, is_chat=self._frontend.is_chat)
 
     def _compose_turns(self) -> Turns:
-        from chorus_cli.composition import Opened, all_providers, compose_turns, this_machine  # noqa: PLC0415 - large
+        from chorus_cli.composition import Opened, all_providers, compose_turns  # noqa: PLC0415 - large
+        from chorus_cli.machine.shell import UserShell  # noqa: PLC0415 - a start needs none
 
-        opened = Opened(self.paths, self.storage, self.current, self.notifier)
-        machine = this_machine(self.storage, self._environment, self.clock, self.report_bug)
+        opened = Opened(
+            self.paths,
+            self.storage,
+            self.current,
+            self.notifier,
+            self.clock,
+            self.rescue,
+            self.report_bug,
+            UserShell(self._environment),
+        )
         providers = all_providers(self._environment, self.clock, self.storage.attachments.read)
-        return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
+        return compose_turns(opened, providers, folds_in_background=self._frontend.is_chat)
 
     def _ask_ollama(self) -> str | None:
         from chorus_cli.models.providers import servers  # noqa: PLC0415 - needed only where nothing names a model

@@ -29,8 +29,9 @@ def groups() -> tuple[CommandGroup[Services], ...]:
     return (
         *(context.GROUP, turns.GROUP, edit.GROUP, turns.SUMMARY, sessions.GROUP, latest_action.GROUP),
         *(items.TOP, items.GROUP, persona.GROUP, cards.GROUP, thread.GROUP, composing.GROUP),
-        *(jobs.GROUP, settings.GROUP, settings.TOP, search.GROUP, context.TOP, cost.GROUP),
-        *(attachments.GROUP, imports.GROUP, upkeep.GROUP, purge.GROUP, private.GROUP, general.GROUP, turns.TOP),
+        *(jobs.GROUP, settings.GROUP, settings.TOP, settings.MODELS, search.GROUP, context.TOP, cost.GROUP),
+        *(attachments.GROUP, imports.GROUP, upkeep.GROUP, purge.GROUP, private.GROUP, general.GROUP, general.CHAT),
+        turns.TOP,
     )
 
 

@@ -22,8 +22,7 @@ from chorus_cli.terminal.screen.output import standard_output
 from chorus_cli.terminal.screen.painted_rows import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.terminal.screen.output import Screen
@@ -56,12 +55,12 @@ class _Terminal(NamedTuple):
 
     async def chat(self, options: Options, typed_early: str = "", outer: App | None = None) -> None:
         """Open the data and talk until the user leaves; a private chat within ``outer`` has its persona and model."""
-        frontend = Frontend(self._alone, folds_in_background=True)
+        frontend = Frontend(self._alone, is_chat=True)
         async with opened(options, self.environment, frontend) as app:
             if outer is not None:
                 _continue(outer, app)
             storage = app.storage
-            unsent = UnsentInput(app.store, storage.run, app.clock, storage.is_alive, _rescue_of(app))
+            unsent = UnsentInput(app.store, storage.run, app.clock, storage.is_alive, app.rescue)
             backend = Backend(
                 app.current,
                 unsent,
@@ -116,10 +115,6 @@ def _continue(outer: App, app: App) -> None:
         app.personas.set_for_this_run(slug, key, value)
     if outer.current.is_settled:
         app.current.use_model(slug, target.choice.model, target.choice.reason)
-
-
-def _rescue_of(app: App) -> Callable[[Mapping[str, str]], Path | None]:
-    return lambda record: app.storage.rescue(app.clock.now(), record)
 
 
 def _histories(app: App) -> InputHistories:

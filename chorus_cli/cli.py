@@ -16,8 +16,8 @@ from chorus_cli.machine import bug_report, event_loop
 from chorus_cli.machine.environment import with_umask
 from chorus_cli.machine.paths import paths
 from chorus_cli.storage.permissions import advised, refused
+from chorus_cli.subcommands.argument_parser import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.subcommands.command_line import parsed
-from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error
 
 if TYPE_CHECKING:
@@ -31,21 +31,15 @@ _SUBCOMMANDS = {
     "ask": ("ask", "ask"),
     "backup": ("backup", "backup"),
     "completion": ("shell_files", "show_completion"),
-    "context": ("reports", "context"),
-    "cost": ("log", "cost"),
     "doctor": ("doctor", "doctor"),
-    "export": ("imports", "export_files"),
-    "import": ("imports", "import_files"),
     "log": ("log", "log"),
-    "memory": ("reports", "memory"),
-    "paths": ("facts", "show_paths"),
-    "personas": ("reports", "personas"),
-    "purge": ("purge", "purge"),
+    "paths": ("shell_files", "show_paths"),
     "restore": ("backup", "restore"),
-    "schema": ("facts", "show_schema"),
-    "search": ("log", "search"),
+    "schema": ("shell_files", "show_schema"),
 }
 """Module and function of each subcommand; a start loads one module and no other."""
+_DECLARED = ("declared", "carry_out_declared")
+"""Those of all commands of the chat."""
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _BEHIND_THE_START_SECONDS = 1.0
 
@@ -81,7 +75,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _work(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
     """Load the subcommand that was chosen and return its work, whose result is the exit code."""
-    module, name = _SUBCOMMANDS[chosen.command]
+    module, name = _SUBCOMMANDS.get(chosen.command, _DECLARED)
     subcommand: Subcommand = getattr(import_module(f"chorus_cli.subcommands.{module}"), name)
     return subcommand(chosen, environment)
 

@@ -19,6 +19,7 @@ from chorus_cli.context.service.window import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
 from chorus_cli.framework.command_line import OwnCommands
 from chorus_cli.framework.drafts import Editing
+from chorus_cli.imports.service.exports import Exports
 from chorus_cli.imports.service.imports import Imports
 from chorus_cli.machine.clipboard import Clipboard
 from chorus_cli.machine.editor import UserEditor
@@ -27,15 +28,7 @@ from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.files import COMMANDS_FOLDER
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.private import private_groups
-from chorus_cli.services import (
-    ContextServices,
-    EditingServices,
-    LogServices,
-    MachineServices,
-    PersonaServices,
-    Services,
-    UpkeepServices,
-)
+from chorus_cli.services import Services
 from chorus_cli.sessions.commands import saved_line
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.sessions.service.idle import IdleActions, IdleTimer
@@ -78,39 +71,53 @@ def tools_of_machine(
     return UserTools(UserEditor(environment, alone, is_private=is_private), clipboard.copy, clipboard.picture)
 
 
-def compose(turns: Turns, user_tools: UserTools) -> Services:
+def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Services:
     """Build all services around those that answer messages."""
-    opened, clock, context = turns.opened, turns.machine.clock, turns.context
-    store, personas, current = opened.storage.store, opened.storage.personas, opened.current
-    persona_admin = _persona_admin(turns)
+    opened, clock, context = turns.opened, turns.opened.clock, turns.context
+    paths, storage, current, notifier = opened.paths, opened.storage, opened.current, opened.notifier
+    store, personas = storage.store, storage.personas
+    persona_admin = PersonaAdmin(store, clock, personas, paths.deleted_personas, leave_behind)
     journal = Journal(context, clock, personas, turns.memory)
-    # A private chat may read the shipped personas, beside which nothing is saved.
-    install = partial(_install, opened.paths.personas)
     summarizer = Summarizer(turns.providers.client, context, clock)
-    sessions = Sessions(clock, personas, current, context, summarizer, opened.paths.personas, install)
+    install = partial(_install, paths.personas)
+    sessions = Sessions(clock, personas, current, context, summarizer, paths.personas, install)
     timer = _idle_timer(turns, sessions, journal)
     replies = _replies(turns, timer)
     return Services(
         own_commands=_own_commands(turns),
+        clock=clock,
+        notifier=notifier,
         current=current,
         conversation=turns.conversation,
         replies=replies,
-        threads=Threads(context, current, replies, opened.storage.is_alive, clock),
-        context=ContextServices(context, ContextWindow(persona_admin, clock, current, context), turns.folding),
-        personas=PersonaServices(personas, persona_admin, turns.providers.models),
+        threads=Threads(context, current, replies, storage.is_alive, clock),
+        context=context,
+        window=ContextWindow(persona_admin, clock, current, context),
+        folding=turns.folding,
+        journal=journal,
+        search=turns.search,
+        costs=turns.costs,
+        personas=personas,
+        persona_admin=persona_admin,
+        models=turns.providers.models,
         cards=Cards(turns.memory, personas),
         sessions=sessions,
         idle_timer=timer,
         memory=turns.memory,
         jobs=turns.jobs,
-        log=LogServices(journal, turns.search, turns.costs),
-        imports=Imports(store, clock, persona_admin, opened.paths.attachments),
-        editing=_editing(turns, user_tools),
-        upkeep=_upkeep(turns),
-        machine=MachineServices(
-            clock, user_tools.copy, opened.notifier, turns.providers.warm, user_tools.picture, download
-        ),
+        imports=Imports(store, clock, persona_admin, paths.attachments),
+        exports=Exports(store, clock, paths.attachments),
+        drafts=Editing(user_tools.editor, storage.edited, clock, storage.run),
+        context_editing=ContextEditing(context, clock, storage.is_alive, storage.run),
+        backups=Backups(paths, clock),
+        rescued=RescuedTexts(store, paths, clock, storage.is_alive),
+        purging=Purging(store, clock, turns.search, persona_admin, Home(paths, storage.is_alive)),
         attachments=turns.attachments,
+        copy=user_tools.copy,
+        picture=user_tools.picture,
+        download=download,
+        warm=turns.providers.warm,
+        is_chat=is_chat,
     )
 
 
@@ -121,45 +128,24 @@ def _own_commands(turns: Turns) -> OwnCommands[Services]:
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:
-    opened, machine = turns.opened, turns.machine
-    storage = opened.storage
-    outbox = Outbox(storage.store, storage.run, machine.clock, is_in_memory=storage.is_private)
-    current, told = opened.current, opened.notifier.done
-    return Replies(turns.conversation, outbox, ReplyHooks(timer.busy, lambda: current.slug, told, machine.report_bug))
+    opened, storage, current = turns.opened, turns.opened.storage, turns.opened.current
+    outbox = Outbox(storage.store, storage.run, opened.clock, is_in_memory=storage.is_private)
+    hooks = ReplyHooks(timer.busy, lambda: current.slug, opened.notifier.done, opened.report_bug)
+    return Replies(turns.conversation, outbox, hooks)
 
 
 def _idle_timer(turns: Turns, sessions: Sessions, journal: Journal) -> IdleTimer:
-    opened, machine = turns.opened, turns.machine
-    current = opened.current
+    opened, current = turns.opened, turns.opened.current
     actions = IdleActions(opened.storage.store, current, sessions, journal, saved_line)
     is_private = opened.storage.is_private
     return IdleTimer(
-        machine.clock, actions, lambda: current.slug, opened.notifier.aside, machine.report_bug, is_private=is_private
+        opened.clock, actions, lambda: current.slug, opened.notifier.aside, opened.report_bug, is_private=is_private
     )
 
 
 def _install(personas: Path) -> None:
-    # A private chat makes no home before it is asked for a file; without the folder, the copying says why.
+    # A private chat may read the shipped personas, beside which nothing is saved, and makes no home before it is asked
+    # for a file; without the folder, the copying says why.
     with suppress(OSError):
         personas.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     persona_files.install(shipped_personas(), personas)
-
-
-def _persona_admin(turns: Turns) -> PersonaAdmin:
-    opened = turns.opened
-    return PersonaAdmin(
-        opened.storage.store, turns.machine.clock, opened.storage.personas, opened.paths.deleted_personas, leave_behind
-    )
-
-
-def _upkeep(turns: Turns) -> UpkeepServices:
-    storage, clock, paths = turns.opened.storage, turns.machine.clock, turns.opened.paths
-    purging = Purging(storage.store, clock, turns.search, _persona_admin(turns), Home(paths, storage.is_alive))
-    rescued = RescuedTexts(storage.store, paths, clock, storage.is_alive)
-    return UpkeepServices(Backups(paths, clock), rescued, purging)
-
-
-def _editing(turns: Turns, user_tools: UserTools) -> EditingServices:
-    storage, clock = turns.opened.storage, turns.machine.clock
-    drafts = Editing(user_tools.editor, storage.edited, clock, storage.run)
-    return EditingServices(drafts, ContextEditing(turns.context, clock, storage.is_alive, storage.run))

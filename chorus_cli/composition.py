@@ -15,7 +15,6 @@ from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
 from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rules.attachments import ALL_SENT
-from chorus_cli.machine.shell import UserShell
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient, LocalFiles
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.paths import Paths
     from chorus_cli.machine.ports import Clock, TokenCounter
+    from chorus_cli.machine.shell import UserShell
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.costs import Prices
@@ -59,22 +59,16 @@ async def _nothing_to_close() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The user's data, opened by this process, which stores things where ``keeping`` says."""
-
-    paths: Paths
-    storage: RunStorage
-    current: Current
-    notifier: Notifier
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The machine that Chorus runs on.
+    """The user's data, opened by this process, and the machine that it runs on.
 
     ``rescue`` keeps a record that the database refused and returns its file, ``None`` if that failed too.
     ``report_bug`` keeps a traceback and returns the sentence that says where.
     """
 
+    paths: Paths
+    storage: RunStorage
+    current: Current
+    notifier: Notifier
     clock: Clock
     rescue: Callable[[Mapping[str, str]], Path | None]
     report_bug: Callable[[Exception], str]
@@ -109,21 +103,6 @@ class Providers:
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
     prices: Callable[[str], Prices | None] = lambda _model: None
-
-
-def this_machine(
-    storage: RunStorage,
-    environment: Mapping[str, str],
-    clock: Clock,
-    report_bug: Callable[[Exception], str],
-) -> Machine:
-    """Return the machine of this process."""
-    return Machine(
-        clock,
-        lambda record: storage.rescue(clock.now(), record),
-        report_bug,
-        UserShell(environment),
-    )
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
@@ -166,7 +145,6 @@ class Turns:
     """Everything that answers messages, and what it was built from."""
 
     opened: Opened
-    machine: Machine
     providers: Providers
     context: Context
     memory: Memory
@@ -178,9 +156,9 @@ class Turns:
     attachments: Attachments
 
 
-def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, folds_in_background: bool) -> Turns:
+def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: bool) -> Turns:
     """Build the answering; with ``folds_in_background`` conversations are folded before a request is too large."""
-    store, clock = opened.storage.store, machine.clock
+    store, clock, current, notifier = opened.storage.store, opened.clock, opened.current, opened.notifier
     search = Search(store, clock)
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
     context = Context(
@@ -192,33 +170,18 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
         accepted_by=providers.accepted_by,
         echo_of=providers.echo_of,
     )
-    memory = _memory(opened, machine, providers)
-    costs = Costs(store, clock, providers.prices)
-    jobs = _jobs(opened, machine, memory)
-    folding = Folding(context, Summarizer(providers.client, context, clock), clock)
-    folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
-    runner = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
-    attachments = Attachments(
-        opened.storage.attachments, providers.counter, providers.accepted_by, opened.notifier.progress
+    memory = Memory(store, clock, providers.counter, notifier.aside)
+    jobs = Jobs(
+        opened.shell, clock, memory, lambda: (current.slug, current.thread_id), notifier.done, opened.report_bug
     )
+    folding = Folding(context, Summarizer(providers.client, context, clock), clock)
+    folds = FoldSchedule(store, folding, opened.report_bug, notifier.aside if folds_in_background else None)
+    toolbox = Toolbox(ToolServices(store, clock, search, memory, jobs), opened.report_bug, providers.tools)
+    rows = ReplyRows(store, providers.counter, clock)
+    runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
+    attachments = Attachments(opened.storage.attachments, providers.counter, providers.accepted_by, notifier.progress)
     rounds = ToolLoop(context, runner, folds, offers, memory, UnsentFiles(attachments.is_stored))
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
     conversation = Conversation(rounds, opener, clock.now())
-    return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
-
-
-def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
-    return Memory(opened.storage.store, machine.clock, providers.counter, opened.notifier.aside)
-
-
-def _jobs(opened: Opened, machine: Machine, memory: Memory) -> Jobs:
-    current, told = opened.current, opened.notifier.done
-    return Jobs(
-        machine.shell, machine.clock, memory, lambda: (current.slug, current.thread_id), told, machine.report_bug
-    )
-
-
-def _answering(opened: Opened, machine: Machine, providers: Providers, tools: ToolServices) -> ReplyRunner:
-    rows = ReplyRows(opened.storage.store, providers.counter, machine.clock)
-    toolbox = Toolbox(tools, machine.report_bug, providers.tools)
-    return ReplyRunner(rows, providers.client, machine.rescue, opened.storage.is_alive, toolbox)
+    costs = Costs(store, clock, providers.prices)
+    return Turns(opened, providers, context, memory, jobs, search, costs, folding, conversation, attachments)

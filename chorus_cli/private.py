@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.framework.arguments import TEXT, Candidate, Documentation
-from chorus_cli.framework.registry import Command, CommandGroup, Outcome
+from chorus_cli.framework.arguments import TEXT, Candidate
+from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Exit, PrivateChat, Question, Text
 from chorus_cli.services import Services
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-GROUP: CommandGroup[Services] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 _IN_PRIVATE: CommandGroup[Services] = CommandGroup("")
 """Commands that take the place of those of the same name in a private chat."""
 
@@ -106,55 +106,32 @@ async def leave(_services: Services) -> Exit:
 
 def private_groups(groups: Iterable[CommandGroup[Services]]) -> tuple[CommandGroup[Services], ...]:
     """Return the groups of commands for a private chat."""
-    return tuple(_private_group(group) for group in groups)
-
-
-def _private_group(group: CommandGroup[Services]) -> CommandGroup[Services]:
-    found: CommandGroup[Services] = CommandGroup(group.name, group.summary, aliases=group.aliases)
-    for command in group.commands:
-        found.add(_private(command))
-    return found
+    own = {command.path: command for command in _IN_PRIVATE.commands}
+    found: list[CommandGroup[Services]] = []
+    for group in groups:
+        found.append(CommandGroup(group.name, group.summary, aliases=group.aliases))
+        for command in group.commands:
+            other = own.get(command.path)
+            here = replace(command, handler=other.handler, documentation=other.documentation) if other else None
+            found[-1].add(here or _private(command))
+    return tuple(found)
 
 
 def _private(command: Command[Services]) -> Command[Services]:
-    path = command.path
-    other = next((each for each in _IN_PRIVATE.commands if each.path == path), None)
-    if other is not None:
-        return replace(command, handler=other.handler, documentation=other.documentation)
-    refusal = REFUSED.get(path) or REFUSED_GROUPS.get(command.group)
-    if refusal:
-        return replace(command, handler=_refusing(refusal), documentation=_refused(command))
-    if path in ANNOUNCED:
-        return replace(command, handler=_announcing(ANNOUNCED[path], command.handler))
-    return replace(command, handler=_making_none(command.handler)) if path == "/persona switch" else command
+    """Return a command that is refused or announced if need be; a switch to another persona creates none."""
+    refusal, notice = REFUSED.get(command.path) or REFUSED_GROUPS.get(command.group), ANNOUNCED.get(command.path)
 
-
-def _refused(command: Command[Services]) -> Documentation:
-    return replace(command.documentation, summary=f"Not in a private chat. {command.documentation.summary}")
-
-
-def _refusing(sentence: str) -> Callable[..., Outcome]:
-    async def refuse(_services: Services, *_arguments: object) -> Answer:
-        raise CommandError(sentence)
-
-    return refuse
-
-
-def _announcing(sentence: str, handler: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    async def announced(services: Services, *arguments: object) -> Answer:
-        services.notifier.progress(sentence)
-        return await handler(services, *arguments)
-
-    return announced
-
-
-def _making_none(switch: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    """Return a switch to another persona that refuses where the usual one offers to create it."""
-
-    async def to_known(services: Services, *arguments: object) -> Answer:
-        answer = await switch(services, *arguments)
-        if isinstance(answer, Question):
+    async def carried_out(services: Services, *arguments: object, **options: object) -> Answer:
+        if refusal:
+            raise CommandError(refusal)
+        if notice:
+            services.notifier.progress(notice)
+        answer = await command.handler(services, *arguments, **options)
+        if command.path == "/persona switch" and isinstance(answer, Question):
             raise CommandError(f"There is no such persona. {_PERSONAS}")
         return answer
 
-    return to_known
+    documentation = command.documentation
+    if refusal:
+        documentation = replace(documentation, summary=f"Not in a private chat. {documentation.summary}")
+    return replace(command, handler=carried_out, documentation=documentation)

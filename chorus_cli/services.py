@@ -1,4 +1,4 @@
-"""The services, grouped by subject: every handler of a command gets them as its first argument."""
+"""The services: every handler of a command gets them as its first argument."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chorus_cli.framework.command_line import OwnCommands
     from chorus_cli.framework.drafts import Editing
     from chorus_cli.framework.registry import CommandRegistry
+    from chorus_cli.imports.service.exports import Exports
     from chorus_cli.imports.service.imports import Imports
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.machine.notifier import Notifier
@@ -40,43 +41,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextServices:
-    """The context of a thread: snapshots and plans of it, its window, and its summary."""
-
-    planner: Context
-    window: ContextWindow
-    folding: Folding
-
-
-@dataclass(frozen=True, slots=True)
-class PersonaServices:
-    """The personas: their files, their lives, their settings, and the models that may answer for them."""
-
-    files: Personas
-    persona_admin: PersonaAdmin
-    models: Models
-
-
-@dataclass(frozen=True, slots=True)
-class LogServices:
-    """The log: its operations, full-text search, and costs."""
-
-    journal: Journal
-    search: Search
-    costs: Costs
-
-
-@dataclass(frozen=True, slots=True)
-class EditingServices:
-    """Texts in the user's editor: drafts of any kind, and the messages of a context."""
-
-    drafts: Editing
-    context: ContextEditing
-
-
-@dataclass(frozen=True, slots=True)
-class MachineServices:
-    """The time, the clipboard, sentences to the user while a command is being carried out, and the models' libraries.
+class Services:
+    """All services, and the commands, those of the user among them; ``is_chat`` unless a shell asks for one command.
 
     ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
     ``warm`` imports all that asking a model needs; it blocks, maybe for seconds. ``picture`` returns the picture in the
@@ -84,45 +50,46 @@ class MachineServices:
     ``AttachmentError``.
     """
 
-    clock: Clock
-    copy: Callable[[str], str]
-    notifier: Notifier
-    warm: Callable[[str], None]
-    picture: Callable[[], bytes]
-    download: Callable[[str], Awaitable[tuple[str, bytes]]]
-
-
-@dataclass(frozen=True, slots=True)
-class UpkeepServices:
-    """Backups, purges, and texts that the database refused."""
-
-    backups: Backups
-    rescued: RescuedTexts
-    purging: Purging
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """All services, and the commands, those of the user among them."""
-
     own_commands: OwnCommands[Services]
+    clock: Clock
+    notifier: Notifier
     current: Current
     conversation: Conversation
     replies: Replies
     threads: Threads
-    context: ContextServices
-    personas: PersonaServices
+    context: Context
+    window: ContextWindow
+    folding: Folding
+    journal: Journal
+    search: Search
+    costs: Costs
+    personas: Personas
+    persona_admin: PersonaAdmin
+    models: Models
     cards: Cards
     sessions: Sessions
     idle_timer: IdleTimer
     memory: Memory
     jobs: Jobs
-    log: LogServices
     imports: Imports
-    editing: EditingServices
-    upkeep: UpkeepServices
-    machine: MachineServices
+    exports: Exports
+    drafts: Editing
+    context_editing: ContextEditing
+    backups: Backups
+    rescued: RescuedTexts
+    purging: Purging
     attachments: Attachments
+    copy: Callable[[str], str]
+    picture: Callable[[], bytes]
+    download: Callable[[str], Awaitable[tuple[str, bytes]]]
+    warm: Callable[[str], None]
+    is_chat: bool = True
+
+    async def only_of(self, persona: str) -> str | None:
+        """Return the slug of the persona that an answer is limited to, also of a deleted one; ``None`` for all."""
+        if not persona:
+            return None
+        return (await self.persona_admin.logged(persona, self.current.slug))[0]
 
     @property
     def registry(self) -> CommandRegistry[Services]:

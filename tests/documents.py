@@ -34,6 +34,7 @@ def commands_table(commands: Iterable[Command[C]]) -> str:
     for command in commands:
         also = ", ".join(map(_code, command.other_names))
         summary = command.documentation.summary + (f" Also {also}." if also else "")
+        summary += " In the chat only." if command.only_in_chat else ""
         rows.append(f"| {_code(command.usage)} | {summary} |")
     return "\n".join(["| command | description |", "|---|---|", *rows])
 

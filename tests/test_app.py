@@ -25,7 +25,7 @@ async def test_leaving_closes_what_was_composed_and_composes_nothing(tmp_path: P
 
 @pytest.mark.parametrize("in_background", [False, True])
 async def test_only_a_frontend_that_says_so_folds_in_the_background(tmp_path: Path, *, in_background: bool) -> None:
-    frontend = Frontend(folds_in_background=in_background)
+    frontend = Frontend(is_chat=in_background)
     async with opened(Options(home=str(tmp_path)), {}, frontend) as app:
         assert (app.services().conversation.tool_loop.folds.tell is not None) == in_background
 

@@ -54,7 +54,7 @@ def threads(tmp_path_factory: pytest.TempPathFactory) -> Home:
         (("ask", "--new", "/context"), 2, "--new goes with a message, and /context is a command."),
         (("ask", "--json", "/help me"), 2, "--json goes with a message, and /help is a command."),
         (("ask", "--nonsense", "hi"), 2, "usage: chorus"),
-        (("--json", "log"), 2, "--json belongs to ask"),
+        (("--effort", "high", "log"), 2, "--effort belongs to ask"),
         (("--new",), 2, "--new belongs to ask"),
         (("--effort", "high"), 2, "--effort belongs to ask"),
         (("ask", "--effort", "max", "hi"), 2, "invalid choice: 'max' (choose from "),

@@ -100,8 +100,8 @@ def test_what_cannot_be_done_is_said_on_stderr(
 @pytest.mark.parametrize(
     ("arguments", "usage", "sentence"),
     [
-        (("context", "extra"), "chorus context ", "chorus context: error: unrecognized arguments: extra"),
-        (("memory", "zzz"), "chorus memory ", "chorus memory: error: unrecognized arguments: zzz"),
+        (("status", "extra"), "chorus status ", "chorus status: error: unrecognized arguments: extra"),
+        (("memory", "list", "--zzz"), "chorus memory list ", "error: unrecognized arguments: --zzz"),
         (("doctor", "extra", "--json"), "chorus doctor ", "chorus doctor: error: unrecognized arguments: extra"),
         (("personas", "x"), "chorus personas ", "chorus personas: error: unrecognized arguments: x"),
         (("schema", "x y"), "chorus schema ", "chorus schema: error: unrecognized arguments: 'x y'"),
@@ -118,17 +118,20 @@ def test_an_unknown_argument_is_refused_with_the_usage_of_its_command(
     assert (outcome.code, outcome.output) == (2, "")
     assert outcome.errors.startswith(f"usage: {usage}")
     assert outcome.errors.count("usage:") == 1
-    assert outcome.errors.endswith(f"\n{sentence}\n")
+    assert outcome.errors.endswith(f"{sentence}\n")
 
 
-def test_usage_choices_and_help_of_a_purge_name_the_same_subjects(archive: Home) -> None:
+def test_the_refusal_and_the_help_of_a_group_name_the_same_commands(archive: Home) -> None:
     refused, helped = archive.run("purge", "nonsense").errors, archive.run("purge", "--help").output
-    chosen = re.findall(r"'(\w+)'", refused.rpartition("(choose from ")[2])
-    usage = "".join(refused.partition("message N...")[1:]).partition("\nchorus purge: error")[0]
-    forms = [" ".join(form.split()) for form in usage.split("|")]
-    assert [form.split()[0] for form in forms] == chosen
-    assert f"  SUBJECT      {', '.join(chosen[:-1])} or {chosen[-1]}\n" in helped
-    assert f"SUBJECT and WORDS are {', '.join(forms[:-1])}, or {forms[-1]}," in " ".join(helped.split())
+    chosen = refused.rpartition("(choose from ")[2].rstrip(")\n").split(", ")
+    assert chosen == ["message", "thread", "persona", "since", "search", "backups"]
+    assert re.findall(r"^    (\w+) ", helped, re.MULTILINE) == chosen
+
+
+def test_a_command_that_is_nearly_one_is_suggested(archive: Home) -> None:
+    outcome = archive.run("serach", "ring")
+    assert (outcome.code, outcome.output) == (2, "")
+    assert outcome.errors.endswith("there is no command 'serach'; did you mean search?\n")
 
 
 @pytest.mark.parametrize(
@@ -251,7 +254,7 @@ def test_the_options_stand_before_or_after_the_command(home: Home, tmp_path: Pat
         ("ask", {"--persona P  the persona to talk to; otherwise the last one", "--model M"}),
         ("log", {"--persona P  whose messages; otherwise those of the last persona"}),
         ("search", {"--persona P  only the messages of this persona"}),
-        ("personas", set()),
+        ("personas", {"--persona P", "--model M"}),
         ("schema", set()),
         ("paths", set()),
     ],

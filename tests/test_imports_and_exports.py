@@ -66,8 +66,8 @@ def test_an_export_that_fails_says_how_much_was_written(home: Home, tmp_path: Pa
         (("import", __file__), 1, "docs/programs.md where programs keep them."),
         (("import", __file__, "--timezone", "Mars/Phobos"), 1, "There is no time zone 'Mars/Phobos'."),
         (("import", __file__, "--persona", "nobody"), 1, "There is no persona called 'nobody'."),
-        (("import",), 2, "the following arguments are required: FILE"),
-        (("export",), 2, "the following arguments are required: --all"),
+        (("import",), 1, "chorus import needs <file…>. Usage: chorus import"),
+        (("export",), 1, "Nothing is in context, so nothing was written."),
     ],
 )
 def test_wrong_arguments_are_refused_in_a_sentence(

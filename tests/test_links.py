@@ -14,7 +14,7 @@ import pytest
 from chorus_cli.catalogue import registry
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.framework.command_line import look_up, resolve
-from chorus_cli.subcommands.command_line import parser
+from chorus_cli.subcommands.command_line import parsed
 from tests.documents import DOCUMENTS, PACKAGE_PAGE, README, ROOT
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def test_every_line_that_a_document_shows_for_the_shell_has_arguments_that_are_k
     for line in blocks(document, "sh"):
         for command in shell_commands(line):
             if command[:1] == ["chorus"]:
-                assert parser().parse_args(command[1:])
+                assert parsed(command[1:])
 
 
 def shell_commands(line: str) -> list[list[str]]:

@@ -20,7 +20,7 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.run_storage import forgotten
 from chorus_cli.storage.store import IN_MEMORY, Store
-from chorus_cli.subcommands.exit_codes import BUG
+from chorus_cli.subcommands.argument_parser import BUG
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.attached_files import FILES
@@ -80,7 +80,7 @@ def test_a_private_question_holds_nothing_of_the_log_but_the_personas_prompt(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("log", "--private"), "unrecognized arguments: --private"),
+        (("log", "--private"), "--private goes with the chat and with ask only"),
         (("--private", "log"), "--private goes with the chat and with ask only"),
         (("--private", "ask", "--thread", "2", "hello"), "--private and --thread do not go together"),
     ],

@@ -86,9 +86,9 @@ def test_a_purge_of_a_persona_takes_the_line_that_the_next_chat_would_show(home:
         (("message", "77"), 1, "There is no message #77"),
         (("thread", "x"), 1, "'x' is not a number"),
         (("since", "tomorrow"), 1, "future"),
-        (("backups", "x"), 1, "purge backups takes no words"),
+        (("backups", "x"), 2, "unrecognized arguments: x"),
         (("everything",), 2, "invalid choice"),
-        (("search",), 1, "After purge search come words"),
+        (("search",), 1, "chorus purge search needs <words>. Usage: chorus purge search <words>"),
         (("search", CANARY, "--persona", "nobody"), 1, "nobody"),
     ],
 )
@@ -101,9 +101,8 @@ def test_a_purge_that_cannot_be_done_says_why(home: Home, arguments: tuple[str, 
 def test_a_purge_of_nothing_says_what_can_be_given(home: Home) -> None:
     done = home.run("purge")
     assert (done.code, done.output) == (2, "")
-    for given in ("message N...", "thread N", "persona NAME", "since T [until T]", "search WORDS...", "backups"):
-        assert given in " ".join(done.errors.split())
-    assert "WORDS..." not in done.errors.partition("required:")[2]
+    for given in ("message", "thread", "persona", "since", "search", "backups"):
+        assert given in done.errors.partition("required:")[2]
 
 
 def test_backups_that_still_have_it_are_named_and_rewritten_on_demand(home: Home) -> None:

@@ -78,6 +78,19 @@ def test_a_question_to_eliza_loads_no_provider_no_vocabulary_and_no_command(tmp_
     assert home.said() == ["hello"]
 
 
+def test_the_version_is_told_without_any_command(tmp_path: Path) -> None:
+    statements = (
+        "import contextlib, os\n"
+        "from chorus_cli.cli import main\n"
+        "with contextlib.suppress(SystemExit):\n"
+        "    main(['--version'], os.environ)"
+    )
+    modules = modules_of(statements, Home(tmp_path / "home").environment)
+    assert others(modules) == set()
+    assert {room.split(".")[2] for room in rooms(modules)} == {"screen"}
+    assert "chorus_cli.app" not in modules
+
+
 def test_what_a_chat_has_loaded_is_not_scanned_for_garbage(tmp_path: Path) -> None:
     loading = (
         "import asyncio, gc, os\n"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.command_composition import UserTools, compose
-from chorus_cli.composition import Machine, Opened, Providers, compose_turns
+from chorus_cli.composition import Opened, Providers, compose_turns
 from chorus_cli.context.service.current import Current
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.framework.command_line import resolve
@@ -291,8 +291,7 @@ async def built_on(
     current = Current(storage.personas, store, clock, Naming(model, {}, lambda: None), storage.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     turns = compose_turns(
-        Opened(paths, storage, current, Notifier()),
-        Machine(clock, kept.rescue, report_bug, shell),
+        Opened(paths, storage, current, Notifier(), clock, kept.rescue, report_bug, shell),
         providers,
         folds_in_background=False,
     )

@@ -15,7 +15,7 @@ from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_of, tim
 from chorus_cli.core.time.timespan import Span, WindowChoice, format_span
 from chorus_cli.framework.arguments import ASKED_TIME, AskedTime, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Aside, Drawing, Report, Table, Text
+from chorus_cli.framework.replies import Aside, Drawing, Report, Table, Text, data_of
 from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.wording import local, reach, speaker
 from chorus_cli.models.rules.budget import tokens_of
@@ -185,6 +185,13 @@ async def show(services: Services) -> Report:
     window = f"Context window: {hours}h (default: {default}h)\n{reach(view.cutoff, view.boundary)}"
     other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
     parts, filled = drawn_parts(report), usage(report, settings.context_usage_threshold)
+    warnings = [*filter(None, (*target.persona.warnings, report.plan.snapshot.unread))]
+
+    async def data() -> object:
+        for warning in warnings:
+            services.notifier.progress(warning)
+        return (await context_report(services.context, target, now)).as_json()
+
     return Report(
         (
             Text(window),
@@ -192,9 +199,10 @@ async def show(services: Services) -> Report:
             parts,
             *([pins] if (pins := drawn_pins(view, target.persona.name)) else []),
             Text(filled),
-            *map(Text, filter(None, (*target.persona.warnings, report.plan.snapshot.unread))),
+            *map(Text, warnings),
             Text(f"Try /context {other}, /context {other}?, {_ALSO}."),
-        )
+        ),
+        data,
     )
 
 
@@ -218,7 +226,7 @@ async def why(services: Services) -> Report:
     memory = [drawn_memory(report.memory)] if report.memory else []
     pins = drawn_pins(report.plan.snapshot.view, target.persona.name)
     parts = Table("", ("Part", "Tokens", "Why"), tuple(rows))
-    return Report((*heading, parts, *memory, *([pins] if pins else []), left_out, end))
+    return Report((*heading, parts, *memory, *([pins] if pins else []), left_out, end), data_of(report.as_json()))
 
 
 @GROUP.command("set", default=True)

@@ -3,16 +3,16 @@
     async def set_window(context: Services, time: Annotated[Span, TIME]) -> Reply: ...
 
 There is no quoting. Every argument but the last is one word; the last is the rest of the line as typed, so that
-``/context save don't lose this`` just works. The parameters that commands share are declared at the end;
-``dataclasses.replace(TEXT, name="title")`` makes a variant.
+``/context save don't lose this`` just works. An argument that is keyword-only is an option: ``since`` is typed as
+``--since T``, and a `flag` such as ``dry_run`` as ``--dry-run``, in the chat as in the shell.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from chorus_cli.core.errors import CommandError
@@ -52,8 +52,9 @@ class Parameter(Generic[T_co]):
     ``name`` is shown in usage lines, ``help`` describes it in a few words. ``parse`` takes the text and the aware local
     time and raises a ``ChorusError``. ``complete`` takes the command context and the text so far; it is called at
     every key and must be cheap. Candidates that do not begin with the text so far are dropped. ``complete_after``, if
-    given, is called instead and also receives the preceding arguments as typed. Make variants with
-    ``dataclasses.replace``.
+    given, is called instead and also receives the preceding arguments as typed. ``typed`` writes several words of a
+    shell as they are typed in the chat. If there are ``choices``, a shell refuses every other word at once. Make
+    variants with ``dataclasses.replace``.
     """
 
     name: str
@@ -61,6 +62,8 @@ class Parameter(Generic[T_co]):
     help: str
     complete: Complete = nothing_to_offer
     complete_after: CompleteAfter | None = None
+    typed: Callable[[Sequence[str]], str] = " ".join
+    choices: tuple[str, ...] = ()
 
     def candidates(self, services: object, before: Sequence[str], text: str) -> Sequence[Candidate]:
         """Return completions of ``text``, which follows the arguments ``before``."""
@@ -69,15 +72,31 @@ class Parameter(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter in a signature; ``default`` is used only if it is not ``required``."""
+    """A parameter in a signature; ``default`` is used only if it is not ``required``.
+
+    An ``option`` has the name of its keyword; if its parameter has no name, it is a flag.
+    """
 
     parameter: Parameter[object]
     required: bool
     default: object = None
+    option: str = ""
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether this is an option without a value."""
+        return bool(self.option) and not self.parameter.name
+
+    @property
+    def spelling(self) -> str:
+        """The word that an option begins with: ``--dry-run``."""
+        return f"--{self.option.strip('_').replace('_', '-')}"
 
     @property
     def usage(self) -> str:
-        """The argument in a usage line: ``<time>``, or ``[time]`` if it is optional."""
+        """The argument in a usage line: ``<time>``, ``[time]`` or ``[--since T]``."""
+        if self.option:
+            return f"[{f'{self.spelling} {self.parameter.name}'.strip()}]"
         return f"<{self.parameter.name}>" if self.required else f"[{self.parameter.name}]"
 
 
@@ -103,14 +122,37 @@ def pieces(arguments: Sequence[Argument], text: str) -> list[str]:
     return text.strip().split(None, len(arguments) - 1)
 
 
+def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mapping[str, str]]:
+    """Return a text without its options, and their values by keywords; within double quotes there is no option.
+
+    The value of an option reaches to the next option, or to the end.
+    """
+    spelled = {option.spelling: option for option in options}
+    found = [match for match in _OPTION.finditer(text) if match[1] in spelled]
+    if not found:
+        return text, {}
+    left, begin, given = [], 0, {}
+    for match, end in zip(found, [*(each.start() for each in found[1:]), len(text)], strict=True):
+        option = spelled[match[1]]
+        left.append(text[begin : match.start()])
+        begin = match.end() if option.is_flag else end
+        given[option.option] = text[match.end() : begin].strip()
+    return " ".join(filter(None, map(str.strip, [*left, text[begin:]]))), given
+
+
 def _argument(handler_name: str, declared: inspect.Parameter) -> Argument:
     found = [each for each in get_args(declared.annotation) if isinstance(each, Parameter)]
-    if len(found) != 1 or declared.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
-        raise TypeError(
-            f"{handler_name}: argument {declared.name!r} must be positional and declared as Annotated[type, Parameter]"
-        )
     required = declared.default is inspect.Parameter.empty
-    return Argument(found[0], required=required, default=None if required else declared.default)
+    is_option = declared.kind is inspect.Parameter.KEYWORD_ONLY
+    if len(found) != 1 or not (declared.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD or is_option):
+        raise TypeError(
+            f"{handler_name}: argument {declared.name!r} must be positional or an option, and declared as "
+            "Annotated[type, Parameter]"
+        )
+    if is_option and required:
+        raise TypeError(f"{handler_name}: the option {declared.name!r} needs a default")
+    option = declared.name if is_option else ""
+    return Argument(found[0], required=required, default=None if required else declared.default, option=option)
 
 
 _TIMES = (
@@ -135,16 +177,10 @@ class AskedTime:
     preview: bool
 
 
+# Within double quotes there is no option.
+_OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z-]+)(?!\S)')
 # SQLite's ids have at most nineteen digits.
 _NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
-
-
-def without_option(text: str, option: str) -> tuple[str, bool]:
-    """Return a text without an option such as ``--thoughts``, and whether it was there; within quotes it is a word."""
-    found = next((found for found in re.finditer(rf'"[^"]*"?|(?<!\S){option}(?!\S)', text) if found[0] == option), None)
-    if found is None:
-        return text, False
-    return f"{text[: found.start()].rstrip()} {text[found.end() :].lstrip()}".strip(), True
 
 
 def _number(text: str, _now: datetime) -> int:
@@ -165,6 +201,25 @@ def _common_times(_services: object, _text: str) -> Sequence[Candidate]:
     return _TIMES
 
 
+def _always(_text: str, _now: datetime) -> bool:
+    return True
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Return the moment that a time such as 3 days or monday names."""
+    return timespan.parse(text, now, after_since=True).before(now)
+
+
+def flag(meaning: str) -> Parameter[bool]:
+    """Return the parameter of an option that takes no value."""
+    return Parameter("", _always, meaning)
+
+
+def phrases(words: Sequence[str]) -> str:
+    """Write words of a shell as terms of a search: one with blanks is a phrase."""
+    return " ".join(f'"{word}"' if len(word.split()) > 1 and '"' not in word else word for word in words)
+
+
 def _as_typed(text: str, _now: datetime) -> str:
     return text
 
@@ -182,6 +237,9 @@ TIME = Parameter(
 ASKED_TIME = Parameter("time", _asked_time, f"{TIME.help}; add ? for a preview", _common_times)
 NUMBER = Parameter("number", _number, "a number such as 3 or #3")
 TEXT = Parameter("text", _as_typed, "the rest of the line, as typed")
+SINCE = Parameter("T", moment, "only from that time on, such as 24h, 3 days or monday", _common_times)
+PERSONA = replace(TEXT, name="P", help="only of this persona")
+DRY_RUN = flag("only show what would happen; nothing is changed")
 COMMAND = Parameter("command", _command_words, "a command's name, with or without the slash")
 
 

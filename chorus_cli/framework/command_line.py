@@ -17,7 +17,7 @@ from chorus_cli.core.errors import ChorusError, CommandError
 from chorus_cli.core.text.phrases import quoted
 from chorus_cli.core.text.templates import Template, is_template_name, template_of
 from chorus_cli.framework.arguments import Candidate
-from chorus_cli.framework.registry import Bound, C, Command, CommandGroup, CommandRegistry
+from chorus_cli.framework.registry import C, Command, CommandGroup, CommandRegistry
 from chorus_cli.storage.files import read_within
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.framework.arguments import Argument
+    from chorus_cli.framework.registry import Bound
 
 Entry = TypeVar("Entry")
 
@@ -44,7 +45,7 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
     word, rest = _split(line.strip().removeprefix("/"))
     entry = _first(registry, word)
     if isinstance(entry, Command):
-        return Bound(entry, entry.values(rest, now, word))
+        return entry.bound(rest, now, word)
     return _within(entry, rest, now)
 
 
@@ -91,7 +92,7 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
     refusal: ChorusError | None = None
     if command is None and group.default:
         try:
-            return Bound(group.default, group.default.values(text, now))
+            return group.default.bound(text, now)
         except ChorusError as error:
             refusal = error
     # "a fortnite" is a misspelt time, not the prefix of a name.
@@ -104,7 +105,7 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
         raise CommandError(_unknown(lead + word, group.guesses[word.casefold()].path))
     if command is None:
         _refuse(word, group.words, lead, refusal)
-    return Bound(command, command.values(rest, now, word, lead))
+    return command.bound(rest, now, word, lead)
 
 
 def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
@@ -181,9 +182,15 @@ def _group_completions(group: CommandGroup[C], context: C, line: str, start: int
 
 
 def _argument_completions(command: Command[C], context: C, line: str, start: int) -> Completions:
-    if not command.arguments:
+    begun = line[max(start, line.rfind(" ") + 1) :]
+    if command.options and (begun.startswith("-") or not command.positional):
+        fitting = [each for each in command.options if each.spelling.startswith(begun)]
+        return Completions(
+            len(line) - len(begun), tuple(Candidate(each.spelling, each.parameter.help) for each in fitting)
+        )
+    if not command.positional:
         return Completions(len(line))
-    *words, last = command.arguments
+    *words, last = command.positional
     before: list[str] = []
     for argument in words:
         word, next_start = _word_at(line, start)

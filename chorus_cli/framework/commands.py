@@ -14,6 +14,7 @@ from chorus_cli.framework.replies import Exit, Report, Table, Text
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("", "Other commands.")
+CHAT: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 
 
 def _commands(services: Services, text: str) -> Sequence[Candidate]:
@@ -24,7 +25,7 @@ def _commands(services: Services, text: str) -> Sequence[Candidate]:
 HELPED = replace(COMMAND, complete=_commands)
 
 
-@GROUP.command("help", aliases=("?",))
+@CHAT.command("help", aliases=("?",))
 async def show_help(services: Services, command: Annotated[str | None, HELPED] = None) -> Text | Report:
     """List the commands, or explain one.
 
@@ -56,7 +57,7 @@ async def status(services: Services) -> Table:
     return Table("", ("", ""), rows)
 
 
-@GROUP.command("quit", aliases=("exit", "q"))
+@CHAT.command("quit", aliases=("exit", "q"))
 async def leave(_services: Services) -> Exit:
     """Quit Chorus; everything is kept.
 

@@ -10,12 +10,20 @@ from the declarations. A wrong declaration raises ``TypeError`` on import.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.framework.arguments import Argument, Documentation, declared_arguments, documentation_of, pieces
+from chorus_cli.core.text.phrases import enumerated, quoted
+from chorus_cli.framework.arguments import (
+    Argument,
+    Documentation,
+    declared_arguments,
+    documentation_of,
+    pieces,
+    without_options,
+)
 from chorus_cli.framework.replies import Answer, Report, Table
 
 if TYPE_CHECKING:
@@ -35,7 +43,7 @@ class Command(Generic[C]):
     ``names`` are its names within the group, the primary one first; ``""`` is the group's word alone. ``aliases`` are
     its names at the top level. ``default`` means that the group's word followed by an argument runs this command. A
     ``stoppable`` command may take long and leaves nothing half-done when it is cancelled. ``guesses`` are words that
-    are no names, but lead to it in a suggestion.
+    are no names, but lead to it in a suggestion. ``only_in_chat`` is for one that makes no sense from a shell.
     """
 
     group: str
@@ -47,6 +55,17 @@ class Command(Generic[C]):
     default: bool = False
     stoppable: bool = False
     guesses: tuple[str, ...] = ()
+    only_in_chat: bool = False
+
+    @property
+    def positional(self) -> tuple[Argument, ...]:
+        """The arguments that are no options."""
+        return tuple(argument for argument in self.arguments if not argument.option)
+
+    @property
+    def options(self) -> tuple[Argument, ...]:
+        """The options."""
+        return tuple(argument for argument in self.arguments if argument.option)
 
     @property
     def path(self) -> str:
@@ -80,7 +99,7 @@ class Command(Generic[C]):
         ]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
-    def values(self, text: str, now: datetime, word: str = "", lead: str = "/") -> tuple[object, ...]:
+    def bound(self, text: str, now: datetime, word: str = "", lead: str = "/") -> Bound[C]:
         """Parse the text after the name into arguments, with defaults for omitted ones.
 
         A refusal calls the command by the ``word`` that was typed after ``lead``, or else by its full name.
@@ -88,20 +107,39 @@ class Command(Generic[C]):
         Raises:
             CommandError: the command takes no argument, or a required one is missing.
         """
-        if not self.arguments:
-            if text:
-                raise CommandError(f"{self._called(word, lead)} takes no argument.")
-            return ()
-        given = pieces(self.arguments, text)
-        left_out = self.arguments[len(given) :]
+        rest, given = without_options(self.options, text)
+        called = self._called(word, lead)
+        if rest and not self.positional:
+            only = f"only {enumerated([each.spelling for each in self.options])}, not {quoted(rest)}"
+            raise CommandError(f"{called} takes {only if self.options else 'no argument'}.")
+        return self._bound(pieces(self.positional, rest) if self.positional else [], given, now, called)
+
+    def bound_to(self, words: Sequence[str], given: Mapping[str, str], now: datetime) -> Bound[C]:
+        """Parse the words that a shell gives, and the values of options by their keywords.
+
+        Raises:
+            CommandError: a required argument is missing.
+        """
+        *single, last = self.positional or (None,)
+        given_words = list(words[: len(single)])
+        if last is not None and (rest := words[len(single) :]):
+            given_words.append(last.parameter.typed(rest))
+        return self._bound(given_words, given, now, f"chorus {self.path[1:]}", "chorus ")
+
+    def _bound(
+        self, words: Sequence[str], given: Mapping[str, str], now: datetime, called: str, lead: str = "/"
+    ) -> Bound[C]:
+        left_out = self.positional[len(words) :]
         for argument in left_out:
             if argument.required:
-                example = self.documentation.examples[0]
-                raise CommandError(
-                    f"{self._called(word, lead)} needs {argument.usage}. Usage: {self.usage}, for example: {example}"
-                )
-        read = [argument.parameter.parse(piece, now) for argument, piece in zip(self.arguments, given, strict=False)]
-        return (*read, *(argument.default for argument in left_out))
+                usage, example = (f"{lead}{line[1:]}" for line in (self.usage, self.documentation.examples[0]))
+                raise CommandError(f"{called} needs {argument.usage}. Usage: {usage}, for example: {example}")
+        read = [argument.parameter.parse(word, now) for argument, word in zip(self.positional, words, strict=False)]
+        options = {each.option: each.default for each in self.options}
+        for option in self.options:
+            if option.option in given:
+                options[option.option] = _value_of(option, given[option.option], now)
+        return Bound(self, (*read, *(argument.default for argument in left_out)), options)
 
     def _called(self, word: str, lead: str) -> str:
         """Return the name that a word after ``lead``, perhaps its beginning, stands for."""
@@ -111,23 +149,36 @@ class Command(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Bound(Generic[C]):
-    """A command with its parsed arguments, ready to run."""
+    """A command with its parsed arguments and options, ready to run."""
 
     command: Command[C]
     arguments: tuple[object, ...]
+    options: Mapping[str, object] = field(default_factory=dict)
 
     async def run(self, context: C) -> Answer:
         """Run the command."""
-        return await self.command.handler(context, *self.arguments)
+        return await self.command.handler(context, *self.arguments, **self.options)
+
+
+def _value_of(option: Argument, text: str, now: datetime) -> object:
+    if not text and not option.is_flag:
+        raise CommandError(f"{option.spelling} needs {option.parameter.name}: {option.parameter.help}.")
+    return option.parameter.parse(text, now)
 
 
 class CommandGroup(Generic[C]):
-    """Commands that share their first word; the group named ``""`` holds commands of one word, such as ``/help``."""
+    """Commands that share their first word; the group named ``""`` holds commands of one word, such as ``/help``.
 
-    def __init__(self, name: str, summary: str = "", *, aliases: tuple[str, ...] = ()) -> None:
+    Those declared ``only_in_chat`` make no sense from a shell.
+    """
+
+    def __init__(
+        self, name: str, summary: str = "", *, aliases: tuple[str, ...] = (), only_in_chat: bool = False
+    ) -> None:
         self.name = name
         self.summary = summary
         self.aliases = aliases
+        self.only_in_chat = only_in_chat
         self.commands: list[Command[C]] = []
 
     @property
@@ -165,7 +216,8 @@ class CommandGroup(Generic[C]):
         def declare(handler: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], R]:
             arguments, documentation = declared_arguments(handler), documentation_of(handler)
             names = (name, *synonyms)
-            self.add(Command(self.name, names, handler, arguments, documentation, aliases, default, stoppable, guesses))
+            command = Command(self.name, names, handler, arguments, documentation, aliases, default, stoppable, guesses)
+            self.add(replace(command, only_in_chat=self.only_in_chat))
             return handler
 
         return declare
@@ -180,7 +232,7 @@ class CommandGroup(Generic[C]):
             raise TypeError(f"{command.path}: a name is one word in small letters, and none is empty at the top level")
         _no_word_twice(command.path, (*self.words, *command.names))
         _no_word_twice(command.path, command.aliases)
-        if command.default and (self.default or not command.arguments or not self.name):
+        if command.default and (self.default or not command.positional or not self.name):
             raise TypeError(
                 f"{command.path}: a default belongs to a group, takes an argument and is the only one there"
             )

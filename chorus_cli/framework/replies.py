@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime
 
+from chorus_cli.core.time import timestamps
 from chorus_cli.threads.service.running_turn import RunningTurn
 
 _PLAIN_COLUMNS = 80
 
 
+Data = Callable[[], Awaitable[object]]
+"""The values that an answer shows, for ``--json``; it is called only if they are asked for."""
+
+
+def data_of(value: object) -> Data:
+    """Return values that are known already."""
+
+    async def data() -> object:
+        return value
+
+    return data
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A sentence or a paragraph."""
+    """A sentence or a paragraph; at a shell, one that ``is_failure`` goes to standard error, and the exit code is 1."""
 
     text: str
+    data: Data | None = field(default=None, compare=False)
+    is_failure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +47,7 @@ class Output:
     """Lines of a program or of the log, shown as they are."""
 
     text: str
+    data: Data | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     cut: frozenset[str] = frozenset()
+    data: Data | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +76,7 @@ class Report:
     """Several answers, one below the other."""
 
     parts: tuple[Text | Table | Drawing, ...]
+    data: Data | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +126,32 @@ class Question:
 Reply = Text | Aside | Output | Table | Drawing | Report | Question | Refill | Exit | PrivateChat
 Answer = Reply | RunningTurn
 """The result of awaiting a command: a reply, or a turn to follow."""
+
+
+async def as_json(reply: Reply) -> object:
+    """Return the values that a reply shows; of one that has none, its text or its rows."""
+    if isinstance(reply, Text | Output | Table | Report) and reply.data is not None:
+        return _plain_values(await reply.data())
+    if isinstance(reply, Table):
+        heads = [head.lower() or "mark" for head in reply.columns]
+        if not any(reply.columns):
+            return {row[0].lower(): row[1] for row in reply.rows}
+        return [dict(zip(heads, row, strict=True)) for row in reply.rows]
+    return {"text": plain(reply)}
+
+
+def _plain_values(value: object) -> object:
+    """Return JSON of values of any class: their fields by name, times as texts."""
+    if isinstance(value, datetime):
+        return timestamps.to_text(value)
+    names = [each.name for each in fields(value)] if is_dataclass(value) else getattr(value, "_fields", ())
+    if names:
+        return {name: _plain_values(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {str(name): _plain_values(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | AbstractSet):
+        return [_plain_values(each) for each in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def plain(reply: Reply) -> str:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chorus_cli.cards.commands import arrived
 from chorus_cli.context.service.transcript import exported
-from chorus_cli.core.errors import CommandError, ImportFormatError
+from chorus_cli.core.errors import CommandError, ImportFormatError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.framework.arguments import NUMBER, Candidate, Parameter
+from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Report, Text
+from chorus_cli.framework.replies import Question, Report, Text, data_of
+from chorus_cli.imports.service.exports import ENDINGS
 from chorus_cli.imports.service.imports import ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.wording import Export, document
 from chorus_cli.memory.rules.capture import code_in
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths as export_files
-from chorus_cli.storage.typed_paths import typed_paths
+from chorus_cli.storage.typed_paths import escaped, typed_path, typed_paths
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -114,19 +118,35 @@ def _code_of(replies: Sequence[str], asked: int) -> tuple[str, str]:
     return blocks[number - 1], f"code block {number} of {len(blocks)}, "
 
 
+ALL = replace(TEXT, name="DIR", help="every conversation of every persona, each to a file of its own in this folder")
+FORMAT = replace(TEXT, name="F", help="with --all: md or jsonl; otherwise md", choices=ENDINGS)
+OF_PERSONA = replace(PERSONA, help="with --all: only the conversations of this persona")
+
+
 @GROUP.command("export")
-async def export(services: Services, file: Annotated[AskedExport | None, FILE] = None) -> Text | Question:
+async def export(
+    services: Services,
+    file: Annotated[AskedExport | None, FILE] = None,
+    *,
+    all_: Annotated[str, ALL] = "",
+    format_: Annotated[str, FORMAT] = ENDINGS[0],
+    persona: Annotated[str, OF_PERSONA] = "",
+) -> Text | Question:
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
     The context is exported; with "all" at the end, every message of the thread. Replies that failed without a word are
     left out. Without a file, a new one is made in the current folder. An existing file is overwritten only if you
-    confirm.
+    confirm. With --all, every conversation is written with its times, models, branches and attachments; an import
+    reads them back exactly.
 
     Examples:
         /export
         /export ~/notes/rivendell.md
         /export talk.json all
+        /export --all ~/talks
     """
+    if all_:
+        return await _export_all(services, typed_path(all_), format_, persona)
     asked, target = file or AskedExport(), services.current.target()
     new_name = f"{target.persona.slug}_{services.clock.now():%Y-%m-%d_%H%M}.md"
     path = export_files.file_for(asked.file, new_name)
@@ -140,6 +160,12 @@ async def export(services: Services, file: Annotated[AskedExport | None, FILE] =
         return Question(f"{path} already exists. Overwrite it?", overwrite, declined)
 
 
+async def _export_all(services: Services, folder: Path, ending: str, persona: str) -> Text:
+    progress, slug = services.notifier.progress, await services.only_of(persona)
+    amounts = await services.exports.export_all(folder, ending, slug, progress)
+    return Text(amounts.sentence(folder), data_of(asdict(amounts) | {"folder": f"{folder}"}))
+
+
 async def _written(path: Path, export: Export, *, replace: bool) -> Text:
     text = document(export, is_json=path.suffix.lower() == ".json")
     await asyncio.to_thread(export_files.write, path, text, replace=replace)
@@ -151,39 +177,31 @@ def _exported(path: Path, export: Export) -> str:
     return f"Exported {exported}, {counted(len(export.messages), 'message')}, to {path.absolute()}"
 
 
-_DRY = "--dry-run"
-
-
-class AskedImport(NamedTuple):
-    """The files as typed, and whether this is a dry run."""
-
-    text: str
-    is_dry: bool
-
-
-def _asked(text: str, _now: datetime) -> AskedImport:
-    words = text.split()
-    is_dry = _DRY in {words[0], words[-1]}
-    files = text.removeprefix(_DRY).removesuffix(_DRY).strip() if is_dry else text
-    if not files:
-        raise CommandError(f"{_DRY} needs a file, for example: /import ~/Downloads/export.zip {_DRY}")
-    return AskedImport(files, is_dry)
-
-
 def _offered_paths(_services: Services, text: str) -> Sequence[Candidate]:
     return [Candidate(path) for path in export_files.offered(text, None)]
 
 
-FILES = Parameter(
-    f"file… [{_DRY}]",
-    _asked,
-    f"files, archives or folders; at the end {_DRY} only to see what is in them",
-    _offered_paths,
-)
+def _zone(name: str, _now: datetime) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise CommandError(f"There is no time zone {name!r}. Name one such as Europe/Berlin or UTC.") from None
+
+
+FILES = replace(TEXT, name="file…", help="files, archives or folders", complete=_offered_paths, typed=escaped)
+INTO = replace(PERSONA, help="who gets the conversations; otherwise the current one, or the one that a file names")
+ZONE = Parameter("Z", _zone, "the zone of times without one, such as Europe/Berlin")
 
 
 @GROUP.command("import", stoppable=True)
-async def import_files(services: Services, files: Annotated[AskedImport, FILES]) -> Text | Report:
+async def import_files(
+    services: Services,
+    files: Annotated[str, FILES],
+    *,
+    dry_run: Annotated[bool, DRY_RUN] = False,
+    persona: Annotated[str, INTO] = "",
+    timezone: Annotated[tzinfo | None, ZONE] = None,
+) -> Text | Report:
     """Take in conversations of other programs: each becomes a closed thread with its own times.
 
     Files are recognised by their content. Messages that are in the log already are not added again, so a newer export
@@ -195,30 +213,38 @@ async def import_files(services: Services, files: Annotated[AskedImport, FILES])
         /import ~/Downloads/export.zip
         /import ~/Downloads/export.zip --dry-run
     """
-    asked = await asyncio.to_thread(typed_paths, files.text)
-    taken, paths = await services.cards.take_in_all(asked, is_dry=files.is_dry)
-    if len(taken) == 1 and not paths and not files.is_dry:
-        return await arrived(services, taken[0])
-    wanted = Wanted(paths, services.current.slug, card_personas=[each.slug for each in taken])
-    number, told = await _take_in(services, wanted, is_dry=files.is_dry) if paths else (0, "")
-    return Text("\n".join([*(each.told for each in taken), *([told] if number or not taken else [])]))
+    asked = await asyncio.to_thread(typed_paths, files)
+    taken, paths = await services.cards.take_in_all(asked, is_dry=dry_run)
+    report, told, into = ImportReport(is_dry=dry_run), "", services.personas.find(persona) if persona else None
+    if paths:
+        wanted = Wanted(paths, services.current.slug, into, timezone, [each.slug for each in taken])
+        report, told = await _taken_in(services, wanted, report)
+    data = data_of(report.as_json() | {"cards": [each.as_json() for each in taken]})
+    if len(taken) == 1 and not paths and not dry_run and services.is_chat:
+        return replace(await arrived(services, taken[0]), data=data)
+    lines = [*(each.told for each in taken), *([told] if report.conversations or not taken else [])]
+    return Text("\n".join(lines), data)
 
 
-async def _take_in(services: Services, wanted: Wanted, *, is_dry: bool) -> tuple[int, str]:
-    """Import conversations, or for a dry run only look at them; return their number and the report."""
-    if is_dry:
+async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) -> tuple[ImportReport, str]:
+    """Import conversations, or for a dry run only look at them; return the report, and what to say."""
+    if report.is_dry:
         found = await services.imports.preview(wanted)
-        return found.conversations, found.text()
-    report = ImportReport(is_dry=False)
+        return found, found.text()
     try:
         await services.imports.take_in(wanted, report, services.notifier.progress)
-    except asyncio.CancelledError:
+    except BaseException as error:
+        is_answered = services.is_chat and isinstance(error, asyncio.CancelledError | ImportFormatError)
         if not report.added.messages:
             raise
+        if not is_answered:
+            services.notifier.progress(report.text())
+            raise
+        is_stopped = isinstance(error, asyncio.CancelledError)
         stopped = "It was stopped before the end; the same import goes on from there."
-        return report.conversations, f"{report.text()}\n{stopped}"
-    except ImportFormatError as error:
-        if not report.added.messages:
-            raise
-        return report.conversations, f"{report.text()}\nThen it came to an end: {error}"
-    return report.conversations, report.text()
+        return report, f"{report.text()}\n{stopped if is_stopped else f'Then it came to an end: {error}'}"
+    if not services.is_chat:
+        # All is imported, and each search fills the index.
+        with suppress(StorageError):
+            await services.search.catch_up(services.notifier.progress)
+    return report, report.text()

@@ -15,7 +15,9 @@ from chorus_cli.jobs.rules import elapsed
 from chorus_cli.jobs.service import Job
 from chorus_cli.services import Services
 
-GROUP: CommandGroup[Services] = CommandGroup("jobs", "Commands of your shell; !CMD runs one in the foreground.")
+GROUP: CommandGroup[Services] = CommandGroup(
+    "jobs", "Commands of your shell; !CMD runs one in the foreground.", only_in_chat=True
+)
 
 _ALL = "all"
 _LONGEST_LINE = 200

@@ -11,9 +11,9 @@ from typing import Annotated
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted
 from chorus_cli.core.time import timespan
-from chorus_cli.framework.arguments import Candidate, Parameter
+from chorus_cli.framework.arguments import PERSONA, SINCE, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Report, Table, Text
+from chorus_cli.framework.replies import Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
 from chorus_cli.models.rules.costs import CostLine, DaySpending, without_price
 from chorus_cli.models.service.costs import CostReport, Grouping
@@ -56,8 +56,18 @@ WANTED = Parameter(
 )
 
 
+BY = Parameter("G", lambda text, _now: Grouping(text), "a line for each of these", choices=tuple(Grouping))
+
+
 @GROUP.command("cost")
-async def cost(services: Services, wanted: Annotated[AskedCost | None, WANTED] = None) -> Report:
+async def cost(
+    services: Services,
+    wanted: Annotated[AskedCost | None, WANTED] = None,
+    *,
+    since: Annotated[datetime | None, SINCE] = None,
+    by: Annotated[Grouping | None, BY] = None,
+    persona: Annotated[str, PERSONA] = "",
+) -> Report:
     """Show the cost of replies and summaries, as far as it is known, and how much of the prompts came from a cache.
 
     It is computed from the tokens that providers reported and litellm's prices. Thoughts are part of the completion.
@@ -68,8 +78,9 @@ async def cost(services: Services, wanted: Annotated[AskedCost | None, WANTED] =
         /cost by persona
     """
     asked = wanted or AskedCost()
-    report = await services.costs.report(asked.grouping, asked.since)
-    return Report((*cost_report(report).parts, Text(await _today(services))))
+    slug = await services.only_of(persona)
+    report = await services.costs.report(by or asked.grouping, since or asked.since, slug)
+    return Report((*cost_report(report).parts, Text(await _today(services))), data_of(report.as_json()))
 
 
 def cost_report(report: CostReport) -> Report:

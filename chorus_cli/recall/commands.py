@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+import shlex
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.core.errors import PersonaError, TimeSpanError
 from chorus_cli.core.time import timespan
-from chorus_cli.framework.arguments import Parameter, without_option
+from chorus_cli.framework.arguments import NUMBER, PERSONA, SINCE, Parameter, flag, phrases
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Text
+from chorus_cli.framework.replies import Text, data_of
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.personas.service.personas import Personas
@@ -20,49 +21,57 @@ from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
-SHOWN = 10
-_THOUGHTS = "--thoughts"
+SHOWN, SHOWN_IN_SHELL = 10, 100
 _WIDER = "Only whole words were looked for: {} finds words that begin so."
 _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, the time from which on to search, and whether to search what models thought too.
+    """The words of a search, and the time from which on to search.
 
     ``doubt`` is a sentence if the words after ``since`` are searched for because they are not a time.
     """
 
     words: str
     since: datetime | None = None
-    with_thoughts: bool = False
     doubt: str = field(default="", compare=False)
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
-    """Parse words, after them ``since`` with a time, and the option anywhere."""
-    words, with_thoughts = without_option(text, _THOUGHTS)
-    match = _SINCE.fullmatch(words)
-    # Inside quotes or without a valid time, ``since`` is a word.
+    """Parse words and ``since`` with a time; inside quotes or without a valid time, ``since`` is a word."""
+    match = _SINCE.fullmatch(text)
     if match is None or match["words"].count('"') % 2:
-        return AskedSearch(words, None, with_thoughts)
+        return AskedSearch(text)
     try:
         since = timespan.parse(match["time"], now, after_since=True).before(now)
     except TimeSpanError as error:
-        return AskedSearch(words, None, with_thoughts, f"{error} All words were searched for instead.\n\n")
-    return AskedSearch(match["words"], since, with_thoughts)
+        return AskedSearch(text, None, f"{error} All words were searched for instead.\n\n")
+    return AskedSearch(match["words"], since)
 
 
 WORDS = Parameter(
-    f"words [since T] [{_THOUGHTS}]",
+    "words [since T]",
     _asked_search,
     'words that must all occur, a "phrase" in double quotes, begin* for the beginning of a word; '
-    f"at the end since and a time: since 3 days ago, since monday; {_THOUGHTS} to search what models thought too",
+    "at the end since and a time: since 3 days ago, since monday",
+    typed=phrases,
 )
+OF_PERSONA = replace(PERSONA, help="only the messages of this persona")
+THOUGHTS = flag("also in what models thought before their replies")
+MOST = replace(NUMBER, name="N", help=f"at most so many messages; otherwise {SHOWN}, or {SHOWN_IN_SHELL} at a shell")
 
 
 @GROUP.command("search", guesses=("log",))
-async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Text:
+async def search(
+    services: Services,
+    words: Annotated[AskedSearch, WORDS],
+    *,
+    since: Annotated[datetime | None, SINCE] = None,
+    persona: Annotated[str, OF_PERSONA] = "",
+    most: Annotated[int | None, MOST] = None,
+    thoughts: Annotated[bool, THOUGHTS] = False,
+) -> Text:
     """Search all messages of all personas, and the titles of their threads, newest first.
 
     Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too, and what
@@ -74,12 +83,18 @@ async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Te
         /search refactor* since 3 days ago
         /search gandalf --thoughts
     """
-    findings = await services.search.find(
-        words.words,
-        Scope(words.since, None, SHOWN, with_thoughts=words.with_thoughts),
-        services.notifier.progress,
-    )
-    return Text(f"{words.doubt}{findings_text(findings, services.personas, words.since)}")
+    moment = since or words.since
+    number = most or (SHOWN if services.is_chat else SHOWN_IN_SHELL)
+    scope = Scope(moment, await services.only_of(persona), number, with_thoughts=thoughts)
+    findings = await services.search.find(words.words, scope, services.notifier.progress)
+    shown = findings if services.is_chat else findings._replace(wider=_quoted(findings.wider))
+    text = f"{words.doubt}{findings_text(shown, services.personas, moment)}"
+    return Text(text, data_of(findings.as_json()), is_failure=findings.is_empty)
+
+
+def _quoted(terms: str) -> str:
+    """Return terms as they are typed at a shell, which would take ``*`` for names of files."""
+    return shlex.quote(terms) if '"' in terms else shlex.join(terms.split())
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:

@@ -13,7 +13,7 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Report, Table, Text
+from chorus_cli.framework.replies import Report, Table, Text, data_of
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import MessageContent, words_of
 from chorus_cli.log.rules.wording import local, speaker
@@ -120,7 +120,7 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     if (rest := len(listing.problems) - _MOST_PROBLEMS) > 0:
         problems.append(Text(f"And {rest} more files cannot be used."))
     if not listing.rows:
-        return Report((Text("No saved sessions."), *problems)) if problems else Text("No saved sessions.")
+        return Report((Text("No saved sessions."), *problems), data_of([]))
     pages = -(-len(listing.rows) // PAGE_SESSIONS)
     if asked.page > pages:
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
@@ -130,7 +130,7 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     other = asked.page + 1 if asked.page < pages else asked.page - 1
     command = " ".join(filter(None, ("/context history", asked.persona, str(other))))
     paging = f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."
-    return Report((table, *([Text(paging)] if pages > 1 else []), *problems))
+    return Report((table, *([Text(paging)] if pages > 1 else []), *problems), data_of(listing.rows))
 
 
 @GROUP.command("show")
@@ -145,7 +145,7 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
     name = services.personas.load(services.current.slug).name
     numbers = await services.sessions.thread_numbers(services.current.slug, found)
     facts = Table("", ("", ""), _facts(found, numbers))
-    return Report((facts, Text(found.summary), Text(_transcript(found, name, numbers))))
+    return Report((facts, Text(found.summary), Text(_transcript(found, name, numbers))), data_of(found))
 
 
 @GROUP.command("restore", guesses=("load",))

@@ -11,14 +11,19 @@ import re
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from chorus_cli.core.errors import CommandError, OutputError
 from chorus_cli.storage.files import write_atomically
 from chorus_cli.storage.permissions import is_there
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _WORD = re.compile(r""""[^"]*"(?!\S)|'[^']*'(?!\S)|(?:\\.|[^\s\\]|\\$)+""")
 _ESCAPED = re.compile(r"\\(.)")
+_SPECIAL = re.compile(r"""([\s\\"'])""")
 _SHORTEST_QUOTED = 2
 _WRITTEN = frozenset({".md", ".markdown", ".json"})
 # Offers are made at every key.
@@ -48,6 +53,11 @@ def bare(typed: str) -> str:
     if typed.startswith("file://"):
         return unquote(urlsplit(typed).path)
     return _ESCAPED.sub(r"\1", typed)
+
+
+def escaped(words: Sequence[str]) -> str:
+    """Write paths so that `typed_paths` reads them back."""
+    return " ".join(_SPECIAL.sub(r"\\\1", word) for word in words)
 
 
 def _expanded(typed: str) -> Path:

@@ -1,32 +1,36 @@
-"""The parser of a command line, whose help, version and refusals are written as all other output is."""
+"""The parser of a command line, the arguments that several commands have, and the exit codes."""
 
 from __future__ import annotations
 
 import argparse
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
-from chorus_cli import __version__
-from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
+
+DONE = 0
+FAILED = 1
+WRONG_ARGUMENTS = 2
+BUG = 3
+"""Exit codes of the process; one ended by signal n exits with 128 + n."""
+
+VALUED = ("--persona", "--model", "--home", "--thread", "--effort", "--attach")
+"""The options that may stand before a command and take a value."""
+
+_LARGEST_ID = 2**63 - 1
+_KEPT = "keep everything in this folder"
 
 
 class Parser(argparse.ArgumentParser):
-    """Prints its help like an answer, because argparse ignores an output that fails.
-
-    ``subcommands`` are the parsers of the subcommands by their names.
-    """
-
-    subcommands: Mapping[str, Parser] = MappingProxyType({})
+    """Prints its help like an answer, because argparse ignores an output that fails."""
 
     def print_help(self, file: object = None) -> None:
         """Print the help; the output cannot be chosen."""
         # The option -h never names a file.
         del file
-        _answer(self.format_help())
+        answer(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         """Print the mistake in the arguments, which are untrusted text, and exit with 2."""
@@ -34,15 +38,54 @@ class Parser(argparse.ArgumentParser):
         self.exit(WRONG_ARGUMENTS)
 
 
-class Version(argparse.Action):
-    """Prints the version and exits."""
+def first_word(arguments: Sequence[str], valued: Sequence[str]) -> int | None:
+    """Return the place of the first word that is neither an option nor the value of one of the ``valued`` options."""
+    is_value = False
+    for position, word in enumerate(arguments):
+        if not is_value and not word.startswith("-"):
+            return position
+        # An option may be shortened.
+        is_long = word.startswith("--") and word != "--" and any(each.startswith(word) for each in valued)
+        is_value = not is_value and (is_long or word == "-a")
+    return None
 
-    def __call__(self, parser: argparse.ArgumentParser, *_parsed: object) -> None:
-        """Print the version and exit."""
-        _answer(f"chorus {__version__}\n")
-        parser.exit()
+
+def add_common(parser: argparse.ArgumentParser, persona: str, model: str) -> None:
+    """Add the options that every command takes; the help leaves out those without effect on it."""
+    for name, metavar, told in (("persona", "P", persona), ("model", "M", model), ("home", "DIR", _KEPT)):
+        parser.add_argument(f"--{name}", metavar=metavar, default=argparse.SUPPRESS, help=told)
 
 
-def _answer(text: str) -> None:
+def add_json(parser: argparse.ArgumentParser, told: str = "as one JSON value") -> None:
+    """Add the option that prints an answer as JSON."""
+    parser.add_argument("--json", action="store_true", help=told)
+
+
+def add_thread(parser: argparse.ArgumentParser, told: str) -> None:
+    """Add the option that names a thread."""
+    parser.add_argument("--thread", metavar="N", type=thread_number, default=argparse.SUPPRESS, help=told)
+
+
+def path(text: str) -> str:
+    """Return a path that is not empty, as a variable of a script is that was never set."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty; name a file or folder")
+    return text
+
+
+def thread_number(text: str) -> int:
+    """Return the number of a thread."""
+    return number(text, "a thread number")
+
+
+def number(text: str, expected: str = "a number from 1 upwards") -> int:
+    """Return a number that the database can have; another text is not what is ``expected``."""
+    if not text.isdecimal() or not 1 <= int(text) <= _LARGEST_ID:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+    return int(text)
+
+
+def answer(text: str) -> None:
+    """Print an answer; a closed output is an error."""
     standard_output().write(text)
     refuse_closed_output()

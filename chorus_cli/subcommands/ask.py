@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chorus_cli.attachments.service.attachments import Attachments, Prepared
 
 _PIPED_NAME = "standard input"
-_WHERE = {"--home": "home", "--persona": "persona", "--thread": "ask_thread"}
+_WHERE = {"--home": "home", "--persona": "persona", "--thread": "thread"}
 """Options that lead to the thread that is asked in, with their names in the parsed command line."""
 
 
@@ -52,11 +52,14 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
         await _apply_options(app, chosen)
-        from chorus_cli.terminal.one_command import carry_out  # noqa: PLC0415 - a message needs no commands
+        from chorus_cli.framework.command_line import resolve  # noqa: PLC0415 - a message needs no commands
+        from chorus_cli.terminal.one_command import Manner, carry_out  # noqa: PLC0415 - nor this
 
-        asides = standard_error()
+        asides, services = standard_error(), app.services()
+        await app.current.settle()
+        bound = resolve(services.registry, line, app.clock.now())
         with app.notifier.heard_by(asides.notice, _dropped):
-            code = await carry_out(line, app.services(), standard_output(), asides, _again(chosen))
+            code = await carry_out(bound, services, standard_output(), asides, Manner(again=_again(chosen)))
         for stopped in await app.break_off():
             asides.notice(stopped)
         return code
@@ -76,12 +79,10 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         await one_shot.refuse_overspent(app.turns().costs, target, standard_error())
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
-        ask = one_shot.ask_as_json if "ask_json" in chosen else one_shot.ask
+        ask = one_shot.ask_as_json if chosen.json else one_shot.ask
         with app.notifier.heard_by(standard_error().notice, _dropped):
-            message = await _prepared(
-                asked, target.choice.model, app.turns().attachments, vars(chosen).get("ask_attach", ())
-            )
-        async with app.services().threads.aside() if "ask_new" in chosen else nullcontext(target) as addressed:
+            message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
+        async with app.services().threads.aside() if "new" in chosen else nullcontext(target) as addressed:
             sent = one_shot.Asked(message, addressed, _again(chosen))
             return await ask(sent, app.turns().conversation, standard_output(), standard_error())
 
@@ -90,7 +91,7 @@ def _again(chosen: argparse.Namespace) -> str:
     """Tell how a message is asked again that got no reply: it is not if nothing is kept, or its thread is closed."""
     if "private" in chosen:
         return ""
-    if "ask_new" in chosen:
+    if "new" in chosen:
         return "Your message is kept in the log."
     given = ((option, vars(chosen).get(name)) for option, name in _WHERE.items())
     options = [word for option, value in given if value is not None for word in (option, str(value))]
@@ -114,10 +115,10 @@ async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: 
 
 async def _apply_options(app: App, chosen: argparse.Namespace) -> None:
     """Turn to the thread of the options, and let the model think as much as they say."""
-    if "ask_thread" in chosen:
-        await app.current.look_into(chosen.ask_thread)
-    if "ask_effort" in chosen:
-        app.personas.set_for_this_run(app.current.slug, "effort", chosen.ask_effort)
+    if "thread" in chosen:
+        await app.current.look_into(chosen.thread)
+    if "effort" in chosen:
+        app.personas.set_for_this_run(app.current.slug, "effort", chosen.effort)
 
 
 class _Asked(NamedTuple):
@@ -139,6 +140,6 @@ def _refuse_options(line: str, chosen: argparse.Namespace) -> None:
         UsageError: there is one of them.
     """
     for name in ("new", "json", "attach"):
-        if f"ask_{name}" in chosen:
+        if vars(chosen).get(name):
             command = line.split(maxsplit=1)[0]
             raise UsageError(f"--{name} goes with a message, and {command} is a command. Leave out --{name}.")

@@ -1,6 +1,7 @@
-"""Completion scripts and the manual page, computed from the arguments of the outer command line.
+"""What Chorus is made of: its folders, the schema of its settings, its completion scripts and its manual page.
 
-They are made when a wheel is built (``hatch_build.py``), by libraries that an installed Chorus does not need.
+The scripts and the page are computed from the arguments of the outer command line when a wheel is built
+(``hatch_build.py``), by libraries that an installed Chorus does not need.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli import __version__
 from chorus_cli.core.errors import CommandError
+from chorus_cli.machine.paths import paths
+from chorus_cli.settings.rules.schema import schema_text
+from chorus_cli.subcommands.argument_parser import DONE
 from chorus_cli.subcommands.command_line import SHELLS, parser
-from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_output
 
 if TYPE_CHECKING:
@@ -42,6 +45,21 @@ _COMPLETED_PERSONAS = {
 }
 
 MANUAL_PLACE = "share/man/man1/chorus.1"
+
+
+async def show_paths(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Print the folders and files that Chorus uses."""
+    listing = paths(environment, vars(chosen).get("home")).listing()
+    width = max(len(name) for name, _ in listing)
+    for name, path in listing:
+        standard_output().line(f"{name:<{width}} {path}")
+    return DONE
+
+
+async def show_schema(_chosen: argparse.Namespace, _environment: Mapping[str, str]) -> int:
+    """Print the JSON Schema of a persona's settings."""
+    standard_output().write(schema_text())
+    return DONE
 
 
 async def show_completion(chosen: argparse.Namespace, _environment: Mapping[str, str]) -> int:

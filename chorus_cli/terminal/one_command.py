@@ -2,39 +2,82 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.catalogue import asks_model
 from chorus_cli.core.errors import CommandError
-from chorus_cli.framework.command_line import resolve
-from chorus_cli.framework.replies import PrivateChat, Question, Reply, plain
-from chorus_cli.terminal.one_shot import advised, refuse_overspent, shown
+from chorus_cli.framework.replies import PrivateChat, Question, Reply, Text, as_json, plain
+from chorus_cli.terminal.one_shot import advised, refuse_overspent, shown, shown_as_json
 from chorus_cli.terminal.screen.drawing import draw
+from chorus_cli.terminal.screen.output import agreed, can_ask
 
 if TYPE_CHECKING:
+    from chorus_cli.framework.registry import Bound
     from chorus_cli.services import Services
     from chorus_cli.terminal.screen.output import Screen
 
 
-async def carry_out(line: str, services: Services, answers: Screen, asides: Screen, again: str = "") -> int:
-    """Carry out a command and show its answer; return the exit code.
+class Manner(NamedTuple):
+    """How a command is carried out.
 
-    ``again`` tells the user how to get a reply if the command asks for one and no word of it comes.
+    A question is answered by ``yes`` if it is the first, or by the user if one ``may_ask``. ``again`` tells the user
+    how to get a reply if the command asks for one and no word of it comes.
     """
-    await services.current.settle()
-    bound = resolve(services.registry, line, services.clock.now())
+
+    as_json: bool = False
+    yes: bool = False
+    may_ask: bool = False
+    again: str = ""
+
+
+async def carry_out(bound: Bound[Services], services: Services, answers: Screen, asides: Screen, manner: Manner) -> int:
+    """Carry out a command and show its answer; return the exit code."""
     if asks_model(services, bound.command):
         await refuse_overspent(services.costs, services.current.target(), asides)
     answer = await bound.run(services)
     if isinstance(answer, PrivateChat):
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")
     if not isinstance(answer, Reply):
+        events = advised(answer.followed(), manner.again)
+        if manner.as_json:
+            return await shown_as_json(answer.target, events, services.clock, answers, asides)
         at_rest = services.conversation.tool_loop.context.store.at_rest
-        return await shown(answer.target, advised(answer.followed(), again), answers, asides, at_rest)
+        return await shown(answer.target, events, answers, asides, at_rest)
     await services.replies.settle()
-    if isinstance(answer, Question):
+    if isinstance(answer, Question) and not manner.may_ask:
         # There is no prompt to ask at, so nothing is done.
         asides.error(plain(answer))
         return 1
-    draw(answer, answers)
-    return 0
+    reply = await _decided(answer, answers, asides, manner)
+    if reply is None:
+        return 1
+    is_failure = isinstance(reply, Text) and reply.is_failure
+    if manner.as_json:
+        answers.write(json.dumps(await as_json(reply), indent=2) + "\n")
+    elif is_failure:
+        asides.notice(plain(reply))
+    else:
+        draw(reply, answers)
+    return 1 if is_failure else 0
+
+
+async def _decided(answer: Reply, answers: Screen, asides: Screen, manner: Manner) -> Reply | None:
+    """Have questions answered, and return the last answer, ``None`` if the first question was declined.
+
+    A later question comes when something is done already, so what it says goes to ``answers``.
+    """
+    is_first = True
+    while isinstance(answer, Question):
+        told, _, question = answer.text.rpartition("\n")
+        is_asked = not manner.yes and (is_first or not manner.as_json)
+        if told and (is_asked or not manner.as_json):
+            asides.error(told) if is_first else answers.line(told)
+        is_agreed = await agreed(question, asides) if is_asked else is_first
+        if not is_agreed and is_first:
+            way = "" if can_ask() else ": agree at a terminal, or add --yes"
+            asides.notice(f"{answer.declined.text.removesuffix('.')}{way}.")
+            return None
+        answer = await answer.confirmed() if is_agreed else answer.declined
+        is_first = False
+    return answer

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.attachments.service.attachments import Prepared
     from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.machine.ports import Clock
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.service.costs import Costs
     from chorus_cli.personas.rules.persona import Target
@@ -46,25 +47,32 @@ async def ask(asked: Asked, conversation: Conversation, answers: Screen, asides:
 
 
 async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
-    """Have a message answered, and write the whole turn as one JSON value, also if it is stopped; return the exit code.
+    """Have a message answered, and write the whole turn as one JSON value; return the exit code."""
+    clock = conversation.runner.rows.clock
+    return await shown_as_json(asked.target, _answered(asked, conversation), clock, answers, asides)
+
+
+async def shown_as_json(
+    target: Target, turn: AsyncGenerator[TurnEvent, None], clock: Clock, answers: Screen, asides: Screen
+) -> int:
+    """Write a whole turn as one JSON value, also if it is stopped; return the exit code.
 
     Notices and the error of a reply that breaks off go to ``asides``.
     """
-    monotonic = conversation.runner.rows.clock.monotonic
     came: list[TurnEvent] = []
-    told, began = PlainReply(asides, asides), monotonic()
+    told, began = PlainReply(asides, asides), clock.monotonic()
     try:
-        async with aclosing(_answered(asked, conversation)) as events:
+        async with aclosing(turn) as events:
             async for event in events:
                 came.append(event)
                 if isinstance(event, WaitOver):
-                    began = monotonic()
+                    began = clock.monotonic()
                 if not isinstance(event, TextDelta):
                     told.show(event)
     finally:
         # A message that waits is not in the log yet.
         if came and not isinstance(came[-1], WaitBegun):
-            answers.write(json.dumps(_record(asked.target, came, monotonic() - began), indent=2) + "\n")
+            answers.write(json.dumps(_record(target, came, clock.monotonic() - began), indent=2) + "\n")
     return _code(told.done)
 
 

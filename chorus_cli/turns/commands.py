@@ -18,7 +18,7 @@ from chorus_cli.core.time.timespan import Span
 from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Reply, Report, Table, Text
+from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.acts import Fork
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
@@ -97,10 +97,12 @@ async def operations(services: Services) -> Text | Table:
     if not entries:
         return Text("There are no operations on this context yet.")
     rows: list[tuple[str, ...]] = []
+    values: list[dict[str, object]] = []
     for operation, description, counts in entries:
         state = "" if counts or operation.subject else "undone"
         rows.append((str(operation.number), local(operation.created_at), description, state))
-    return Table("", ("No.", "When", "What", ""), tuple(rows))
+        values.append({"number": operation.number, "time": operation.created_at, "what": description})
+    return Table("", ("No.", "When", "What", ""), tuple(rows), data=data_of(values))
 
 
 @TOP.command("pin")
@@ -195,9 +197,7 @@ async def named(services: Services, done: Operation | Spoken) -> str:
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:
     """Name the newer boundary that hides one just restored; ``""`` if there is none."""
-    boundary = (
-        await services.context.snapshot(services.current.target(), services.clock.now())
-    ).view.boundary
+    boundary = (await services.context.snapshot(services.current.target(), services.clock.now())).view.boundary
     if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
         return ""
     return f"The context still starts at {start(boundary)}; /context undo {boundary.number} reverts that."

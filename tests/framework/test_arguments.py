@@ -75,9 +75,9 @@ def test_a_usage_line_shows_what_may_be_left_out(handler: object, usage: list[st
 @pytest.mark.parametrize(
     ("handler", "sentence"),
     [
-        (_unannotated, "_unannotated: argument 'time' must be positional and declared as Annotated"),
-        (_without_parameter, "_without_parameter: argument 'time' must be positional and declared as Annotated"),
-        (_keyword_only, "_keyword_only: argument 'time' must be positional"),
+        (_unannotated, "_unannotated: argument 'time' must be positional or an option, and declared"),
+        (_without_parameter, "_without_parameter: argument 'time' must be positional or an option, and declared"),
+        (_keyword_only, "_keyword_only: the option 'time' needs a default"),
         (_any_number, "_any_number: argument 'times' must be positional"),
         (_unknown_name, "_unknown_name: name 'Elsewhere' is not defined; import it outside TYPE_CHECKING"),
         (_without_context, "_without_context must take the command context"),

@@ -55,9 +55,7 @@ async def test_what_the_context_shows_is_sent_also_after_very_long_thoughts(name
             main.server.more_words = more_words
             main.server.will(Reply(f"Answer {number}."))
             await player.say(f"Question {number}?", f"Answer {number}.")
-        plan = await player.world.services.context.planned(
-            player.world.current.target(), player.world.clock.now()
-        )
+        plan = await player.world.services.context.planned(player.world.current.target(), player.world.clock.now())
         main.server.will(Reply("Answer 4."))
         await player.say("Question 4?", "Answer 4.")
         newest = str(main.server.bodies[-1])

@@ -93,7 +93,7 @@ def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: H
         (("ring", "--since", "soon"), 1, "'soon'"),
         (("ring", "--persona", "gollum"), 1, "There is no persona called 'gollum'"),
         (('""',), 1, "There is nothing to look for"),
-        ((), 2, "usage: chorus"),
+        ((), 1, "chorus search needs <words [since T]>. Usage: chorus search"),
     ],
 )
 def test_what_is_not_found_has_a_code_and_a_sentence(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, OutputError
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.imports.files import own_files
 from chorus_cli.imports.rows import whole_threads
 
@@ -37,6 +37,19 @@ class Exported:
     missing: int = 0
     damaged: int = 0
     damaged_conversations: int = 0
+
+    def sentence(self, folder: Path) -> str:
+        """Return the report for the user about files in ``folder``."""
+        amount = f"{counted(self.conversations, 'conversation')} with {counted(self.messages, 'message')}"
+        attached = f" and {counted(self.attachments, 'attachment')}" if self.attachments else ""
+        lost = {
+            "attachment": self.missing,
+            "message": self.damaged,
+            "conversation": self.damaged_conversations,
+        }
+        unread = enumerated([counted(number, thing) for thing, number in lost.items() if number])
+        missing = f" {unread} could not be read." if unread else ""
+        return f"Exported {amount}{attached} to {folder}. chorus import reads them back.{missing}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from chorus_cli.core.errors import CommandError, JournalError, MemoryItemError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import counted, quoted, shortened
 from chorus_cli.core.time.timeline import age, bar, gap
-from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter
+from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Reply, Report, Table, Text
+from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
 from chorus_cli.memory.rules.items import (
     ACTIVE,
@@ -37,7 +37,6 @@ _BAR_WIDTH = 20
 _LONGEST_CONTENT = 200
 _ORIGINS = {"capture": "output", "import": "document"}
 _LONG_ORIGINS = {"capture": "the output of a command", "import": "a document"}
-_FORCE = "--force"
 _PREFIX = re.compile(r"\s*([A-Za-z_-]+(?: [A-Za-z]+)?)\s*:\s*(?P<text>.*)", re.DOTALL)
 _MEANINGS = {
     ItemType.TASK: "something to be done",
@@ -89,12 +88,6 @@ def _note(text: str, _now: datetime) -> Note:
     return Note(ItemType.TASK, text)
 
 
-def _force(text: str, _now: datetime) -> bool:
-    if text.casefold() != _FORCE:
-        raise CommandError(f"/memory flash takes only {_FORCE}, not {quoted(text)}.")
-    return True
-
-
 def _candidates(names: Sequence[ItemType | Tier], end: str = "") -> list[Candidate]:
     return [Candidate(name.lower() + end, _MEANINGS[name]) for name in names]
 
@@ -125,12 +118,7 @@ NOTE = Parameter(
     "the text to remember; a type and a colon may stand before it, otherwise it is a task",
     lambda _services, _text: _candidates([*ItemType], end=": "),
 )
-FORCE = Parameter(
-    _FORCE,
-    _force,
-    "even if the next request has room",
-    lambda _services, _text: (Candidate(_FORCE, "even if the next request has room"),),
-)
+FORCE = flag("even if the next request has room")
 CHECKPOINT = replace(NUMBER, name="checkpoint", help="the number of a checkpoint, such as 3")
 
 
@@ -160,8 +148,12 @@ async def overview(services: Services) -> Text | Report:
         /memory
     """
     memory = await services.memory.statistics(services.current.slug)
+
+    async def data() -> object:
+        return memory.as_json() | {"items": await services.memory.listing(services.current.slug)}
+
     if not memory.of(*Tier).items:
-        return Text(_NOTHING)
+        return Text(_NOTHING, data)
     active, archived = memory.of(*ACTIVE), memory.of(Tier.ARCHIVED)
     rows: list[tuple[str, ...]] = []
     for tier in ACTIVE:
@@ -175,7 +167,7 @@ async def overview(services: Services) -> Text | Report:
     name = services.current.target().persona.name
     table = Table(f"Memory of {name}", ("Tier", "Items", "", "Tokens", " "), tuple(rows))
     more = Text("/memory list shows the items, each with the number by which it is corrected.")
-    return Report((table, Text(told), more))
+    return Report((table, Text(told), more), data)
 
 
 @GROUP.command("list")
@@ -194,7 +186,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     items = await services.memory.listing(services.current.slug, asked.tier, asked.item_type)
     if not items:
         kind = asked.tier or asked.item_type
-        return Text(f"There are no {kind} items." if kind else _NOTHING)
+        return Text(f"There are no {kind} items." if kind else _NOTHING, data_of(items))
     pages = -(-len(items) // PAGE_ITEMS)
     if asked.page > pages:
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
@@ -202,7 +194,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     origins = await services.memory.origins(services.current.slug, shown)
     table = listed(shown, services.clock.now(), origins)
     more = [Text(f"Page {asked.page} of {pages}; a number at the end shows another.")] if pages > 1 else []
-    return Report((table, *more))
+    return Report((table, *more), data_of(items))
 
 
 @GROUP.command("show")
@@ -215,7 +207,8 @@ async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
     """
     found = await services.memory.show(services.current.slug, item)
     origins = await services.memory.origins(found.persona, (found,))
-    return _described(found, services.clock.now(), origins.get(found.id, ""))
+    shown = _described(found, services.clock.now(), origins.get(found.id, ""))
+    return replace(shown, data=data_of(found))
 
 
 @GROUP.command("add")
@@ -323,7 +316,7 @@ def _named(item: Item) -> str:
 
 
 @GROUP.command("flash")
-async def flash(services: Services, force: Annotated[bool, FORCE] = False) -> Text:  # noqa: FBT002 - a typed argument
+async def flash(services: Services, *, force: Annotated[bool, FORCE] = False) -> Text:
     """Archive the COLD items under a checkpoint.
 
     It is refused while the next request has room, unless you add --force. Nothing is deleted.
@@ -355,7 +348,7 @@ async def checkpoints(services: Services) -> Text | Table:
     """
     found = await services.memory.checkpoints(services.current.slug)
     if not found:
-        return Text("There are no checkpoints. /memory flash archives COLD items under one.")
+        return Text("There are no checkpoints. /memory flash archives COLD items under one.", data_of(found))
     rows = [
         (
             str(row.checkpoint_id),
@@ -367,7 +360,7 @@ async def checkpoints(services: Services) -> Text | Table:
         )
         for row in found
     ]
-    return Table("", ("No.", "When", "Items", "Archived", "HOT", "Tokens"), tuple(rows))
+    return Table("", ("No.", "When", "Items", "Archived", "HOT", "Tokens"), tuple(rows), data=data_of(found))
 
 
 @GROUP.command("restore")

@@ -11,7 +11,7 @@ from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Reply, Report, Table, Text
+from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.log.rules.wording import local
 from chorus_cli.personas.commands.settings import edit_settings
 from chorus_cli.personas.rules.persona import COMMAND_WORDS, DEFAULT_PERSONA
@@ -44,7 +44,7 @@ TO_ARCHIVE = replace(PERSONA, complete=_archivable)
 ARCHIVED = replace(PERSONA, help="an archived persona", complete=_archived)
 
 
-@GROUP.command("", "list")
+@GROUP.command("", "list", aliases=("personas",))
 async def listing(services: Services) -> Table:
     """List your personas; the current one is marked, archived ones come last.
 
@@ -55,7 +55,12 @@ async def listing(services: Services) -> Table:
     """
     members = await services.persona_admin.members()
     rows = [_row(services, member) for member in members]
-    return Table("", ("", "Persona", "Aliases", "Messages", "Last talked", "Description"), tuple(rows))
+    if not services.is_chat:
+        for warning in (each for member in members if member.persona.unreadable for each in member.persona.warnings):
+            services.notifier.progress(warning)
+    heads = ("", "Persona", "Aliases", "Messages", "Last talked", "Description")
+    values = [member.as_json(active=member.persona.slug == services.current.slug) for member in members]
+    return Table("", heads, tuple(rows), data=data_of(values))
 
 
 @GROUP.command("switch", default=True)
@@ -111,7 +116,8 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
         /persona info frodo
     """
     member = await services.persona_admin.member(_any(services, name))
-    return Table("", ("", ""), tuple(_facts(services, member)))
+    values = member.as_json(active=member.persona.slug == services.current.slug)
+    return Table("", ("", ""), tuple(_facts(services, member)), data=data_of(values))
 
 
 @GROUP.command("archive")

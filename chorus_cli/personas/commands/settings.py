@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
 from chorus_cli.core.errors import ChorusError, CommandError, ModelNameError
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
+from chorus_cli.framework.arguments import TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Reply, Report, Table, Text
+from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
 from chorus_cli.models.rules.choice import LOCAL, in_full
 from chorus_cli.personas.service.persona_admin import Change, OpenSettings, SettingState, flaw, state
 from chorus_cli.services import Services
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.json.jsonc import JsonValue
 
 GROUP: CommandGroup[Services] = CommandGroup("settings", "The settings of a persona.")
-TOP: CommandGroup[Services] = CommandGroup("")
+TOP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
+MODELS: CommandGroup[Services] = CommandGroup("")
 
 _LONGEST_LINE = 100
 _short = partial(shortened, longest=48)
@@ -37,7 +37,6 @@ _EXAMPLES = "Try /settings context_hours, /settings set temperature 0.7, /settin
 
 
 _MODEL_FILES = frozenset({".gguf"})
-_ONCE = "--once"
 _DEFAULT = frozenset({"default", "reset"})
 
 
@@ -55,20 +54,7 @@ MODEL = replace(
 )
 
 
-def _asked_model(text: str, _now: datetime) -> tuple[str, bool]:
-    """Return a model as typed, and whether it is meant for this run only."""
-    *before, last = text.split()
-    return (" ".join(before), True) if last == _ONCE else (text, False)
-
-
-def _offered_once(services: Services, text: str) -> Sequence[Candidate]:
-    name, blank, _ = text.partition(" ")
-    return [Candidate(f"{name} {_ONCE}", "until the end of this run")] if blank else _offered(services, text)
-
-
-CHOICE = Parameter(
-    f"model [{_ONCE}]", _asked_model, f"{MODEL.help}; at the end {_ONCE} to choose it for this run only", _offered_once
-)
+ONCE = flag("for this run only; no file is changed")
 
 
 def _keys(_services: object, _text: str) -> Sequence[Candidate]:
@@ -107,9 +93,10 @@ async def listing(services: Services) -> Report:
         /settings
     """
     persona = services.current.target().persona
+    states = [state(persona, setting) for setting in SETTINGS]
     rows = [
         (each.setting.key, _short(_text(each.setting, each.value)), PurePath(each.source).name, _short(_default(each)))
-        for each in (state(persona, setting) for setting in SETTINGS)
+        for each in states
     ]
     return Report(
         (
@@ -117,8 +104,13 @@ async def listing(services: Services) -> Report:
             Table("", ("Setting", "Value", "From", "Default"), tuple(rows)),
             *(Text(warning) for warning in persona.warnings),
             Text(_EXAMPLES),
-        )
+        ),
+        data_of([_facts(each) for each in states]),
     )
+
+
+def _facts(shown: SettingState) -> dict[str, object]:
+    return {"key": shown.setting.key, "value": shown.value, "source": shown.source, "default": shown.default}
 
 
 @GROUP.command("show", default=True)
@@ -142,7 +134,7 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
         *(("", value) if is_long else ()),
         *(warning for warning in persona.warnings if f" {key.key} " in warning or _UNREADABLE in warning),
     ]
-    return Text("\n".join(lines))
+    return Text("\n".join(lines), data_of(_facts(shown)))
 
 
 @GROUP.command("set")
@@ -324,8 +316,8 @@ async def set_for_this_run(
     return _lines(f"{key.key} is {held} {'again' if is_default else 'until the end of this run'}.", doubt)
 
 
-@TOP.command("model")
-async def model(services: Services, choice: Annotated[tuple[str, bool] | None, CHOICE] = None) -> Text:
+@MODELS.command("model")
+async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: Annotated[bool, ONCE] = False) -> Text:
     """Show the model in use and why, or set the persona's model from now on.
 
     The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once it
@@ -337,12 +329,11 @@ async def model(services: Services, choice: Annotated[tuple[str, bool] | None, C
         /model chorus/eliza --once
         /model default
     """
-    if choice is None:
+    if once and not model:
+        raise CommandError("/model --once needs a model, for example: /model chorus/eliza --once")
+    if not model:
         return Text(await chosen_model(services))
-    typed, once = choice
-    name = in_full(typed)
-    if not name:
-        raise CommandError(f"/model {_ONCE} needs a model, for example: /model chorus/eliza {_ONCE}")
+    name = in_full(model)
     if once:
         return await for_this_run(services, name)
     if name.casefold() in _DEFAULT:

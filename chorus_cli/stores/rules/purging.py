@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.json.jsonc import JsonValue
 
-DRY, WITH_BACKUPS = "--dry-run", "--backups"
-OF_PERSONA = "--persona"
+WITH_BACKUPS = "--backups"
 
-_OPTION = re.compile(
-    rf"(?P<before>.*?)(?:^|(?<!\s)\s+)(?P<option>{DRY}|{WITH_BACKUPS}|{OF_PERSONA}\s+(?P<persona>\S+))", re.DOTALL
-)
 _NUMBER = re.compile(r"#?([0-9]{1,18})")
 _WORD = re.compile(r"\w+")
 _UNTIL = re.compile(r"(?P<since>.*\S)\s+until\s+(?P<until>\S.*)", re.DOTALL | re.IGNORECASE)
@@ -33,7 +29,6 @@ class AskedPurge:
     """A request to purge messages by their ids, a thread by its number, a persona, a span of time, or search results.
 
     ``persona`` is a name as typed, which limits a thread, a span or a search; it is empty where none was given.
-    ``is_dry`` asks only for the extent. ``with_backups`` asks for the backups to be rewritten too.
     """
 
     kind: str
@@ -43,28 +38,12 @@ class AskedPurge:
     until: datetime | None = None
     words: str = ""
     persona: str = ""
-    is_dry: bool = False
-    with_backups: bool = False
 
 
-def asked_purge(kind: str, text: str, now: datetime) -> AskedPurge:
-    """Read a purge of one of ``KINDS``; options stand at the end of the text."""
-    rest, asked = text.strip(), AskedPurge(kind)
-    while match := _OPTION.fullmatch(rest):
-        rest = match["before"]
-        asked = replace(
-            asked,
-            is_dry=asked.is_dry or match["option"] == DRY,
-            with_backups=asked.with_backups or match["option"] == WITH_BACKUPS,
-            persona=asked.persona or match["persona"] or "",
-        )
-    if not rest:
-        raise CommandError(f"Nothing was purged. After purge {kind} {_EXPECTED[kind]}.")
-    return _read(asked, rest, now)
-
-
-def _read(asked: AskedPurge, text: str, now: datetime) -> AskedPurge:
-    match asked.kind:
+def asked_purge(kind: str, typed: str, now: datetime) -> AskedPurge:
+    """Read a purge of one kind."""
+    asked, text = AskedPurge(kind), typed.strip()
+    match kind:
         case "message":
             return replace(asked, messages=frozenset(_number(word) for word in text.replace(",", " ").split()))
         case "thread":
@@ -79,17 +58,6 @@ def _read(asked: AskedPurge, text: str, now: datetime) -> AskedPurge:
     if until is not None and until <= since:
         raise CommandError("The time after until must be later than the one after since.")
     return replace(asked, since=since, until=until)
-
-
-_EXPECTED = {
-    "message": "comes the number of a message, or several; /search shows them",
-    "thread": "comes the number of a thread",
-    "persona": "comes the name of a persona",
-    "since": "comes a time such as 3 days ago, and maybe until and another",
-    "search": "come words that a message contains",
-}
-KINDS = tuple(_EXPECTED)
-"""The words that follow ``purge``."""
 
 
 def _number(word: str) -> int:

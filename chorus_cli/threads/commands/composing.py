@@ -19,7 +19,7 @@ from chorus_cli.threads.service.running_turn import RunningTurn, waiting_line
 if TYPE_CHECKING:
     from chorus_cli.core.text.templates import Template
 
-GROUP: CommandGroup[Services] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("", only_in_chat=True)
 
 
 @GROUP.command("editor")

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from chorus_cli.core.errors import CommandError, UnknownThreadError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
-from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, without_option
+from chorus_cli.framework.arguments import NUMBER, TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Output, Question, Report, Table, Text
+from chorus_cli.framework.replies import Output, Question, Report, Table, Text, data_of
 from chorus_cli.log.rules.messages import Message, is_reply_of_calls
+from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
-from chorus_cli.log.rules.wording import local, log_entry
+from chorus_cli.log.rules.wording import entry_as_json, local, log_entry
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.threads.service.threads import ListedThread
@@ -24,16 +25,9 @@ GROUP: CommandGroup[Services] = CommandGroup(
     "thread", "Conversations with one persona, each with a context of its own.", aliases=("t",)
 )
 
-_ALL, _THOUGHTS = "all", "--thoughts"
+_ALL = "all"
 _MOST_CLOSED = 50
 _COLUMNS = ("", "Thread", "Title", "In context", "Messages", "Last talked", "State")
-
-
-class AskedHistory(NamedTuple):
-    """The thread as typed, empty for the current one, and whether its models' thoughts are to be shown."""
-
-    thread: str = ""
-    with_thoughts: bool = False
 
 
 def _with_closed(text: str, _now: datetime) -> bool:
@@ -44,11 +38,6 @@ def _with_closed(text: str, _now: datetime) -> bool:
 
 def _every(services: Services, text: str) -> Sequence[Candidate]:
     return _candidates(services.threads.offers(), text)
-
-
-def _of_history(services: Services, text: str) -> Sequence[Candidate]:
-    before = text.removesuffix(text.rpartition(" ")[2])
-    return [*_every(services, text), Candidate(f"{before}{_THOUGHTS}", "with the thoughts of the model")]
 
 
 def _open(services: Services, text: str) -> Sequence[Candidate]:
@@ -84,12 +73,7 @@ THREAD = replace(
     TEXT, name="thread", help="a number such as 3 or #3, a title, or the unique beginning of one", complete=_every
 )
 OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complete=_open)
-HISTORY = Parameter(
-    f"thread [{_THOUGHTS}]",
-    lambda text, _now: AskedHistory(*without_option(text, _THOUGHTS)),
-    f"{THREAD.help}; {_THOUGHTS} for what the model thought before its replies",
-    _of_history,
-)
+THOUGHTS = flag("with what the model thought before its replies")
 MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
 TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
 NEW_TITLE = replace(
@@ -97,28 +81,25 @@ NEW_TITLE = replace(
 )
 
 
-@GROUP.command("")
-async def overview(services: Services) -> Table:
-    """List the persona's open threads; the current one is marked.
+@GROUP.command("", "list")
+async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> Table:  # noqa: FBT002 - read from a word
+    """List the persona's open threads, the current one marked; /thread list all also those closed, of many the newest.
 
     A thread is running while a reply is written in it, here or by another Chorus, and interrupted if its newest reply
     broke off: /retry there asks again.
 
     Examples:
         /thread
-    """
-    return await _table(services, closed=False)
-
-
-@GROUP.command("list")
-async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> Table:  # noqa: FBT002 - read from a word
-    """List the persona's open threads, or also those that were closed, of many the newest.
-
-    Examples:
-        /thread list
         /thread list all
     """
-    return await _table(services, closed=closed)
+    here = services.current.thread_id
+    listed = await services.threads.listed(closed=closed)
+    rows = [_row(each, here=each.thread.id == here) for each in listed]
+    values = [
+        {**each.thread._asdict(), **each._asdict(), "thread": each.thread.number, "current": each.thread.id == here}
+        for each in listed
+    ]
+    return Table("", _COLUMNS, tuple(rows), cut=frozenset({"Title"}), data=data_of(values))
 
 
 @GROUP.command("switch", default=True)
@@ -208,7 +189,9 @@ async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Que
 
 
 @GROUP.command("history")
-async def history(services: Services, thread: Annotated[AskedHistory | None, HISTORY] = None) -> Text | Output:
+async def history(
+    services: Services, thread: Annotated[str, THREAD] = "", *, thoughts: Annotated[bool, THOUGHTS] = False
+) -> Text | Output:
     """Print everything that was ever said in this thread, or in another one, also a closed one.
 
     Examples:
@@ -216,21 +199,17 @@ async def history(services: Services, thread: Annotated[AskedHistory | None, HIS
         /thread history 3
         /thread history 3 --thoughts
     """
-    asked = thread or AskedHistory()
-    chosen = await _found(services, asked.thread) if asked.thread else await services.threads.current()
-    found = await services.threads.history(chosen, with_thoughts=asked.with_thoughts)
+    chosen = await _found(services, thread) if thread else await services.threads.current()
+    found = await services.threads.history(chosen, with_thoughts=thoughts)
     name = services.current.target().persona.name
     shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
+    numbers = Numbers({chosen.id: chosen.number})
+    values = data_of([entry_as_json(each, found.marks, numbers, found.thoughts) for each in found.entries])
     if not shown:
-        return Text(f"Nothing was said in thread #{chosen.number} yet.")
+        return Text(f"Nothing was said in thread #{chosen.number} yet.", values)
     texts = {id_: each.text for id_, each in found.thoughts.items()}
-    return Output("\n\n".join(log_entry(each, found.marks, name, thoughts=texts.get(each.id, "")) for each in shown))
-
-
-async def _table(services: Services, *, closed: bool) -> Table:
-    here = services.current.thread_id
-    rows = [_row(each, here=each.thread.id == here) for each in await services.threads.listed(closed=closed)]
-    return Table("", _COLUMNS, tuple(rows), cut=frozenset({"Title"}))
+    lines = [log_entry(each, found.marks, name, thoughts=texts.get(each.id, "")) for each in shown]
+    return Output("\n\n".join(lines), values)
 
 
 def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:

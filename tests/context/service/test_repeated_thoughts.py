@@ -38,7 +38,7 @@ async def thoughtful(tmp_path: Path, store: Store, clock: FakeClock, model: Scri
 
 def echoing(world: World, echo: Echo) -> World:
     """Return the same world with a model that is sent its thoughts again."""
-    context = replace(world.services.context, planner=replace(world.context, echo_of=lambda _model: echo))
+    context = replace(world.context, echo_of=lambda _model: echo)
     return replace(world, services=replace(world.services, context=context))
 
 

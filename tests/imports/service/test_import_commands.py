@@ -53,8 +53,8 @@ async def test_a_dry_run_says_what_would_come_in(world: World, line: str) -> Non
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("/import", "/import needs <file… [--dry-run]>. Usage: /import <file… [--dry-run]>, for example: "),
-        ("/import --dry-run", "--dry-run needs a file, for example: /import ~/Downloads/export.zip --dry-run"),
+        ("/import", "/import needs <file…>. Usage: /import <file…> [--dry-run]"),
+        ("/import --dry-run", "/import needs <file…>. Usage: /import <file…> [--dry-run]"),
         ("/import /nowhere/a.zip", "/nowhere/a.zip cannot be read: No such file or directory."),
     ],
 )

@@ -181,7 +181,7 @@ async def test_thoughts_have_a_column_where_there_are_any(world: World, costs: C
 async def test_the_command_advises_a_budget_unless_prices_are_unknown(
     world: World, costs: Costs, in_use: str, *, is_advised: bool
 ) -> None:
-    services = replace(world.services, log=replace(world.services.log, costs=costs))
+    services = replace(world.services, costs=costs)
 
     async def told() -> str:
         answer = await resolve(services.registry, "/cost", world.clock.now()).run(services)

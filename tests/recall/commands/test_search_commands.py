@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.catalogue import registry
+from chorus_cli.framework.command_line import resolve
 from chorus_cli.log.rules.wording import local
 from chorus_cli.recall.commands import WORDS, AskedSearch
 
@@ -38,23 +40,24 @@ def test_since_and_a_time_at_the_end_say_how_far_back(text: str, words: str, hou
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "hours"),
+    ("typed", "words", "hours"),
     [
         ("ring --thoughts", "ring", None),
         ("ring since 3h  --thoughts", "ring", 3),
         ("ring --thoughts since 3h", "ring", 3),
-        ("--thoughts", "", None),
         ("--thoughts ring since 3h", "ring", 3),
     ],
 )
-def test_thoughts_are_asked_for_anywhere(text: str, words: str, hours: int | None) -> None:
-    since = None if hours is None else NOW - timedelta(hours=hours)
-    assert WORDS.parse(text, NOW) == AskedSearch(words, since, with_thoughts=True)
+def test_thoughts_are_asked_for_anywhere(typed: str, words: str, hours: int | None) -> None:
+    bound = resolve(registry(), f"/search {typed}", NOW)
+    assert bound.arguments == (AskedSearch(words, None if hours is None else NOW - timedelta(hours=hours)),)
+    assert bound.options["thoughts"]
 
 
-@pytest.mark.parametrize("text", ["ring --thought", '"ring --thoughts"', "ring--thoughts"])
-def test_elsewhere_the_option_is_a_word(text: str) -> None:
-    assert WORDS.parse(text, NOW) == AskedSearch(text)
+@pytest.mark.parametrize("typed", ["ring --thought", '"ring --thoughts"', "ring--thoughts"])
+def test_elsewhere_the_option_is_a_word(typed: str) -> None:
+    bound = resolve(registry(), f"/search {typed}", NOW)
+    assert (bound.arguments, bound.options["thoughts"]) == ((AskedSearch(typed),), False)
 
 
 async def test_each_message_found_has_a_line_that_says_where_it_is(world: World) -> None:
@@ -173,5 +176,5 @@ async def test_a_time_that_cannot_be_read_is_named_and_its_words_are_searched_fo
 
 
 async def test_nothing_to_look_for_is_refused(world: World) -> None:
-    assert "needs <words [since T] [--thoughts]>" in await world.told("/search")
+    assert "needs <words [since T]>" in await world.told("/search")
     assert "nothing to look for" in await world.told('/search ""')

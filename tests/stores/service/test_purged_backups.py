@@ -81,7 +81,7 @@ async def test_a_thread_in_which_a_tool_was_called_leaves_no_title_in_a_backup(
 
 
 async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(world: World) -> None:
-    upkeep = world.services.upkeep
+    upkeep = world.services
     await world.say(f"The word is {CANARY}.")
     for number in range(3):
         assert await upkeep.backups.make_daily() == ""
@@ -122,7 +122,7 @@ async def test_a_search_finds_words_that_only_an_attached_text_of_backups_has(wo
 async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_named(
     world: World, named_by: str
 ) -> None:
-    upkeep = world.services.upkeep
+    upkeep = world.services
     places = upkeep.backups.places
     note = world.folder.with_name("note.txt")
     note.write_text("a red note", encoding="utf-8")

@@ -151,7 +151,7 @@ async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(worl
     [
         ("/purge message 99", "There is no message #99, or it is purged already. /search shows the numbers."),
         ("/purge message x", "'x' is not a number from 1 upwards, such as 3 or #3."),
-        ("/purge message --dry-run", "Nothing was purged. After purge message comes the number"),
+        ("/purge message --dry-run", "/purge message needs <number…>."),
         ("/purge thread 7", "There is no thread #7 of chorus. Its threads are #1."),
         ("/purge persona nobody", "nobody"),
         ("/purge since monday until tomorrow", "future"),

@@ -1,0 +1,203 @@
+"""The commands of the chat from a shell: ``chorus memory list`` is ``/memory list``, by the same declaration."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, get_args
+
+from chorus_cli.app import opened
+from chorus_cli.catalogue import registry
+from chorus_cli.framework.registry import Command
+from chorus_cli.framework.replies import Question
+from chorus_cli.subcommands.argument_parser import (
+    VALUED,
+    Parser,
+    add_common,
+    add_json,
+    add_thread,
+    first_word,
+    path,
+)
+from chorus_cli.subcommands.conventions import joined_text, options
+from chorus_cli.terminal.one_command import Manner, carry_out
+from chorus_cli.terminal.screen.output import standard_error, standard_output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from chorus_cli.framework.arguments import Argument
+    from chorus_cli.framework.registry import CommandGroup
+    from chorus_cli.services import Services
+
+_PATHS = frozenset({"FILE", "DIR"})
+_WORD, _OPTION = "word ", "option "
+"""What the names of arguments begin with in a parsed command line."""
+
+
+def parsed(
+    top: Parser, others: Sequence[str], name: str, before: Sequence[str], after: Sequence[str]
+) -> tuple[Parser, argparse.Namespace, list[str]]:
+    """Parse the arguments of a command or of a group of them; return its parser, the result, and unknown arguments.
+
+    A name that is none is refused by ``top``, and the nearest one is suggested, which may be one of ``others``.
+    """
+    entry = registry().words.get(name.casefold())
+    commands = _offered(entry) if entry else ()
+    if entry is None or not commands:
+        near = get_close_matches(name, (*_names(), *others), 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        top.error(f"argument COMMAND: there is no command {name!r}{meant}")
+    if isinstance(entry, Command):
+        return _parsed(entry, name, [*before, *after])
+    group = _add_group(Parser(prog=f"chorus {entry.name}", description=entry.summary), entry)
+    own = [each.spelling for command in commands for each in command.options if not each.is_flag]
+    position = first_word(after, (*VALUED, *own))
+    word = None if position is None else after[position].casefold()
+    if position is not None and word in entry.words and entry.words[word] in commands:
+        return _parsed(entry.words[word], f"{name} {word}", [*before, *after[:position], *after[position + 1 :]])
+    if {"-h", "--help"} & {*after}:
+        group.print_help()
+        group.exit()
+    chosen = entry.default if word is not None else entry.words.get("")
+    if chosen is None:
+        listed = ", ".join(each.names[0] for each in commands)
+        refusal = f"invalid choice: {word!r} (choose from {listed})"
+        group.error(f"one of these is required: {listed}" if word is None else refusal)
+    return _parsed(chosen, name, [*before, *after])
+
+
+def add_to(commands: argparse._SubParsersAction[Parser]) -> None:
+    """Add a parser for each command and each group of commands to those of the subcommands."""
+    for group in registry().groups:
+        if group.name and _offered(group):
+            told = f"{group.summary[0].lower()}{group.summary[1:].removesuffix('.')}"
+            _add_group(commands.add_parser(group.name, help=told, description=group.summary), group)
+        for command in _offered(group):
+            for name in (*(() if group.name else command.names[:1]), *command.aliases):
+                if name not in commands.choices:
+                    _add_command(commands, name, command)
+
+
+async def carry_out_declared(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Carry out a command."""
+    command: Command[Services] = chosen.declared
+    given, values = options(chosen, environment), vars(chosen)
+    words = [word for each in command.positional for word in _as_list(values[_key(each)])] + chosen.more
+    of_options = {each.option: values[key] for each in command.options if (key := _key(each)) in values}
+    if command.positional and _metavar(command.positional[-1]) not in _PATHS:
+        joined_text(words)
+    if "persona" in {each.option for each in command.options}:
+        given = given._replace(persona=None)
+    asides = standard_error()
+    async with opened(given, environment) as app:
+        bound = command.bound_to(words, of_options, app.clock.now())
+        await app.current.settle()
+        if "thread" in chosen:
+            await app.current.look_into(chosen.thread)
+        manner = Manner(as_json=chosen.json, yes="yes" in chosen, may_ask=True)
+        with app.notifier.heard_by(asides.notice, lambda _sentence: None):
+            code = await carry_out(bound, app.services(), standard_output(), asides, manner)
+        for stopped in await app.break_off():
+            asides.notice(stopped)
+    return code
+
+
+def _offered(entry: Command[Services] | CommandGroup[Services]) -> tuple[Command[Services], ...]:
+    """Return the commands that make sense from a shell."""
+    commands = (entry,) if isinstance(entry, Command) else entry.commands
+    return tuple(command for command in commands if not command.only_in_chat)
+
+
+def _names() -> Iterator[str]:
+    return (name for name, entry in registry().words.items() if _offered(entry))
+
+
+def _parsed(
+    command: Command[Services], name: str, arguments: Sequence[str]
+) -> tuple[Parser, argparse.Namespace, list[str]]:
+    known = Parser(prog=f"chorus {name}")
+    _fill(known, command)
+    chosen, unknown = known.parse_known_args(arguments)
+    chosen.declared = command
+    # The words between two options are no less words.
+    chosen.more = [] if any(word.startswith("-") for word in unknown) or not command.positional else unknown
+    return known, chosen, [] if chosen.more else unknown
+
+
+def _add_group(parser: Parser, group: CommandGroup[Services]) -> Parser:
+    alone = group.words.get("") or group.default
+    if alone is not None:
+        _fill(parser, alone, words=())
+        parser.description = f"{group.summary} {alone.documentation.summary}"
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands", required=alone is None)
+    for command in _offered(group):
+        for name in filter(None, command.names):
+            _add_command(commands, name, command)
+    return parser
+
+
+def _add_command(commands: argparse._SubParsersAction[Parser], name: str, command: Command[Services]) -> None:
+    summary = command.documentation.summary.replace("%", "%%")
+    _fill(commands.add_parser(name, help=f"{summary[0].lower()}{summary[1:].removesuffix('.')}"), command)
+
+
+def _fill(parser: Parser, command: Command[Services], words: Sequence[Argument] | None = None) -> None:
+    """Add the arguments of a command to its parser, or only those ``words`` and its options."""
+    words = command.positional if words is None else words
+    documentation = command.documentation
+    parser.description = "\n\n".join(filter(None, (documentation.summary, documentation.details)))
+    own = {each.option for each in command.options}
+    if "persona" in own:
+        parser.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help="keep everything in this folder")
+        parser.add_argument("--model", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    else:
+        add_common(parser, "the persona to act for; otherwise the last one", "the model in use, for this run")
+        add_thread(parser, "the thread to act on; otherwise the one last used")
+    for argument in (*words, *command.options):
+        _add_argument(parser, argument, is_last=argument in command.positional[-1:])
+    add_json(parser)
+    if _may_ask(command):
+        parser.add_argument("--yes", action="store_true", default=argparse.SUPPRESS, help="do not ask")
+
+
+def _add_argument(parser: Parser, argument: Argument, *, is_last: bool) -> None:
+    parameter, told = argument.parameter, argument.parameter.help.replace("%", "%%")
+    kind = path if _metavar(argument) in _PATHS else None
+    if not argument.option:
+        several = "*" if is_last else "?"
+        parser.add_argument(_key(argument), metavar=_metavar(argument), nargs=several, type=kind or str, help=told)
+    elif argument.is_flag:
+        parser.add_argument(
+            argument.spelling, dest=_key(argument), action="store_const", const="", default=argparse.SUPPRESS, help=told
+        )
+    else:
+        parser.add_argument(
+            argument.spelling,
+            dest=_key(argument),
+            metavar=parameter.name,
+            choices=parameter.choices or None,
+            type=kind or str,
+            default=argparse.SUPPRESS,
+            help=told,
+        )
+
+
+def _key(argument: Argument) -> str:
+    """Return the name of an argument in a parsed command line."""
+    return f"{_OPTION}{argument.option}" if argument.option else f"{_WORD}{argument.parameter.name}"
+
+
+def _metavar(argument: Argument) -> str:
+    """Return the first word of a parameter's name as usage lines of a shell have it: ``FILE``."""
+    return argument.parameter.name.partition(" ")[0].strip("…:]").upper()
+
+
+def _as_list(value: str | list[str] | None) -> list[str]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _may_ask(command: Command[Services]) -> bool:
+    answer = inspect.signature(command.handler, eval_str=True).return_annotation
+    return answer is Question or Question in get_args(answer)

@@ -1,9 +1,0 @@
-"""Exit codes of the process; one ended by signal n exits with 128 + n."""
-
-from __future__ import annotations
-
-DONE = 0
-NOTHING_FOUND = 1
-FAILED = 1
-WRONG_ARGUMENTS = 2
-BUG = 3
