@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rules.memory import MemoryUse
     from chorus_cli.context.rules.view import View
-    from chorus_cli.context.service.report import ContextReport
-    from chorus_cli.context.service.window import Preview
+    from chorus_cli.context.service.report import ContextReport, Preview
     from chorus_cli.log.rules.messages import Message as LogMessage
     from chorus_cli.models.rules.budget import Budget, Calibration
 

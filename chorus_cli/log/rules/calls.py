@@ -41,8 +41,7 @@ def calls_as_json(calls: Iterable[ToolCall]) -> str:
     return json.dumps(listed, ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class CallPiece:
+class CallPiece(NamedTuple):
     """A piece of a call in a chunk of a stream; servers leave out any of its fields, or repeat them."""
 
     index: int | None = None
