@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.rules.items import Item
-    from chorus_cli.models.rules.budget import Meter
     from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.settings import PersonaSettings
@@ -77,11 +76,6 @@ class ContextReport(NamedTuple):
     memory: tuple[MemoryUse, ...] = ()
     moments: tuple[datetime, ...] = ()
 
-    @property
-    def meter(self) -> Meter:
-        """The size of the request."""
-        return self.plan.meter
-
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
         target, budget = self.plan.snapshot.target, self.plan.snapshot.budget
@@ -91,7 +85,7 @@ class ContextReport(NamedTuple):
             "model": target.choice.model,
             "limit": budget.limit.tokens,
             "budget": budget.tokens,
-            "tokens": self.meter.tokens,
+            "tokens": self.plan.meter.tokens,
             "parts": [part._asdict() for part in self.parts],
             "left_out": [omission._asdict() for omission in self.omissions],
             "messages": [_as_json(message) for message in self.plan.messages],

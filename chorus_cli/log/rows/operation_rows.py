@@ -240,8 +240,9 @@ def _selected(
 def act_of(connection: sqlite3.Connection, operation_id: int, kind: str, detail: Mapping[str, Any]) -> Act:
     """Return the act of an operation, by its kind and the JSON of its row; `Unreadable` if these make no sense."""
     try:
-        found = ACTS[kind]
-        return found.from_detail(detail, _members(connection, operation_id) if issubclass(found, Inclusion) else ())
+        found, members = ACTS[kind], "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position"
+        rows = connection.execute(members, (operation_id,)).fetchall() if issubclass(found, Inclusion) else ()
+        return found.from_detail(detail, tuple(member for (member,) in rows))
     except _MAKES_NO_SENSE:
         return Unreadable()
 
@@ -262,13 +263,6 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
         )
     except _MAKES_NO_SENSE:
         return Operation(id_, Unreadable(), thread_id, after, timestamps.EARLIEST, number=number)
-
-
-def _members(connection: sqlite3.Connection, operation_id: int) -> tuple[int, ...]:
-    found = connection.execute(
-        "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position", (operation_id,)
-    ).fetchall()
-    return tuple(member for (member,) in found)
 
 
 LIVE = (

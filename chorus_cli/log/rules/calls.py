@@ -41,7 +41,8 @@ def calls_as_json(calls: Iterable[ToolCall]) -> str:
     return json.dumps(listed, ensure_ascii=False)
 
 
-class CallPiece(NamedTuple):
+@dataclass(frozen=True)
+class CallPiece:
     """A piece of a call in a chunk of a stream; servers leave out any of its fields, or repeat them."""
 
     index: int | None = None
