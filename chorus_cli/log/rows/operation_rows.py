@@ -145,7 +145,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
 def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Operation | None:
     """Return the boundary of a thread, ``None`` if it has none; only boundaries and their undos and redos are read."""
     boundaries = (act for act in ACTS.values() if act.is_boundary)
-    return journal.boundary(_of_kinds(connection, persona, thread_id, (*boundaries, Undo, Redo)))
+    found = _of_kinds(connection, persona, thread_id, (*boundaries, Undo, Redo))
+    return journal.boundary(found) if found else None
 
 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
