@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, SIGN
-from benchmarks.pseudo_terminal import seconds_to_prompt
+from benchmarks.pseudo_terminal import PseudoTerminal, seconds_to_prompt
 from benchmarks.surroundings import isolated, temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from benchmarks.figures import Figure, Pair
 
-GOAL = 1.4
+GOAL, IMPORT_GOAL = 1.4, 0.65
 _ROUNDS, _QUICK_ROUNDS = 21, 7
 _TINY = [sys.executable, "-m", "benchmarks.tiny_repl"]
 
@@ -29,6 +30,8 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         yield figure("spawn → key, ELIZA", "tiny prompt_toolkit REPL", _pairs(environment, rounds), GOAL)
         provider = {**environment, "CHORUS_MODEL": A_PROVIDERS_MODEL}
         yield figure("spawn → key, a provider's model", "tiny prompt_toolkit REPL", _pairs(provider, rounds), GOAL)
+        pairs = [_import_seconds(environment, home / "imports") for _ in range(rounds + 1)][1:]
+        yield figure("imports of our modules before the prompt", "imports of prompt_toolkit's", pairs, IMPORT_GOAL)
 
 
 def _pairs(environment: Mapping[str, str], rounds: int) -> list[Pair]:
@@ -38,3 +41,19 @@ def _pairs(environment: Mapping[str, str], rounds: int) -> list[Pair]:
 
 def _pair(environment: Mapping[str, str]) -> Pair:
     return seconds_to_prompt(CHORUS, environment, SIGN), seconds_to_prompt(_TINY, environment, SIGN)
+
+
+def _import_seconds(environment: Mapping[str, str], report: Path) -> Pair:
+    """Return the time that Python reports for the bodies of our modules and of prompt_toolkit's until the prompt."""
+    command = ("/bin/sh", "-c", f'exec "$0" "$@" 2>{report}', *CHORUS)
+    with PseudoTerminal(command, {**environment, "PYTHONPROFILEIMPORTTIME": "1"}) as terminal:
+        terminal.wait_for(SIGN)
+        lines = report.read_text(encoding="utf-8").splitlines()
+    # Each line: "import time: <microseconds of its own> | <microseconds with its imports> | <name>".
+    columns = [line.partition(":")[2].split("|") for line in lines if line.startswith("import time:")]
+    seconds = {name.strip(): int(own) / 1e6 for own, _, name in columns if own.strip().isdigit()}
+    return _sum_of("chorus_cli", seconds), _sum_of("prompt_toolkit", seconds)
+
+
+def _sum_of(package: str, seconds: Mapping[str, float]) -> float:
+    return sum(each for name, each in seconds.items() if name.partition(".")[0] == package)

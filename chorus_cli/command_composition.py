@@ -15,7 +15,7 @@ from chorus_cli.attachments.files.document_files import download
 from chorus_cli.cards.service.cards import Cards
 from chorus_cli.catalogue import groups
 from chorus_cli.context.service.journal import Journal
-from chorus_cli.context.service.window import ContextWindow
+from chorus_cli.context.service.report import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
 from chorus_cli.framework.command_line import OwnCommands
 from chorus_cli.framework.drafts import Editing

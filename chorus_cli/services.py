@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.context.service.journal import Journal
-    from chorus_cli.context.service.window import ContextWindow
+    from chorus_cli.context.service.report import ContextWindow
     from chorus_cli.editing.service.context import ContextEditing
     from chorus_cli.framework.command_line import OwnCommands
     from chorus_cli.framework.drafts import Editing

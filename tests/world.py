@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.rules.view import View
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.journal import Journal
-    from chorus_cli.context.service.window import ContextWindow
+    from chorus_cli.context.service.report import ContextWindow
     from chorus_cli.log.rules.messages import Message, Status
     from chorus_cli.machine.ports import TokenCounter
     from chorus_cli.models.rules.events import TurnEvent

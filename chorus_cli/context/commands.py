@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.context.rules.memory import MemoryUse
     from chorus_cli.context.rules.view import View
-    from chorus_cli.context.service.report import ContextReport
-    from chorus_cli.context.service.window import Preview
+    from chorus_cli.context.service.report import ContextReport, Preview
     from chorus_cli.log.rules.messages import Message as LogMessage
     from chorus_cli.models.rules.budget import Budget, Calibration
 
@@ -61,7 +60,7 @@ def drawn_parts(report: ContextReport) -> Table:
     """Draw each part of the next request as a share of the model's limit."""
     limit = report.plan.snapshot.budget.limit.tokens
     rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH)) for part in report.parts]
-    rows.append(("total", f"{report.meter.tokens:,}", bar(report.meter.usage, _BAR_WIDTH)))
+    rows.append(("total", f"{report.plan.meter.tokens:,}", bar(report.plan.meter.usage, _BAR_WIDTH)))
     return Table("", ("Part", "Tokens", "Share of limit"), tuple(rows))
 
 
@@ -84,7 +83,7 @@ def drawn_pins(view: View, name: str) -> Table | None:
 def usage(report: ContextReport, threshold: float) -> str:
     """Say how full the next request is, and how much a request may have."""
     budget = report.plan.snapshot.budget
-    filled = f"{report.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
+    filled = f"{report.plan.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
     lines = [f"{filled} {request_limit(budget, threshold)}", correction(budget.calibration)]
     return "\n".join(filter(None, lines))
 

@@ -47,8 +47,9 @@ def _asked_page(text: str, _now: datetime) -> AskedPage:
 
 
 def _offered(services: Services, _text: str) -> Sequence[Candidate]:
-    rows = services.sessions.offers(services.current.slug)
-    return [Candidate(row.session_id, f"{local(row.timestamp)}  {shortened(row.description)}".strip()) for row in rows]
+    offers = services.sessions.offers(services.current.slug)
+    hints = [f"{local(row.timestamp)}  {shortened(row.description)}".strip() if row else "" for _, row in offers]
+    return [Candidate(name, hint) for (name, _), hint in zip(offers, hints, strict=True)]
 
 
 _MOST_PROBLEMS = 3

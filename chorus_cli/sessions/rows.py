@@ -277,10 +277,7 @@ def _spellings(moment: datetime) -> set[str]:
 
 
 def _running(connection: sqlite3.Connection, persona: str, restored: Collection[int]) -> list[Message]:
-    """Return the rows of turns in progress that are in context or whose question is ``restored``, thread by thread.
-
-    They go on after the session; those that are members already are left out.
-    """
+    """Return the rows of turns in progress that are in context or whose question is ``restored``, thread by thread."""
     found: list[Message] = []
     writing = connection.execute(
         "SELECT id FROM messages WHERE status = 'streaming' AND persona = ? ORDER BY thread_id", (persona,)

@@ -118,6 +118,8 @@ def test_a_file_that_would_fill_the_memory_is_not_attached(tmp_path: Path) -> No
         listening(sending(encoded(TWICE) + PACKED_TWICE)) as address,
         Home(tmp_path / "home").chat(**NEW_INTERPRETER) as terminal,
     ):
+        # By then the libraries that are loaded behind the prompt are there.
+        terminal.await_bottom_line("/ 128,000")
         before = most_mebibytes(terminal.pid)
         terminal.ask(f"/attach {address}/notes.txt", "/notes.txt cannot be fetched: compressed more than once.")
         assert most_mebibytes(terminal.pid) - before < MOST_MEBIBYTES

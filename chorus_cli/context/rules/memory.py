@@ -167,7 +167,7 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
 
 def is_recalled(message: Message | MessageContent) -> bool:
     """Return whether a message is the result of the tool that recalls items."""
-    return message.role is Role.TOOL_RESULT and _tells_items(without_note(message.content))
+    return message.role is Role.TOOL_RESULT and without_note(message.content).startswith(RECALLED_HEADING)
 
 
 def repeats_items(message: Message | MessageContent) -> bool:
@@ -179,16 +179,12 @@ def _kept_by(result: Message | MessageContent) -> int | None:
     return kept_id(without_note(result.content))
 
 
-def _tells_items(answer: str) -> bool:
-    return answer.startswith(RECALLED_HEADING)
-
-
 def _result_without(result: str, forgotten: Collection[int]) -> str:
     """Return the result of a call without items; the note above that of a kept item has its content too."""
     answer = without_note(result)
     if kept_id(answer) in forgotten:
         return answer
-    if not _tells_items(answer):
+    if not answer.startswith(RECALLED_HEADING):
         return result
     return result.removesuffix(answer) + (without_items(answer, forgotten) or FORGOTTEN)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.rows import fork_rows
+from chorus_cli.context.rows import thread_views
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
@@ -71,7 +71,7 @@ class Journal:
         """
         request_settings, now = await self.context.request_settings(target), self.clock.now()
         return await self.context.store.write(
-            lambda c: fork_rows.fork(c, self.context.read(c, request_settings, now), through_id, now)
+            lambda c: thread_views.fork(c, self.context.read(c, request_settings, now), through_id, now)
         )
 
     async def clear(self, target: Target) -> Operation:
@@ -199,7 +199,7 @@ class Journal:
             case Import():
                 await self.context.store.write(_reverse_import, new, target.thread_id)
             case Fork():
-                await self.context.store.write(fork_rows.reverse, new, done)
+                await self.context.store.write(thread_views.reverse, new, done)
             case _:
                 await self.context.store.write(operation_rows.introduce_reversal, new)
 

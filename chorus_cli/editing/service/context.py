@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.rows.fork_rows import editable_rows, introduce_unless_overtaken, newest_change
+from chorus_cli.context.rows.thread_views import editable_rows, introduce_unless_overtaken, newest_change
 from chorus_cli.core.errors import JournalError
 from chorus_cli.editing.rules import format as edit_format
 from chorus_cli.editing.rules.format import CONTEXT_LINE
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from chorus_cli.context.rows.fork_rows import EditableRows
+    from chorus_cli.context.rows.thread_views import EditableRows
     from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
     from chorus_cli.context.service.context import Context
     from chorus_cli.editing.rules.matching import EditScope, Sheet

@@ -145,7 +145,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
 def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Operation | None:
     """Return the boundary of a thread, ``None`` if it has none; only boundaries and their undos and redos are read."""
     boundaries = (act for act in ACTS.values() if act.is_boundary)
-    return journal.boundary(_of_kinds(connection, persona, thread_id, (*boundaries, Undo, Redo)))
+    found = _of_kinds(connection, persona, thread_id, (*boundaries, Undo, Redo))
+    return journal.boundary(found) if found else None
 
 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
@@ -240,8 +241,9 @@ def _selected(
 def act_of(connection: sqlite3.Connection, operation_id: int, kind: str, detail: Mapping[str, Any]) -> Act:
     """Return the act of an operation, by its kind and the JSON of its row; `Unreadable` if these make no sense."""
     try:
-        found = ACTS[kind]
-        return found.from_detail(detail, _members(connection, operation_id) if issubclass(found, Inclusion) else ())
+        found, members = ACTS[kind], "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position"
+        rows = connection.execute(members, (operation_id,)).fetchall() if issubclass(found, Inclusion) else ()
+        return found.from_detail(detail, tuple(member for (member,) in rows))
     except _MAKES_NO_SENSE:
         return Unreadable()
 
@@ -262,13 +264,6 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
         )
     except _MAKES_NO_SENSE:
         return Operation(id_, Unreadable(), thread_id, after, timestamps.EARLIEST, number=number)
-
-
-def _members(connection: sqlite3.Connection, operation_id: int) -> tuple[int, ...]:
-    found = connection.execute(
-        "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position", (operation_id,)
-    ).fetchall()
-    return tuple(member for (member,) in found)
 
 
 LIVE = (

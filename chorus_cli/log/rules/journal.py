@@ -141,10 +141,7 @@ def _moved_off_by(counting: Iterable[Operation]) -> dict[int, bool]:
 
 
 def hidden_by(counting: Iterable[Operation]) -> frozenset[int]:
-    """Return the messages that imports moved off the live branch last because another program had hidden them.
-
-    ``counting`` are operations, oldest first.
-    """
+    """Return the messages that imports moved off the live branch last because another program had hidden them."""
     hidden: set[int] = set()
     for each in counting:
         if isinstance(each.act, Import):

@@ -174,10 +174,7 @@ def words_of(message: Message | MessageContent) -> str:
 
 
 def is_reply_of_calls(message: Message) -> bool:
-    """Return whether a reply is nothing but calls of tools, which have rows of their own.
-
-    It is empty, whole and without a thought.
-    """
+    """Return whether a reply is nothing but calls of tools, which have rows of their own."""
     is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message) and message.thought is None
     return is_empty_reply and message.status is Status.COMPLETE
 

@@ -44,7 +44,11 @@ def log_entry(
     A line before the words of a reply says how long its model thought; with ``thoughts``, these follow in it.
     """
     if isinstance(entry, Operation):
-        return f"[{_stamp(entry.created_at)}] {_marker(entry, numbers)}"
+        words = f"{marker(entry)} {entry.describe()}" if entry.members else marker(entry)
+        where = ""
+        if numbers is not None and entry.thread_id is not None:
+            where = f", in thread #{numbers.thread(entry.thread_id)}"
+        return f"[{_stamp(entry.created_at)}] {words}{where}"
     thought = entry.thought.words if entry.thought is not None else ""
     before = f"[{thought}:\n{thoughts.strip()}]" if thoughts.strip() else f"[{thought}]"
     said = "\n".join(filter(None, (before if thought else "", _said(entry, marks))))
@@ -53,15 +57,6 @@ def log_entry(
 
 def _stamp(moment: datetime) -> str:
     return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
-
-
-def _marker(boundary: Operation, numbers: Numbers | None) -> str:
-    words = marker(boundary)
-    if boundary.members:
-        words = f"{words} {boundary.describe()}"
-    if numbers is None or boundary.thread_id is None:
-        return words
-    return f"{words}, in thread #{numbers.thread(boundary.thread_id)}"
 
 
 def _said(message: Message, marks: LogMarks) -> str:

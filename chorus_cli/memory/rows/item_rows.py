@@ -48,11 +48,7 @@ def index_words(connection: sqlite3.Connection, item_id: int, content: str) -> N
 
 
 def check_words(connection: sqlite3.Connection) -> None:
-    """Check that the index is sound and has every item; SQLite takes a write lock for that.
-
-    Raises:
-        IndexDamagedError: it contradicts itself or lacks an item.
-    """
+    """Raise an ``IndexDamagedError`` if the index contradicts itself or lacks an item; this takes a write lock."""
     with damage_told():
         connection.execute("INSERT INTO context_item_words(context_item_words) VALUES ('integrity-check')")
         (lacks,) = connection.execute(
@@ -90,11 +86,7 @@ _SAME_SCORE = 1e-6
 
 
 def item_of(row: Sequence[Any]) -> Item:
-    """Return the item of a row of ``COLUMNS``.
-
-    Raises:
-        DatabaseDamagedError: the row cannot be read.
-    """
+    """Return the item of a row of ``COLUMNS``, or raise a ``DatabaseDamagedError``."""
     id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, *numbers = row
     try:
         created, last = timestamps.from_text(created_at), timestamps.from_text(last_accessed)

@@ -17,12 +17,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from chorus_cli.models.eliza.doctor import DOCTOR
-from chorus_cli.models.eliza.script import PRONOUNS, Keyword, read_script
+from chorus_cli.models.eliza.script import ANY, PRONOUNS, Keyword, read_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from chorus_cli.models.eliza.script import Rule
+    from chorus_cli.models.eliza.script import Element, Rule
 
 SELF = """
 # The program.
@@ -223,14 +223,13 @@ class _Conversation:
     def _answer_by(self, word: str, words: Sequence[str]) -> str | None:
         """Apply the first rule of a keyword that fits, following links; ``None`` asks for the next keyword."""
         for rule in self._script[word].rules:
-            found = rule.decomposition.fullmatch("".join(f"{word} " for word in words))
-            if found is None:
+            parts = decomposed(rule.decomposition, words)
+            if parts is None:
                 continue
-            parts = [part.strip() for part in found.groups()]
             template, keyword = rule.reassemblies[self._uses[rule] % len(rule.reassemblies)]
             self._uses[rule] += 1
             if keyword:
-                told = template.format("", *parts).split() if template else words
+                told = template.format("", *map(" ".join, parts)).split() if template else words
                 return self._answer_by(keyword, told)
             return _sentence(template, parts) if template else None
         return None
@@ -264,8 +263,40 @@ def _tokens(text: str) -> Iterator[str]:
         yield _CLAUSE_END
 
 
-def _sentence(template: str, parts: Sequence[str]) -> str:
-    filled = template.format("", *map(_agreeing, parts))
+def decomposed(decomposition: Sequence[Element], words: Sequence[str]) -> list[Sequence[str]] | None:
+    """Return the words that each element matches, each ``0`` as few as possible, or ``None`` without a match."""
+    starts = [0] * len(decomposition)
+    element = position = retry = 0
+    latest = -1
+    while element < len(decomposition) or position < len(words):
+        if element < len(decomposition) and decomposition[element] == ANY:
+            starts[element] = position
+            latest, retry, element = element, position, element + 1
+        elif element < len(decomposition) and _fits(decomposition[element], words, position):
+            starts[element] = position
+            position += _width(decomposition[element])
+            element += 1
+        elif latest < 0 or retry >= len(words):
+            return None
+        else:
+            retry += 1
+            position, element = retry, latest + 1
+    ends = [*starts, len(words)][1:]
+    return [words[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _width(element: Element) -> int:
+    return element if isinstance(element, int) else 1
+
+
+def _fits(element: Element, words: Sequence[str], position: int) -> bool:
+    if isinstance(element, int):
+        return position + element <= len(words)
+    return position < len(words) and words[position].lower() in element
+
+
+def _sentence(template: str, parts: Sequence[Sequence[str]]) -> str:
+    filled = template.format("", *(_agreeing(" ".join(part)) for part in parts))
     closed = re.sub(r" (?=[.,;:?!])", "", " ".join(filled.split()))
     return closed[:1].upper() + closed[1:]
 

@@ -20,6 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+ANY = 0
+Element = int | frozenset[str]
+"""A number of words (``ANY`` for as many as it takes), or one word out of these."""
+
 
 class Reassembly(NamedTuple):
     """An answer, or a ``keyword`` whose rules answer, perhaps another text; without either the next keyword answers."""
@@ -30,9 +34,9 @@ class Reassembly(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A decomposition, a pattern for words that each have a blank after them, and the reassemblies that take turns."""
+    """A decomposition and the reassemblies that take turns when it fits."""
 
-    decomposition: re.Pattern[str]
+    decomposition: tuple[Element, ...]
     reassemblies: tuple[Reassembly, ...]
 
 
@@ -46,7 +50,7 @@ class Keyword:
     rules: tuple[Rule, ...]
 
 
-Tags = dict[str, list[str]]
+Tags = dict[str, frozenset[str]]
 _HEADER = re.compile(r"(?P<words>[^>\d]+?)(?: > (?P<replacement>\S+))?(?: (?P<rank>\d+))?")
 _PRE = re.compile(r"PRE (?P<template>.+) =(?P<keyword>\S+)")
 
@@ -59,7 +63,7 @@ def read_script(text: str) -> Mapping[str, Keyword]:
         head, *body = [line for line in block.splitlines() if line.strip() and not line.startswith("#")] or [""]
         if head.startswith("/"):
             name, _, words = head.partition(":")
-            tags[name] = words.split()
+            tags[name] = frozenset(words.split())
         elif header := _HEADER.fullmatch(head):
             rules = _rules(body, tags)
             for word in header["words"].split():
@@ -68,28 +72,22 @@ def read_script(text: str) -> Mapping[str, Keyword]:
 
 
 def _rules(lines: Sequence[str], tags: Tags) -> tuple[Rule, ...]:
-    grouped: list[tuple[str, list[Reassembly]]] = []
+    grouped: list[tuple[tuple[Element, ...], list[Reassembly]]] = []
     for line in lines:
         content = line.strip()
         if line.startswith("    "):
             grouped[-1][1].append(_reassembly(content))
         elif content.startswith("="):
-            grouped.append(("0", [_reassembly(content)]))
+            grouped.append(((ANY,), [_reassembly(content)]))
         else:
-            grouped.append((content, []))
-    return tuple(Rule(decomposition(elements, tags), tuple(reassemblies)) for elements, reassemblies in grouped)
+            grouped.append((tuple(_element(word, tags) for word in content.split()), []))
+    return tuple(Rule(decomposition, tuple(reassemblies)) for decomposition, reassemblies in grouped)
 
 
-def decomposition(elements: str, tags: Tags) -> re.Pattern[str]:
-    """Return the pattern of a decomposition rule, with a group for each element; each ``0`` is as few as possible."""
-    return re.compile("".join(_group(element, tags) for element in elements.split()), re.IGNORECASE)
-
-
-def _group(element: str, tags: Tags) -> str:
-    if element.isdecimal():
-        return rf"((?:\S+ ){'*?' if element == '0' else f'{{{element}}}'})"
-    words = tags[element] if element.startswith("/") else element.split("|")
-    return rf"((?:{'|'.join(map(re.escape, words))}) )"
+def _element(word: str, tags: Tags) -> Element:
+    if word.isdecimal():
+        return int(word)
+    return tags[word] if word.startswith("/") else frozenset(word.split("|"))
 
 
 def _reassembly(content: str) -> Reassembly:

@@ -302,10 +302,7 @@ def candidates(stem: str) -> Iterator[str]:
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return the names that match ``typed``, sorted: the equal one, else those that begin with it.
-
-    If there are none, those in which the part after the date begins with it: people remember the words.
-    """
+    """Return the names that match ``typed``, sorted: the equal one, else those that begin so, or do after the date."""
     wanted = typed.strip().lower()
     names = sorted(known)
     if wanted in names or not wanted:

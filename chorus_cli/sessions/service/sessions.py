@@ -169,7 +169,7 @@ class Sessions:
     summarizer: Summarizer
     saved_in: Path
     install: Callable[[], None]
-    _offers: tuple[str, Sequence[SessionRow]] = field(default=("", ()), init=False)
+    _offers: Sequence[SessionRow] = field(default=(), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def save(self, target: Target, description: str) -> Saved:
@@ -278,17 +278,19 @@ class Sessions:
         self.current.go_on_in(restored.thread)
         return session, restored
 
-    def offers(self, persona: str) -> Sequence[SessionRow]:
-        """Return the sessions for completion, newest first, as they were read last; they are read again meanwhile."""
+    def offers(self, persona: str) -> Sequence[tuple[str, SessionRow | None]]:
+        """Return the names of the files, newest first, with their rows as they were read last."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers(persona))
-        known, rows = self._offers
-        return rows if known == persona else ()
+        rows = {row.session_id: row for row in self._offers if row.persona == persona}
+        names = session_files.ids(self.personas.folder, persona)
+        newest_first = sorted(names, key=lambda name: (name[:10], f"{rows[name].timestamp}" if name in rows else ""))
+        return [(name, rows.get(name)) for name in reversed(newest_first)]
 
     async def _read_offers(self, persona: str) -> None:
         # The store may be busy, or closed under a chat that ends; the next key tries again.
         with suppress(StorageError, RuntimeError):
-            self._offers = persona, await self.context.store.read(session_rows.of, persona)
+            self._offers = await self.context.store.read(session_rows.of, persona)
 
     async def _stored(self, saving: Saving, spent: Spent) -> tuple[SessionRow | None, bool]:
         """Write a session to completion, and return its row and whether the caller was cancelled meanwhile."""

@@ -50,8 +50,11 @@ _HIGHEST_RATIO = 100
 """How many times its packed size a large backup may have; logs are packed to a third, attachments hardly."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
-TEMPORARY = rf"\.chorus-{files.RANDOM}(\.tmp(-journal)?)?"
-"""The names of backups that are being written, of copies of the log for them, and of working folders, as a pattern."""
+TEMPORARY = rf"\.chorus-{files.RANDOM}(\.tmp(-journal)?|\.locked)?"
+"""The names of backups that are being written, of copies of the log for them, and of working folders, as a pattern.
+
+An older Chorus has named its working folders ``.locked``.
+"""
 
 
 class Manifest(NamedTuple):

@@ -43,11 +43,7 @@ def _place(path: str, warnings: Sequence[str]) -> str:
 
 
 def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble_tokens: int = 0) -> None:
-    """Refuse a message that does not fit the model, even alone; the sentence has all sizes.
-
-    Raises:
-        MessageRefusedError: the message does not fit the model.
-    """
+    """Refuse a message that does not fit the model, even alone; the sentence has all sizes."""
     if not fits(snapshot, preamble_tokens + message_tokens):
         raise _unfitting(snapshot, message_tokens)
 

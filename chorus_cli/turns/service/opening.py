@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
+from chorus_cli.context.rows.thread_views import others_at_work, thread_at_work
 from chorus_cli.context.rules.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
@@ -38,7 +39,6 @@ from chorus_cli.memory.rules.recall import memory_lines
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.models.rules.events import IN_LOG
 from chorus_cli.recall import service as recall
-from chorus_cli.turns import rows as active_threads
 from chorus_cli.turns.service.notices import (
     fits,
     members_notice,
@@ -109,8 +109,8 @@ class PreambleWriter:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
         question, now = self.question, self.question.timestamp
         persona = self.snapshot.target.persona.slug
-        others = active_threads.others(connection, persona, question.thread_id, in_progress)
-        own = active_threads.beginning(connection, question.thread_id, question.content, now) if others else None
+        others = others_at_work(connection, persona, question.thread_id, in_progress)
+        own = thread_at_work(connection, question.thread_id, question.content, now) if others else None
         lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
         return lines if self._fits(lines) else ""
 

@@ -37,7 +37,7 @@ async def test_context_and_why_name_them_with_their_tokens(world: World) -> None
 
 async def test_parts_with_attachments_add_up_to_the_whole(world: World) -> None:
     report = await context_report(world.context, world.current.target(), world.clock.now())
-    assert sum(part.tokens for part in report.parts) == report.meter.tokens
+    assert sum(part.tokens for part in report.parts) == report.plan.meter.tokens
     shown = json.loads(json.dumps(report.as_json()))
     assert shown["messages"][1]["attachments"][0]["sha256"] == attachment("photo.png").sha256
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from chorus_cli.context.rows.fork_rows import forkable, title_of_fork
+from chorus_cli.context.rows.thread_views import forkable, title_of_fork
 from chorus_cli.context.rules.view import View, view
 from chorus_cli.core.errors import JournalError
 from chorus_cli.log.rules.journal import ThreadJournal

@@ -53,7 +53,7 @@ async def test_thoughts_that_go_back_are_a_part_of_their_own(thoughtful: World, 
     parts = {part.name: part.tokens for part in report.parts}
     assert parts.pop("thoughts", None) == tokens
     assert parts == {part.name: part.tokens for part in without.parts}
-    assert sum(part.tokens for part in report.parts) == report.meter.tokens
+    assert sum(part.tokens for part in report.parts) == report.plan.meter.tokens
     told = report.as_json()["messages"]
     assert isinstance(told, list)
     thoughts = [message["thoughts"] for message in told if "thoughts" in message]

@@ -192,8 +192,8 @@ async def test_parts_of_the_report_add_up_also_when_estimates_are_corrected(worl
     await world.store.write(meta_rows.store, key, budget.written_calibration(Calibration(factor, 0.0)))
     await world.say("one two three four five six seven " * 7)
     report = await context_report(world.context, world.current.target(), world.clock.now())
-    assert sum(part.tokens for part in report.parts) == report.meter.tokens
-    assert report.meter.tokens == report.plan.snapshot.budget.corrected(report.plan.tokens)
+    assert sum(part.tokens for part in report.parts) == report.plan.meter.tokens
+    assert report.plan.meter.tokens == report.plan.snapshot.budget.corrected(report.plan.tokens)
 
 
 async def _left_out(world: World) -> dict[str, int]:

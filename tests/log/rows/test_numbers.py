@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chorus_cli.context.rows.thread_views import thread_at_work
 from chorus_cli.core.errors import ThreadError
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage.migrations import STEPS, migrate
-from chorus_cli.turns import rows as active_threads
 from tests.fakes import START
 from tests.storage.database import database
 
@@ -134,5 +134,5 @@ def test_a_thread_without_a_title_has_one_name_even_if_two_messages_have_one_tim
             )
         [thread] = thread_lists.all_threads(connection, "frodo")
         assert (thread.number, thread.name) == thread_rows.number_and_name(connection, 7) == (1, "first")
-        beginning = active_threads.beginning(connection, 7, "a question", START)
+        beginning = thread_at_work(connection, 7, "a question", START)
         assert (beginning.number, beginning.title) == (1, "first")

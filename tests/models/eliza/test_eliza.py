@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.models.eliza.doctor import DOCTOR
-from chorus_cli.models.eliza.responder import CLAUSE_WORDS, GREETING, SELF, clauses, reply
-from chorus_cli.models.eliza.script import PRONOUNS, decomposition, read_script
+from chorus_cli.models.eliza.responder import CLAUSE_WORDS, GREETING, SELF, clauses, decomposed, reply
+from chorus_cli.models.eliza.script import ANY, PRONOUNS, read_script
 from tests.amount import examples
 
 SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)
 WORDS = sorted({word for keyword in SCRIPT.values() for word in (keyword.word, keyword.replacement)})
 ELEMENTS = sorted(
     {
-        word.replace("\\", "")
+        word
         for keyword in SCRIPT.values()
         for rule in keyword.rules
-        for words in re.findall(r"\(\?:([^ ]+?)\) ", rule.decomposition.pattern)
-        for word in words.split("|")
+        for element in rule.decomposition
+        if isinstance(element, frozenset)
+        for word in element
     }
 )
 
@@ -226,25 +225,27 @@ def test_a_huge_message_is_answered_from_its_beginning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("elements", "words", "parts"),
+    ("decomposition", "words", "parts"),
     [
-        ("0", "", [""]),
-        ("0", "a b", ["a b"]),
-        ("a 0", "A b", ["A", "b"]),
-        ("0 b|c 0", "a c b", ["a", "c", "b"]),
-        ("2 0", "a b c", ["a b", "c"]),
-        ("2 0", "a", None),
-        ("0 a", "a b a", ["a b", "a"]),
-        ("0 a 1", "a b a c", ["a b", "a", "c"]),
-        ("0 a 0 b 0", "b a a b b", ["b", "a", "a", "b", "b"]),
-        ("a", "a b", None),
-        ("", "a", None),
-        ("", "", []),
+        ((ANY,), "", [""]),
+        ((ANY,), "a b", ["a b"]),
+        ((frozenset({"a"}), ANY), "A b", ["A", "b"]),
+        ((ANY, frozenset({"b", "c"}), ANY), "a c b", ["a", "c", "b"]),
+        ((2, ANY), "a b c", ["a b", "c"]),
+        ((2, ANY), "a", None),
+        ((ANY, frozenset({"a"})), "a b a", ["a b", "a"]),
+        ((ANY, frozenset({"a"}), 1), "a b a c", ["a b", "a", "c"]),
+        ((ANY, frozenset({"a"}), ANY, frozenset({"b"}), ANY), "b a a b b", ["b", "a", "a", "b", "b"]),
+        ((frozenset({"a"}),), "a b", None),
+        ((), "a", None),
+        ((), "", []),
     ],
 )
-def test_decomposition_gives_each_any_as_little_as_it_can(elements: str, words: str, parts: list[str] | None) -> None:
-    found = decomposition(elements, {}).fullmatch("".join(f"{word} " for word in words.split()))
-    assert (None if found is None else [part.strip() for part in found.groups()]) == parts
+def test_decomposition_gives_each_any_as_little_as_it_can(
+    decomposition: tuple[int | frozenset[str], ...], words: str, parts: list[str] | None
+) -> None:
+    found = decomposed(decomposition, words.split())
+    assert (None if found is None else [" ".join(part) for part in found]) == parts
 
 
 @examples(200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chorus_cli.models.eliza.doctor import DOCTOR
 from chorus_cli.models.eliza.responder import SELF
-from chorus_cli.models.eliza.script import PRONOUNS, Keyword, Reassembly, Rule, decomposition, read_script
+from chorus_cli.models.eliza.script import ANY, PRONOUNS, Keyword, Reassembly, Rule, read_script
 
 SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)
 
@@ -22,10 +22,10 @@ a b > c 3
   =d
 d
 """
-    parts = decomposition("0 x|y red|blue 2", {})
+    decomposition = (ANY, frozenset({"x", "y"}), frozenset({"red", "blue"}), 2)
     rules = (
-        Rule(parts, (Reassembly("An answer with {2} that goes on."), Reassembly(), Reassembly("so {1}", "d"))),
-        Rule(decomposition("0", {}), (Reassembly(keyword="d"),)),
+        Rule(decomposition, (Reassembly("An answer with {2} that goes on."), Reassembly(), Reassembly("so {1}", "d"))),
+        Rule((ANY,), (Reassembly(keyword="d"),)),
     )
     assert read_script(text) == {
         "a": Keyword("a", "c", 3, rules),
@@ -49,4 +49,4 @@ def test_every_answer_of_the_script_uses_parts_that_its_rule_has() -> None:
         for rule in keyword.rules:
             for reassembly in rule.reassemblies:
                 template = reassembly.template
-                assert template.format("", *["x"] * rule.decomposition.groups) or not template
+                assert template.format("", *["x"] * len(rule.decomposition)) or not template

@@ -41,12 +41,16 @@ async def test_names_are_offered_newest_first_with_what_they_are_about(talked: W
     for description in ("One", "Two"):
         await save(talked, description)
         talked.clock.advance(timedelta(minutes=1))
-    talked.sessions.offers("chorus")
+    (folder(talked) / "2026-02-12_broken.json").write_text("{")
+    assert {name for name, _ in talked.sessions.offers("chorus")} == {
+        f"2026-02-12_{n}" for n in ("one", "two", "broken")
+    }
     for _ in range(2):
         await count(talked, "sessions")
     offers = talked.sessions.offers("chorus")
-    assert [(offer.session_id, offer.description) for offer in offers] == [
+    assert [(name, row.description if row else "") for name, row in offers] == [
         ("2026-02-12_two", "Two"),
         ("2026-02-12_one", "One"),
+        ("2026-02-12_broken", ""),
     ]
-    assert talked.sessions.offers("nobody") == ()
+    assert talked.sessions.offers("nobody") == []

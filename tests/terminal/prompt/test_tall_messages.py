@@ -126,6 +126,7 @@ def test_tmux_keeps_each_row_once(home: Home, tmux: Callable[..., str], tmp_path
     variables = f"LC_ALL=C.UTF-8 CHORUS_HOME={home.path}"
     tmux("send-keys", f"clear; {variables} {sys.executable} -m chorus_cli", "Enter")
     await_pane(tmux, "thread 1")
+    await_pane(tmux, "Chorus 0.")
     tmux("load-buffer", str(tmp_path / "message"))
     tmux("paste-buffer", "-p")
     await_pane(tmux, MESSAGE[-1])
