@@ -291,6 +291,9 @@ def _session(form: Lines, opening: Opening) -> Source | None:
     if form.names:
         read = value_in if b"\n" in beginning else values_in
         return Source(lambda: iter([or_skipped(form.read, read(path), file)]))
+    # A first line may be longer than the beginning, so that lines of objects are told from one object only here.
+    if beginning.lstrip().startswith(b"{") and form.is_beginning([next(values_in(path), None)]):
+        return Source(lambda: iter([or_skipped(form.read, values_in(path), file)]))
     container = folder(path.parent)
     if not form.is_beginning(_first_values(container, path.name)):
         return None

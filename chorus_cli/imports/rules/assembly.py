@@ -116,9 +116,9 @@ class Items(NamedTuple):
 class Lines(NamedTuple):
     """A format of files with one conversation each, and a value of JSON in each line.
 
-    ``is_beginning`` tells it by the values in the first whole lines. One that begins with a very long line, or is a
-    single object over many lines, is told by ``names``, which stand near its beginning; without them the file may be
-    an array too, whose first items tell it.
+    ``is_beginning`` tells it by the values in the first whole lines, of which ``read`` gets ``None`` for a broken one.
+    Without a whole line in the first 64 kB, a file is told by ``names``, all of which must occur there. A format
+    without names may also be an array, or one object over many lines.
     """
 
     name: str
