@@ -22,6 +22,7 @@ from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
+from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
@@ -116,7 +117,7 @@ async def _salvage(home: Paths) -> bool:
             folder, counts = await asyncio.to_thread(work.enter_context, salvaging.salvaged(places))
         standard_output().paragraph(_counts(counts))
         is_empty = not counts.read + counts.from_backup
-        remaining = _remaining(folder / archive.DATABASE)
+        remaining = _remaining(home_in(folder).database)
         if remaining:
             standard_output().paragraph(f"These faults would remain: {enumerated(remaining)}.")
         if is_empty:
