@@ -14,6 +14,7 @@ from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.paths import exposed, made_private
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
@@ -48,12 +49,8 @@ _EMPTY = (
 
 
 async def _narrow(home: Paths) -> bool:
-    found = home_checks.exposed(home)
-    home_checks.narrow(found)
-    standard_output().paragraph(
-        f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now."
-    )
-    return True
+    standard_output().paragraph(made_private(home))
+    return not exposed(home)
 
 
 async def _renew_index(home: Paths) -> bool:

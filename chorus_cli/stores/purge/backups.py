@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.log.rules.log_acts import PurgedIds
-from chorus_cli.storage import foreign_code, migrations, untrusted
-from chorus_cli.storage.errors import storage_error
+from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.listing import AMONG, ATTACHMENTS, KEPT_ATTACHMENTS, ROWS, home_in
@@ -23,6 +21,7 @@ from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.stores.salvage import copying, examination
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from datetime import datetime
@@ -182,18 +181,13 @@ def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozen
 
 @contextmanager
 def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
-    path = home_in(folder).database
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        try:
-            if migrations.is_newer(connection):
-                raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
-            connection.execute("PRAGMA secure_delete = ON")
-            untrusted.confine(connection)
-            foreign_code.remove(connection)
-            migrations.migrate(connection)
-            yield connection
-        except sqlite3.Error as error:
-            raise storage_error(error, path) from error
+    with copying.opened(home_in(folder).database) as connection:
+        if migrations.is_newer(connection):
+            raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
+        connection.execute("PRAGMA secure_delete = ON")
+        foreign_code.remove(connection)
+        migrations.migrate(connection)
+        yield connection
 
 
 def _home(places: Paths, folder: Path) -> Home:

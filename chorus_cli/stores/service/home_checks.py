@@ -7,12 +7,12 @@ import shutil
 import stat
 from contextlib import suppress
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.editing.files import rescued_files
+from chorus_cli.machine.paths import exposed
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.files import is_stale, remove
 from chorus_cli.storage.permissions import (
@@ -33,11 +33,11 @@ from chorus_cli.stores.rules.findings import Finding, Repair, fine, note, wrong
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
+    from pathlib import Path
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.personas.service.personas import Personas
 
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LEAST_FREE_BYTES = 100_000_000
 _STALE_DAYS = 8
 _MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it can be written."
@@ -60,35 +60,6 @@ def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Findin
         yield from findings
     except OSError as error:
         yield wrong(subject, refused(error))
-
-
-def exposed(home: Paths) -> list[Path]:
-    """Return the files and folders that other users can get at: all that lie in no private folder."""
-    found: set[Path] = set()
-    for root in {home.data, home.config, home.state}:
-        for folder, below, names in os.walk(root):
-            here = Path(folder)
-            if not _is_open(here):
-                # Nobody gets past it, whatever the modes inside.
-                below.clear()
-                continue
-            found.add(here)
-            found.update(path for path in map(here.joinpath, names) if _is_open(path))
-    return sorted(found)
-
-
-def narrow(paths: Iterable[Path]) -> None:
-    """Take the permissions of other users away."""
-    for path in paths:
-        path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
-
-
-def _is_open(path: Path) -> bool:
-    try:
-        mode = path.lstat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISLNK(mode) and bool(mode & _OTHERS)
 
 
 def _permissions(home: Paths) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from hashlib import file_digest, sha256
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,7 @@ from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import read_within, write_atomically
-from chorus_cli.storage.permissions import access_advice, is_refused
+from chorus_cli.storage.permissions import access_advice, is_refused, refused_folders
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.listing import ATTACHMENTS, PERSONAS
 from chorus_cli.stores.purge import backups as purged_backups
@@ -228,9 +229,8 @@ def _digest(path: Path) -> str:
 
 def _session_files(places: Paths) -> Iterable[Path]:
     pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
-    deleted = places.deleted_personas
-    barriers = [path for path in (*places.personas.glob("*"), places.backups, deleted) if is_refused(path)]
-    return [*places.personas.glob(pattern), *(deleted.glob(pattern) if not barriers else ()), *barriers]
+    folders = (places.personas, places.deleted_personas)
+    return [*refused_folders(places.personas, places.backups), *chain(*(each.glob(pattern) for each in folders))]
 
 
 def _in_session(_places: Paths, path: Path) -> list[str]:
