@@ -14,6 +14,7 @@ from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.paths import exposed, made_private
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
@@ -22,6 +23,7 @@ from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
+from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
@@ -47,12 +49,8 @@ _EMPTY = (
 
 
 async def _narrow(home: Paths) -> bool:
-    found = home_checks.exposed(home)
-    home_checks.narrow(found)
-    standard_output().paragraph(
-        f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now."
-    )
-    return True
+    standard_output().paragraph(made_private(home))
+    return not exposed(home)
 
 
 async def _renew_index(home: Paths) -> bool:
@@ -116,7 +114,7 @@ async def _salvage(home: Paths) -> bool:
             folder, counts = await asyncio.to_thread(work.enter_context, salvaging.salvaged(places))
         standard_output().paragraph(_counts(counts))
         is_empty = not counts.read + counts.from_backup
-        remaining = _remaining(folder / archive.DATABASE)
+        remaining = _remaining(home_in(folder).database)
         if remaining:
             standard_output().paragraph(f"These faults would remain: {enumerated(remaining)}.")
         if is_empty:

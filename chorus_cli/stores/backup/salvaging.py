@@ -19,7 +19,6 @@ from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores import listing
 from chorus_cli.stores.backup import archive, daily
-from chorus_cli.stores.backup.archive import DATABASE
 from chorus_cli.stores.backup.restoring import draft_folder
 from chorus_cli.stores.salvage import copying, examination, soundness
 from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, TIME, file_rows, tables
@@ -44,7 +43,7 @@ def _salvaged(places: Paths, folder: Path) -> Counts:
     try:
         with tempfile.TemporaryDirectory(dir=folder) as name:
             damaged, backup = _rolled_back(places.database, Path(name) / "damaged.db"), Path(name) / "backup.db"
-            new, unpack = folder / DATABASE, lambda purged: newest_sound_log(places, backup, purged)
+            new, unpack = listing.home_in(folder).database, lambda purged: newest_sound_log(places, backup, purged)
             new.touch(mode=0o600)
             return salvage(damaged, new, backup, unpack)
     except (OSError, sqlite3.Error) as error:
@@ -62,13 +61,10 @@ def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | Non
     """
     for each in reversed(daily.listed(places)):
         target.unlink(missing_ok=True)
+        if each.is_damaged:
+            continue
         try:
-            if each.path.suffix == ".zip":
-                archive.unpack_log(each.path, target)
-            elif each.path.suffix == ".db" and not each.path.name.startswith(archive.DAMAGED):
-                shutil.copyfile(each.path, target)
-            else:
-                continue
+            archive.unpack_log(each.path, target)
             with copying.opened_untrusted(target) as connection:
                 copying.facts(connection)
                 is_sound = not soundness.quick_fault(connection) and not is_newer(connection)

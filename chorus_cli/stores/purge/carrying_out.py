@@ -303,7 +303,7 @@ def complete(connection: sqlite3.Connection) -> None:
 def require_access(home: Home) -> None:
     """Refuse to purge a home with texts that cannot be read."""
     paths = home.paths
-    folders = (paths.personas, paths.deleted_personas, *home.attachments, paths.drafts, paths.rescue)
+    folders = (*(each.place(paths) for each in listing.FILES if each.is_searched), *home.beside)
     searched = chain(folders, *(folder.rglob("*") for folder in folders))
     closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, searched)))]
     if closed:

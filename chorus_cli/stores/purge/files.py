@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -25,10 +24,9 @@ from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import candidates
-from chorus_cli.storage import drafts, migrations
+from chorus_cli.storage import drafts
 from chorus_cli.storage.files import remove, sync_folder, write_atomically
-from chorus_cli.stores.backup import archive, restoring
-from chorus_cli.stores.listing import AMONG
+from chorus_cli.stores.listing import AMONG, BACKUPS, STAGED
 from chorus_cli.stores.purge.concerned import in_calls, text_of
 from chorus_cli.stores.rules.purge_reports import Document
 from chorus_cli.stores.rules.purging import is_part, words_in_line
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from chorus_cli.sessions.rules.format import SavedThread, Session
     from chorus_cli.stores.purge.concerned import Concerned
 
-_COPY = re.compile(f"{archive.TEMPORARY}|{migrations.TEMPORARY_COPY}")
 _DOCUMENTS = f"*/{persona_files.DOCUMENTS_FOLDER}"
 _SESSIONS = f"*/{session_files.SESSIONS_FOLDER}"
 _PDF_MARK = b"%PDF-"
@@ -318,8 +315,7 @@ def documents(home: Home, found: Concerned) -> Iterator[Document]:
 
 def delete_remains(places: Paths) -> None:
     """Delete the copies of the log that killed backups, upgrades, restores and purges have left."""
-    copies = [path for path in places.backups.glob(".*") if _COPY.fullmatch(path.name)]
-    for path in (*copies, *places.database.parent.glob(f"{restoring.STAGED}-*")):
+    for path in (*BACKUPS.leftovers(places), *places.database.parent.glob(f"{STAGED}-*")):
         try:
             remove(path)
             sync_folder(path.parent)
