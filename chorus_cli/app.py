@@ -170,7 +170,7 @@ class App:
 
         opened = Opened(self.paths, self.storage, self.current, self.notifier)
         machine = this_machine(self.storage, self._environment, self.clock, self.report_bug)
-        providers = all_providers(self._environment, self.clock, self.storage.attachments.read)
+        providers = all_providers(self._environment, self.clock, machine.attachments.read)
         return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
 
     def _ask_ollama(self) -> str | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from chorus_cli.attachments.files.attachments import AttachmentFolder, AttachmentMemory
 from chorus_cli.attachments.service.attachments import Attachments
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.machine.ports import Clock, TokenCounter
+    from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.costs import Prices
@@ -79,6 +80,7 @@ class Machine:
     rescue: Callable[[Mapping[str, str]], Path | None]
     report_bug: Callable[[Exception], str]
     shell: UserShell
+    attachments: AttachmentStore
 
 
 async def _nothing(_model: str) -> None:
@@ -123,6 +125,7 @@ def this_machine(
         lambda record: storage.rescue(clock.now(), record),
         report_bug,
         UserShell(environment),
+        AttachmentFolder(storage.attachments) if storage.attachments else AttachmentMemory(),
     )
 
 
@@ -198,9 +201,7 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     folding = Folding(context, Summarizer(providers.client, context, clock), clock)
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     runner = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
-    attachments = Attachments(
-        opened.storage.attachments, providers.counter, providers.accepted_by, opened.notifier.progress
-    )
+    attachments = Attachments(machine.attachments, providers.counter, providers.accepted_by, opened.notifier.progress)
     rounds = ToolLoop(context, runner, folds, offers, memory, UnsentFiles(attachments.is_stored))
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
     conversation = Conversation(rounds, opener, clock.now())

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.command_composition import UserTools, compose
 from chorus_cli.composition import Machine, Opened, Providers, compose_turns
 from chorus_cli.context.service.current import Current
@@ -292,7 +293,7 @@ async def built_on(
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     turns = compose_turns(
         Opened(paths, storage, current, Notifier()),
-        Machine(clock, kept.rescue, report_bug, shell),
+        Machine(clock, kept.rescue, report_bug, shell, AttachmentFolder(paths.attachments)),
         providers,
         folds_in_background=False,
     )
