@@ -22,7 +22,7 @@ _GLANCE_SECONDS = 1.0
 """Far longer than `is_locked` of another process holds the lock."""
 
 _PAUSE_SECONDS = 0.01
-_RUN = re.compile(r"[0-9]+-[0-9a-f]{8}")
+_RUN = r"[0-9]+-[0-9a-f]{8}"
 
 
 class FileLock:
@@ -115,7 +115,7 @@ def held_in(folder: Path) -> tuple[str, ...]:
 
 def left_in(folder: Path) -> tuple[Path, ...]:
     """Return the lock files of runs in ``folder`` that are free: their processes have ended."""
-    return tuple(sorted(path for path in folder.iterdir() if _RUN.fullmatch(path.name) and not may_be_locked(path)))
+    return tuple(sorted(path for path in folder.iterdir() if re.fullmatch(_RUN, path.name) and not may_be_locked(path)))
 
 
 def sweep(folder: Path) -> None:

@@ -67,7 +67,7 @@ UNFINISHED_FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{0,6}}"
 """The beginning of a flag."""
 
 
-_SURROGATE = re.compile(f"[{SURROGATES}]")
+_SURROGATE = f"[{SURROGATES}]"
 
 
 def has_surrogates(text: str) -> bool:
@@ -90,7 +90,7 @@ def paired(text: str) -> str:
 
 def join_surrogates(text: str) -> str:
     """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD, so that it can be encoded."""
-    return _SURROGATE.sub(REPLACEMENT_CHARACTER, paired(text)) if has_surrogates(text) else text
+    return re.sub(_SURROGATE, REPLACEMENT_CHARACTER, paired(text)) if has_surrogates(text) else text
 
 
 def cleaned_input(text: str) -> tuple[str, bool]:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 ESCAPE_PICTURE = "\u241b"
 
-_FORBIDDEN = rf"{CONTROLS}{C1_CONTROLS}{UNICODE_LINE_BREAKS}{BIDI_CONTROLS}\r"
+_ASCII_FORBIDDEN = rf"{CONTROLS}\r"
+_FORBIDDEN = rf"{_ASCII_FORBIDDEN}{C1_CONTROLS}{UNICODE_LINE_BREAKS}{BIDI_CONTROLS}"
 _INVISIBLE = rf"{IGNORABLES}{TAG_CHARACTERS}{CANCEL_TAG}"
 
 _NUMBERS = "[0-9;]{0,128}"
@@ -45,14 +46,27 @@ _UNFINISHED_LINK = r"\](?:8(?:;[0-9A-Za-z._=-]{0,67}(?:;[\x21-\x7e]{0,2048}\x1b?
 
 _MESSAGE = rf"\x1b\](?:9;Chorus: |777;notify;Chorus;)[^{_FORBIDDEN}\t\n]{{0,200}}\x07"
 
-_SUSPECT = re.compile(f"[{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}]")
 _BLOCKED = f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])"
-_TOKEN = re.compile(
-    rf"(?P<own>\r?{_CSI}|{_LINK})"
-    rf"|(?P<text>\r\n|{FLAG_PATTERN})"
-    rf"|(?P<unfinished>(?:\r?\x1b(?:{_UNFINISHED_CSI}|{_UNFINISHED_LINK})?|\r|{UNFINISHED_FLAG_PATTERN})\Z)"
-    rf"|{_BLOCKED}"
-)
+
+
+# Compiled when first needed: ASCII does without the classes of other characters, which are large.
+
+
+@cache
+def _suspect(*, is_ascii: bool) -> re.Pattern[str]:
+    others = f"{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}"
+    return re.compile(f"[{_ASCII_FORBIDDEN if is_ascii else others}]")
+
+
+@cache
+def _token(*, is_ascii: bool) -> re.Pattern[str]:
+    flag, unfinished_flag = ("", "") if is_ascii else (f"|{FLAG_PATTERN}", f"|{UNFINISHED_FLAG_PATTERN}")
+    return re.compile(
+        rf"(?P<own>\r?{_CSI}|{_LINK})"
+        rf"|(?P<text>\r\n{flag})"
+        rf"|(?P<unfinished>(?:\r?\x1b(?:{_UNFINISHED_CSI}|{_UNFINISHED_LINK})?|\r{unfinished_flag})\Z)"
+        rf"|{f'(?P<forbidden>[{_ASCII_FORBIDDEN}])' if is_ascii else _BLOCKED}"
+    )
 
 
 @cache
@@ -120,11 +134,11 @@ class TerminalGuard:
                 self._stream.flush()
 
     def _guarded(self, text: str) -> str:
-        if not (self._unfinished or _SUSPECT.search(text)):
+        if not (self._unfinished or _suspect(is_ascii=text.isascii()).search(text)):
             return text
         whole = self._unfinished + join_surrogates(text)
         self._unfinished = ""
-        return _TOKEN.sub(self._passed, whole)
+        return _token(is_ascii=whole.isascii()).sub(self._passed, whole)
 
     def _passed(self, match: re.Match[str]) -> str:
         match match.lastgroup:
