@@ -18,17 +18,19 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from chorus_cli.core.errors import DatabaseUnconfirmedError, StorageError
-from chorus_cli.storage import migrations, untrusted
-from chorus_cli.storage.errors import READ_ONLY, commit, storage_error
+from chorus_cli.core import limits
+from chorus_cli.core.errors import StorageError
+from chorus_cli.storage import migrations
+from chorus_cli.storage.errors import READ_ONLY, storage_error, unconfirmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from sqlite3 import _Parameters
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,6 +53,12 @@ _PRAGMAS = (
 )
 _NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 _MOST_FINISHED, _MOST_FINISHED_CHARACTERS = 5_000, 1 << 24
+
+_STEPS_AT_A_TIME = 1_000_000
+_MOST_STEPS = 100_000_000
+"""A second or two of work, more than a small log ever needs."""
+_MOST_STEPS_A_BYTE = 10
+"""What a large log may need beyond that; all checks of a log of short messages take one step a byte."""
 
 _KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_items", "outbox")
 
@@ -99,16 +107,41 @@ class FinishedRows(Generic[T]):
         return found
 
 
-class Connection(untrusted.Connection):
+class Work:
+    """The steps that SQLite has done for a statement, and their bound: it grows with the file at ``path``."""
+
+    def __init__(self, path: str, size_bytes: int) -> None:
+        self._path = path
+        self._size_bytes = size_bytes
+        self.steps = 0
+
+    def is_enough(self) -> bool:
+        """Count the steps since the last call, of which SQLite makes one from time to time."""
+        self.steps += _STEPS_AT_A_TIME
+        if self.steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes:
+            with suppress(OSError):
+                self._size_bytes = max(self._size_bytes, Path(self._path).stat().st_size)
+        return self.steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes
+
+
+class Connection(sqlite3.Connection):
     """A connection whose transaction may change something outside the database too, such as a file.
 
     ``finished_rows`` are the messages that it has read and that do not change any more. ``has_begun`` says whether a
-    transaction is open, also while it waits to be committed.
+    transaction is open, also while it waits to be committed. Once it is confined, each statement may do as much
+    ``work`` as all together on any other connection.
     """
 
     compensations: ExitStack
     finished_rows: FinishedRows[Any]
     has_begun = False
+    work: Work | None = None
+
+    def execute(self, sql: str, parameters: _Parameters = (), /) -> sqlite3.Cursor:
+        """Run a statement."""
+        if self.work:
+            self.work.steps = 0
+        return super().execute(sql, parameters)
 
     def unless_committed(self, compensation: Callable[[], object]) -> None:
         """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
@@ -258,12 +291,26 @@ def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
     try:
         for pragma in (*_PRAGMAS, _NO_TEMPORARY_FILES) if path == IN_MEMORY else _PRAGMAS:
             connection.execute(pragma).fetchall()
-        # A trigger or a view that somebody put into the log may have no end.
-        untrusted.confine(connection)
+        confine(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def confine(connection: sqlite3.Connection) -> None:
+    """Bound the values and the steps of all later statements; beyond the steps they fail with ``SQLITE_INTERRUPT``.
+
+    Whoever made the database may have put code into it, such as triggers without an end.
+    """
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.STORED_ATTACHMENT.most)
+    (pages,), (page_bytes,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+    work = Work(path, pages * page_bytes)
+    connection.set_progress_handler(work.is_enough, _STEPS_AT_A_TIME)
+    if isinstance(connection, Connection):
+        connection.work = work
 
 
 def _transaction(connection: Connection, begin: str, work: Callable[[Connection], T]) -> T:
@@ -273,9 +320,11 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
         with ExitStack() as connection.compensations:
             result = work(connection)
             try:
-                commit(connection)
-            except DatabaseUnconfirmedError:
-                connection.compensations.pop_all()
+                connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                if doubt := unconfirmed(connection, error):
+                    connection.compensations.pop_all()
+                    raise doubt from error
                 raise
             connection.compensations.pop_all()
     except BaseException:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.machine.paths import Paths
-from chorus_cli.storage import foreign_code, migrations, untrusted
+from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.errors import storage_error
 from chorus_cli.storage.files import sync_folder
+from chorus_cli.storage.store import confine
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.listing import AMONG, ROWS
 from chorus_cli.stores.purge import carrying_out, files
@@ -199,7 +200,7 @@ def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
             if migrations.is_newer(connection):
                 raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
             connection.execute("PRAGMA secure_delete = ON")
-            untrusted.confine(connection)
+            confine(connection)
             foreign_code.remove(connection)
             migrations.migrate(connection)
             yield connection
