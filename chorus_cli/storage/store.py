@@ -42,6 +42,7 @@ IN_MEMORY = Path(":memory:")
 """The path of a database that has no file: it is gone when it is closed, or with its process."""
 
 _TO_WRITE = "BEGIN IMMEDIATE"
+"""A deferred start could fail at once when it turns from reading to writing."""
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA synchronous = EXTRA",
@@ -192,7 +193,7 @@ class Store:
         Changes outside the database are taken back by the compensations that ``work`` registers. A caller that is
         cancelled while it waits may find the work done: it is never left half-way.
         """
-        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(lambda c: _transaction(c, _TO_WRITE, lambda c: work(c, *args, **kwargs)))
 
     async def write_in_steps(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -204,7 +205,10 @@ class Store:
 
         def steps() -> T:
             with self._resting:
-                return work(self._opened, *args, **kwargs)
+                if self._connection is None:
+                    message = "the store is not open"
+                    raise RuntimeError(message)
+                return work(self._connection, *args, **kwargs)
 
         return await self._on_thread(steps)
 
@@ -216,7 +220,7 @@ class Store:
         """
         gives_up_at = time.monotonic() + self._busy_timeout_seconds + 1
         while not (is_resting := self._resting.acquire(timeout=_GLANCE_SECONDS)):
-            if not self._opened.has_begun or time.monotonic() > gives_up_at:
+            if not (self._connection and self._connection.has_begun) or time.monotonic() > gives_up_at:
                 break
         try:
             yield
@@ -227,7 +231,7 @@ class Store:
     async def seal(self) -> None:
         """Refuse to add to a log that is read-only from now on, with a `DatabaseReadOnlyError`."""
         if self.is_read_only:
-            await self._on_thread(lambda: seal(self._opened))
+            await self.write_in_steps(seal)
 
     async def compact(self) -> None:
         """Return unused pages to the file system."""
@@ -243,13 +247,6 @@ class Store:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
             raise storage_error(error, self._path) from error
-
-    @property
-    def _opened(self) -> Connection:
-        if self._connection is None:
-            message = "the store is not open"
-            raise RuntimeError(message)
-        return self._connection
 
     def _open(self) -> None:
         if self._path != IN_MEMORY:
@@ -281,7 +278,6 @@ class Store:
 
 def committed(connection: Connection, work: Callable[[Connection], T]) -> T:
     """Run ``work`` in one transaction, all or nothing, and return its result."""
-    # A deferred start could fail at once when it turns from reading to writing.
     return _transaction(connection, _TO_WRITE, work)
 
 

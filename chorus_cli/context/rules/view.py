@@ -306,11 +306,6 @@ class SystemPrompt(NamedTuple):
     prompt_tokens: int
     document_tokens: int
 
-    @property
-    def tokens(self) -> int:
-        """The tokens of the system message without a summary."""
-        return self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE
-
 
 def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
     """Return the system message: the prompt, then each document under its name."""
@@ -337,7 +332,8 @@ class RequestSettings:
     @property
     def fixed_tokens(self) -> int:
         """The estimated tokens that every request has: the system message without a summary, and the tools."""
-        return self.system_prompt.tokens + self.offer.tokens
+        system = self.system_prompt
+        return system.prompt_tokens + system.document_tokens + TOKENS_PER_MESSAGE + self.offer.tokens
 
     def budget(self, learned: Calibration) -> Budget:
         """Return the budget of a request that has no conversation before it."""
@@ -386,11 +382,6 @@ class ContextSnapshot:
     echoed: Mapping[int, Echoed] = field(default_factory=dict)
     is_plain: bool = False
     unread: str = ""
-
-    @property
-    def target(self) -> Target:
-        """Persona, thread and model that the next message is addressed to."""
-        return self.request_settings.target
 
 
 def usable(view: Sequence[Message]) -> list[Message]:

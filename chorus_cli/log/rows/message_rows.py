@@ -126,7 +126,7 @@ def open_turn(
     stored = rows(connection, [asked, answered])
     if not aside:
         meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
-        meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
+        meta_rows.store(connection, meta_rows.LAST_THREAD + persona, str(question.thread_id))
     return stored[0], stored[1]
 
 

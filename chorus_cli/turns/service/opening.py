@@ -108,7 +108,7 @@ class PreambleWriter:
     def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
         question, now = self.question, self.question.timestamp
-        persona = self.snapshot.target.persona.slug
+        persona = self.snapshot.request_settings.target.persona.slug
         others = others_at_work(connection, persona, question.thread_id, in_progress)
         own = thread_at_work(connection, question.thread_id, question.content, now) if others else None
         lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
@@ -178,7 +178,14 @@ class TurnOpener:
     async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: _Beside) -> OpenedTurn:
         """Check and measure a question and store it; an index of the memory that is found damaged is made again."""
         content, altered = cleaned_input(text)
-        _refuse_unreadable(content, is_alone=not files)
+        # One with attachments may have no words.
+        if not files and not content.strip():
+            raise MessageRefusedError("The message is empty, so there is nothing to send.")
+        if (size := len(content.encode())) > limits.MESSAGE.most:
+            raise MessageRefusedError(
+                f"The message has {size / 1e6:.1f} MB; the largest that is taken has {limits.MESSAGE.size}. "
+                "It was not stored. Put it in a file and send the part that matters."
+            )
         if target.persona.unreadable:
             refuse_unreadable_settings(target.persona)
         attached = attachment_tokens(files, target.choice.model) if files else 0
@@ -282,18 +289,6 @@ class TurnOpener:
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
 
 
-def _refuse_unreadable(content: str, *, is_alone: bool) -> None:
-    """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words."""
-    if is_alone and not content.strip():
-        raise MessageRefusedError("The message is empty, so there is nothing to send.")
-    size = len(content.encode())
-    if size > limits.MESSAGE.most:
-        raise MessageRefusedError(
-            f"The message has {size / 1e6:.1f} MB; the largest that is taken has {limits.MESSAGE.size}. "
-            "It was not stored. Put it in a file and send the part that matters."
-        )
-
-
 class UnsentFiles:
     """Tells once which attachments a request has only by name; ``is_stored`` says whether the bytes of one are there.
 
@@ -308,7 +303,7 @@ class UnsentFiles:
         """Return the sentences about attachments of a request that the one before it in the thread did not have."""
         attached = dict.fromkeys(each for row in plan.sent if row.role is Role.USER for each in row.attachments)
         files = [each for each in attached if each.kind in ALL_SENT]
-        target, accepted = plan.snapshot.target, plan.snapshot.request_settings.accepted
+        target, accepted = plan.snapshot.request_settings.target, plan.snapshot.request_settings.accepted
         thread_id, model = target.thread_id, target.choice.model
         if not files:
             self.told.pop(thread_id, None)
