@@ -29,7 +29,7 @@ from chorus_cli.storage import migrations
 from chorus_cli.storage.errors import READ_ONLY, storage_error, unconfirmed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from sqlite3 import _Parameters
 
 P = ParamSpec("P")
@@ -85,27 +85,25 @@ class FinishedRows(Generic[T]):
         self,
         connection: sqlite3.Connection,
         ids: Sequence[int],
-        read: Callable[[Iterable[int]], Mapping[int, T]],
-        size: Callable[[T], int | None],
+        read: Callable[[Sequence[int]], Iterable[tuple[int, T, int | None]]],
     ) -> list[T]:
-        """Return the rows of ``ids`` in their order; ``read`` returns those that are not known.
+        """Return the rows of ``ids`` in their order; ``read`` returns those that are not known, each with its id.
 
-        Those that it does not return are passed over. ``size`` returns the characters of a row that is finished,
+        Those that it does not return are passed over. It also returns the characters of each row that is finished,
         ``None`` for one that may change.
         """
         changes = connection.execute("SELECT count FROM changed_rows").fetchone()
         if changes != self._changes or len(self._rows) > _MOST_FINISHED or self._characters > self._most_characters:
             self.forget()
             self._changes = changes
-        known = self._rows
+        known, fresh = self._rows, dict[int, T]()
         missing = [id_ for id_ in ids if id_ not in known]
-        fresh = read(missing) if missing else {}
-        found = [row for id_ in ids if (row := fresh.get(id_) or known.get(id_))]
-        for id_, row in fresh.items():
-            if (characters := size(row)) is not None:
+        for id_, row, characters in read(missing) if missing else ():
+            fresh[id_] = row
+            if characters is not None:
                 known[id_] = row
                 self._characters += characters
-        return found
+        return [found for id_ in ids if (found := fresh.get(id_) or known.get(id_))]
 
 
 class Work:

@@ -192,7 +192,7 @@ def read_snapshot(
     target = request_settings.target
     seen = read_view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
-    held = start.hot if start.summary_id == seen.summary_id else None
+    held = start.hot if start.summary == seen.summary else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
         # A fork has messages of its origin.

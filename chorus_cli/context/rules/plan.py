@@ -46,7 +46,7 @@ class RequestPlan:
     ``sent`` are the rows, some of them shortened; ``cut`` are the same before that. ``too_large`` had no room. The
     summary is ``None`` if there is none, or no room for it. ``tokens`` are the estimated ones of the whole request,
     ``message_tokens`` those of the rows; without ``is_exact`` they are upper bounds. ``is_crowded`` says that something
-    of the context has no room.
+    of the context has no room. ``begins_at`` is the first message, but for pinned ones, if older ones are left out.
     """
 
     snapshot: ContextSnapshot
@@ -59,12 +59,7 @@ class RequestPlan:
     cut: tuple[Message, ...] = ()
     is_crowded: bool = False
     is_exact: bool = True
-
-    @property
-    def begins_at(self) -> int | None:
-        """The first message, but for pinned ones, if the request leaves older ones out."""
-        sent = (row.id for row in self.sent if row.id not in self.snapshot.view.pinned)
-        return next(sent, None) if self.too_large else None
+    begins_at: int | None = None
 
     @property
     def meter(self) -> Meter:
@@ -186,6 +181,7 @@ def _fitted(
         snapshot = replace(snapshot, echoed=whole)
     if beside_tokens:
         fitted = weighed(fitted, snapshot.echoed)
+    unpinned = (row.id for row in fitted if row.id not in snapshot.view.pinned)
     message_tokens = total_tokens(fitted)
     tokens = system_tokens(snapshot, summary) + message_tokens
     return RequestPlan(
@@ -199,6 +195,7 @@ def _fitted(
         cut,
         is_crowded=bool(too_large or cut or (summary is None and snapshot.view.summary is not None)),
         is_exact=not snapshot.is_plain,
+        begins_at=next(unpinned, None) if too_large else None,
     )
 
 

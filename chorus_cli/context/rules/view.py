@@ -62,10 +62,10 @@ class Summary:
     boundary_id: int | None
     stands_for: Runs
     content: str
-    token_count: int | None
+    # A count that comes later makes no other summary, and the id tells folds apart.
+    token_count: int | None = field(compare=False)
     model: str | None
     created_at: datetime
-    # The id tells folds apart.
     number: int = field(default=0, compare=False)
 
 
@@ -150,11 +150,6 @@ class View:
     def boundary_id(self) -> int | None:
         """The id of the boundary, ``None`` if there is none."""
         return self.boundary.id if self.boundary else None
-
-    @property
-    def summary_id(self) -> int | None:
-        """The id of the fold that wrote the summary, ``None`` if there is none."""
-        return self.summary.operation_id if self.summary else None
 
     def with_summary(self, summary: Summary | None) -> View:
         """Return the view with another summary, if that stands for the beginning of its messages."""
@@ -349,14 +344,13 @@ class RequestStart(NamedTuple):
     """The beginning of a request: its window, and what it has in common with the last one while that is warm.
 
     ``first_message_id`` is the message that the last request began with, where it left others out. ``hot`` are the
-    memory items of the system message, ``None`` if they are chosen anew, as they are with another summary than
-    ``summary_id``.
+    memory items of the system message, ``None`` if they are chosen anew, as they are with another ``summary``.
     """
 
     window: datetime
     first_message_id: int | None = None
     hot: tuple[Item, ...] | None = None
-    summary_id: int | None = None
+    summary: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,8 @@ class Prefixes:
         one that is set back by less lets a window last twice as long at most.
         """
         known, chosen = self._known.get((target.persona.slug, target.thread_id)), target.persona.settings
-        window = cutoff(now, chosen.context_hours)
         if known is None:
-            return RequestStart(window)
+            return RequestStart(cutoff(now, chosen.context_hours))
         before = known.target.persona.settings
         longest = min(_LONGEST_HELD, timedelta(hours=chosen.context_hours) / _SHARE_OF_WINDOW)
         is_warm = (
@@ -84,7 +83,9 @@ class Prefixes:
             # In both directions: a clock that is set back by a little brings nothing back that had left the window.
             and abs(now - known.made_at) <= longest
         )
-        return known.start if is_warm else RequestStart(window, known.start.first_message_id)
+        if is_warm:
+            return known.start
+        return RequestStart(cutoff(now, chosen.context_hours), known.start.first_message_id)
 
     def last_window(self, target: Target) -> datetime | None:
         """Return the start of the window of the last request of this process; ``None`` if there was none."""
@@ -98,7 +99,7 @@ class Prefixes:
         beginning of each request, and no cache would help.
         """
         snapshot, target = plan.snapshot, plan.snapshot.request_settings.target
-        start = RequestStart(snapshot.view.cutoff, plan.begins_at, snapshot.hot, snapshot.view.summary_id)
+        start = RequestStart(snapshot.view.cutoff, plan.begins_at, snapshot.hot, snapshot.view.summary)
         key = target.persona.slug, target.thread_id
         known = self._known.get(key)
         made_at = known.made_at if known is not None and known.start.window == start.window else now

@@ -337,8 +337,8 @@ class ToolLoop:
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
         replanned = await self.context.plan(snapshot)
-        before = plan.snapshot.first_message_id, plan.snapshot.view.summary_id
-        if (replanned.begins_at, replanned.snapshot.view.summary_id) == before:
+        before = plan.snapshot.first_message_id, plan.snapshot.view.summary
+        if (replanned.begins_at, replanned.snapshot.view.summary) == before:
             return replanned
         # A fold, or turns left out, have changed the beginning, so that the cache is lost anyway.
         return await self.context.plan(replace(snapshot, hot=now.hot))

@@ -314,7 +314,7 @@ class Folding:
         known, target = fold.snapshot.view, fold.snapshot.request_settings.target
         ids = [row.id for row in known.messages[: known.folded_number + len(fold.messages)]]
         present = self._context.read_since(connection, fold.snapshot.request_settings, known.cutoff).view
-        is_same = (present.boundary, present.summary_id) == (known.boundary, known.summary_id)
+        is_same = (present.boundary, present.summary) == (known.boundary, known.summary)
         if not is_same or [row.id for row in present.messages[: len(ids)]] != ids:
             return None
         slug, thread_id = target.persona.slug, target.thread_id

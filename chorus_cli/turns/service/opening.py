@@ -8,12 +8,20 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
 from chorus_cli.context.rows.thread_views import others_at_work, thread_at_work
-from chorus_cli.context.rules.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
+from chorus_cli.context.rules.preamble import (
+    NOTICEABLE_GAP,
+    gap_line,
+    job_lines,
+    pause_notice,
+    preamble,
+    thread_lines,
+)
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
     DatabaseBusyError,
@@ -240,8 +248,11 @@ class TurnOpener:
             refuse_unfitting(snapshot, count, preamble_tokens=OTHER_TOKENS)
         if in_progress:
             self.runner.refuse_busy(connection, target, self.run)
-        clock = target.persona.settings.clock and bool(snapshot.view.messages)
-        gap = gap_line(snapshot.last_spoken, now, clock=clock)
+        is_told_time = target.persona.settings.clock and bool(snapshot.view.messages)
+        before = snapshot.last_spoken if is_told_time else None
+        # A clock that was set back makes no pause.
+        pause = now - before if before is not None else timedelta()
+        gap = gap_line(pause, now) if pause > NOTICEABLE_GAP else ""
         told, recalled = gap, _NONE
         if in_progress or has_memory or beside:
             writer = PreambleWriter(snapshot, question, counter)
@@ -255,13 +266,13 @@ class TurnOpener:
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
         again = reopened_notice(target) if message_rows.reopen_thread(connection, thread_id) else ""
-        pause = pause_notice(snapshot.last_spoken, now) if gap else ""
+        later = pause_notice(pause, now) if gap else ""
         named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # It is told with the first request of this process.
         unread = snapshot.unread if snapshot.unread and not last_window(target) else ""
-        notices = tuple(filter(None, (again, pause, left, loaded, unread)))
+        notices = tuple(filter(None, (again, later, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
 
     def _store_retry(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> OpenedTurn:

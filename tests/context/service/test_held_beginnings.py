@@ -23,7 +23,8 @@ async def snapshot_of(world: World) -> ContextSnapshot:
 
 
 def sending(snapshot: ContextSnapshot, *sent: Message, without: tuple[Message, ...] = ()) -> RequestPlan:
-    return RequestPlan(snapshot, ModelRequest("", ()), sent, None, 0, 0, without)
+    begins_at = sent[0].id if sent and without else None
+    return RequestPlan(snapshot, ModelRequest("", ()), sent, None, 0, 0, without, begins_at=begins_at)
 
 
 async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> None:
