@@ -7,8 +7,8 @@ import fcntl
 import os
 import re
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import HomeError, SettingsError
 
@@ -25,7 +25,7 @@ _PAUSE_SECONDS = 0.01
 _RUN = r"[0-9]+-[0-9a-f]{8}"
 
 
-class FileLock:
+class FileLock(AbstractContextManager["FileLock"]):
     """A lock that this process holds until it is closed."""
 
     def __init__(self, descriptor: int) -> None:
@@ -36,9 +36,6 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -139,15 +136,11 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
 
     Each change replaces the file itself, so a lock on it would be a lock on the old one.
     """
-    lock = _wait_for(_beside(path), patience_seconds)
+    lock = _wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
     if lock is None:
         raise SettingsError(f"{path} is being changed by another Chorus, which does not finish. Try again in a moment.")
     with lock:
         yield
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.lock")
 
 
 def _wait_for(path: Path, patience_seconds: float) -> FileLock | None:

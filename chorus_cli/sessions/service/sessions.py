@@ -96,7 +96,7 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
     running: list[int] = []
     window_starts: dict[int, datetime] = {}
     for thread_id, (title, uncounted) in views.items():
-        view = await context.counted_view(uncounted, target.choice.model)
+        view, _ = await context.counted_view(uncounted, target.choice.model)
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         # A fork has messages of another thread, which the view names as their own.
         own = [row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row)]

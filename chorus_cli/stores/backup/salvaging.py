@@ -202,7 +202,7 @@ class _NewLog:
                     is_deleted = table.name in _DELETED_FROM
                     if table.name == "meta":
                         # Of the single values, only the ends of earlier personas are never deleted.
-                        is_deleted = not str(values["key"]).startswith(meta_rows.threads_before_key(""))
+                        is_deleted = not str(values["key"]).startswith(meta_rows.THREADS_BEFORE)
                     if not (is_backup and is_deleted):
                         stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
                     break

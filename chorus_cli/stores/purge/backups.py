@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.log.rules.log_acts import PurgedIds
+from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.log.rows.message_rows import checksum
 from chorus_cli.log.rows.search_index import ITEMS, MESSAGES, is_damage
-from chorus_cli.storage import untrusted
+from chorus_cli.storage import foreign_code
 from chorus_cli.storage.errors import UNREADABLE
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def bring(connection: sqlite3.Connection, ids: Iterable[int], backup: Path) -> t
     """Bring the messages of these ids from a backup; return those that it does not have as written."""
     remaining = []
     with closing(sqlite3.connect(backup)) as source:
-        untrusted.read_tables_only(source)
+        foreign_code.read_tables_only(source)
         source.text_factory = lenient_text
         for id_ in ids:
             row = source.execute(f"SELECT {_FIELDS}, checksum FROM messages WHERE id = ?", (id_,)).fetchone()
