@@ -97,7 +97,7 @@ def cleaned_input(text: str) -> tuple[str, bool]:
     """Return typed text as it is stored, and whether a lone surrogate (now U+FFFD) or NUL was replaced."""
     replaced = "\0" in text
     if has_surrogates(text):
-        text, alone = _SURROGATE.subn(REPLACEMENT_CHARACTER, paired(text))
+        text, alone = re.subn(_SURROGATE, REPLACEMENT_CHARACTER, paired(text))
         replaced = replaced or alone > 0
     whole_lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return whole_lines.replace("\0", "\u2400"), replaced
