@@ -17,8 +17,8 @@ from chorus_cli.stores.backup import restoring
 from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge.backups import purged_since
 from chorus_cli.stores.service.backups import Backups, contents_in_words, keep_present
-from chorus_cli.subcommands.argument_parser import DONE, FAILED
 from chorus_cli.subcommands.conventions import print_json
+from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, standard_output
 
 if TYPE_CHECKING:

@@ -53,19 +53,31 @@ _BLOCKED = f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])"
 
 
 @cache
-def _suspect(*, is_ascii: bool) -> re.Pattern[str]:
-    others = f"{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}"
-    return re.compile(f"[{_ASCII_FORBIDDEN if is_ascii else others}]")
+def _suspect() -> re.Pattern[str]:
+    return re.compile(f"[{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}]")
 
 
 @cache
-def _token(*, is_ascii: bool) -> re.Pattern[str]:
-    flag, unfinished_flag = ("", "") if is_ascii else (f"|{FLAG_PATTERN}", f"|{UNFINISHED_FLAG_PATTERN}")
+def _suspect_in_ascii() -> re.Pattern[str]:
+    return re.compile(f"[{_ASCII_FORBIDDEN}]")
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    return _token_pattern(f"|{FLAG_PATTERN}", f"|{UNFINISHED_FLAG_PATTERN}", _BLOCKED)
+
+
+@cache
+def _token_in_ascii() -> re.Pattern[str]:
+    return _token_pattern("", "", f"(?P<forbidden>[{_ASCII_FORBIDDEN}])")
+
+
+def _token_pattern(flag: str, unfinished_flag: str, blocked: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?P<own>\r?{_CSI}|{_LINK})"
         rf"|(?P<text>\r\n{flag})"
         rf"|(?P<unfinished>(?:\r?\x1b(?:{_UNFINISHED_CSI}|{_UNFINISHED_LINK})?|\r{unfinished_flag})\Z)"
-        rf"|{f'(?P<forbidden>[{_ASCII_FORBIDDEN}])' if is_ascii else _BLOCKED}"
+        rf"|{blocked}"
     )
 
 
@@ -134,11 +146,13 @@ class TerminalGuard:
                 self._stream.flush()
 
     def _guarded(self, text: str) -> str:
-        if not (self._unfinished or _suspect(is_ascii=text.isascii()).search(text)):
+        suspect = _suspect_in_ascii() if text.isascii() else _suspect()
+        if not (self._unfinished or suspect.search(text)):
             return text
         whole = self._unfinished + join_surrogates(text)
         self._unfinished = ""
-        return _token(is_ascii=whole.isascii()).sub(self._passed, whole)
+        token = _token_in_ascii() if whole.isascii() else _token()
+        return token.sub(self._passed, whole)
 
     def _passed(self, match: re.Match[str]) -> str:
         match match.lastgroup:
