@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
 from chorus_cli.core.errors import CommandError
-from chorus_cli.stores.rules.purge_reports import BackupsFate
-from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, asked_purge
+from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, BackupsFate, asked_purge
 from chorus_cli.stores.service.purging import BACKUPS, NONE_HOLDS, REWRITES, still_there
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED

@@ -10,8 +10,7 @@ from chorus_cli.framework.arguments import Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Report, Text
 from chorus_cli.services import Services
-from chorus_cli.stores.rules.purge_reports import BackupsFate
-from chorus_cli.stores.rules.purging import NO_CRITERIA, AskedPurge, WantedPurge, asked_purge
+from chorus_cli.stores.rules.purging import NO_CRITERIA, AskedPurge, BackupsFate, WantedPurge, asked_purge
 from chorus_cli.stores.service.purging import NONE_HOLDS, Found, still_there
 
 GROUP: CommandGroup[Services] = CommandGroup("purge", "Overwrite messages for good.")
