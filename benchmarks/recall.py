@@ -14,10 +14,9 @@ from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.context.service.context import Context
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.messages import MessageContent, Role
-from chorus_cli.memory.rows import item_changes
+from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
 from chorus_cli.memory.rules.items import ItemType
-from chorus_cli.memory.service import access
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.recall import service as recall
@@ -93,7 +92,8 @@ async def _seconds(store: Store) -> float:
 
 
 def _assembled(connection: Connection, context: Context, frame: RequestSettings) -> tuple[ContextSnapshot, list[Item]]:
-    access.renew_if_due(connection, PERSONA, _NOW)
+    if item_rows.is_renewal_due(connection, PERSONA, _NOW):
+        item_rows.renew(connection, PERSONA, _NOW)
     snapshot = context.read(connection, frame, _NOW)
     return snapshot, recall.recalled(connection, snapshot, _QUESTION, 0)
 
