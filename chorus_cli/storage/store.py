@@ -41,7 +41,7 @@ _GLANCE_SECONDS = 0.1
 IN_MEMORY = Path(":memory:")
 """The path of a database that has no file: it is gone when it is closed, or with its process."""
 
-_TO_WRITE = "BEGIN IMMEDIATE"
+_TO_READ, _TO_WRITE = "BEGIN", "BEGIN IMMEDIATE"
 """A deferred start could fail at once when it turns from reading to writing."""
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
@@ -183,7 +183,7 @@ class Store:
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
-        return await self.write_in_steps(lambda c: _transaction(c, "BEGIN", lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs), _TO_READ))
 
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction: all of it is committed, or nothing.
@@ -191,7 +191,7 @@ class Store:
         Changes outside the database are taken back by the compensations that ``work`` registers. A caller that is
         cancelled while it waits may find the work done: it is never left half-way.
         """
-        return await self.write_in_steps(lambda c: _transaction(c, _TO_WRITE, lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs)))
 
     async def write_in_steps(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -274,9 +274,29 @@ class Store:
             self._connection = None
 
 
-def committed(connection: Connection, work: Callable[[Connection], T]) -> T:
+def committed(connection: Connection, work: Callable[[Connection], T], begin: str = _TO_WRITE) -> T:
     """Run ``work`` in one transaction, all or nothing, and return its result."""
-    return _transaction(connection, _TO_WRITE, work)
+    connection.execute(begin)
+    connection.has_begun = True
+    try:
+        with ExitStack() as connection.compensations:
+            result = work(connection)
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                if doubt := unconfirmed(connection, error):
+                    connection.compensations.pop_all()
+                    raise doubt from error
+                raise
+            connection.compensations.pop_all()
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.finished_rows.forget()
+        raise
+    finally:
+        connection.has_begun = False
+    return result
 
 
 def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
@@ -305,30 +325,6 @@ def confine(connection: sqlite3.Connection) -> None:
     connection.set_progress_handler(work.is_enough, _STEPS_AT_A_TIME)
     if isinstance(connection, Connection):
         connection.work = work
-
-
-def _transaction(connection: Connection, begin: str, work: Callable[[Connection], T]) -> T:
-    connection.execute(begin)
-    connection.has_begun = True
-    try:
-        with ExitStack() as connection.compensations:
-            result = work(connection)
-            try:
-                connection.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                if doubt := unconfirmed(connection, error):
-                    connection.compensations.pop_all()
-                    raise doubt from error
-                raise
-            connection.compensations.pop_all()
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        connection.finished_rows.forget()
-        raise
-    finally:
-        connection.has_begun = False
-    return result
 
 
 def is_writable(path: Path) -> bool:

@@ -260,11 +260,11 @@ def remove_key(text: str, key: str) -> str:
 
 
 def _written(value: JsonValue) -> str:
-    """Return ``value`` as JSON on one line, checked to be readable by ``parse``."""
+    """Return ``value`` as JSON on one line, checked to be readable again."""
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         # The value will be inside an object, which takes one level of nesting.
-        parse(f"[{written}]")
+        _Reader(f"[{written}]").root()
     except (ValueError, RecursionError, JsoncError) as error:
         raise SettingsError(
             "The value cannot be written as JSON: it holds a number that is too large or not finite, half of a "

@@ -31,8 +31,7 @@ from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge import files
 from chorus_cli.stores.purge.concerned import Concerned, concerned, repeating
 from chorus_cli.stores.purge.files import FileChange
-from chorus_cli.stores.rules.purge_reports import MOST_SHOWN, Extent, ShownMessage
-from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
+from chorus_cli.stores.rules.purging import MOST_SHOWN, NO_CRITERIA, Extent, ShownMessage, WantedPurge
 
 if TYPE_CHECKING:
     import sqlite3

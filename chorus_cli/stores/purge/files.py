@@ -28,8 +28,7 @@ from chorus_cli.storage import drafts
 from chorus_cli.storage.files import remove, sync_folder, write_atomically
 from chorus_cli.stores.listing import AMONG, BACKUPS, STAGED
 from chorus_cli.stores.purge.concerned import in_calls, text_of
-from chorus_cli.stores.rules.purge_reports import Document
-from chorus_cli.stores.rules.purging import is_part, words_in_line
+from chorus_cli.stores.rules.purging import Document, is_part, words_in_line
 
 if TYPE_CHECKING:
     import sqlite3

@@ -76,7 +76,8 @@ class Spent:
         """Store the usage in the transaction in which ``work`` stores the summary."""
 
         def both(connection: Connection) -> T:
-            usage_rows.store(connection, self._requests)
+            if self._requests:
+                usage_rows.store(connection, self._requests)
             return work(connection)
 
         try:
