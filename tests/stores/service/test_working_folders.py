@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.purge.backups import PurgedRows, Sought, holding, rewrite
+from chorus_cli.stores.purge.backups import Sought, holding, rewrite
 from chorus_cli.stores.purge.files import delete_remains
 from chorus_cli.stores.service.home_checks import check_leftovers, temporary_files
 from tests.stores.service.test_leftovers import NOW, killed_at, places, with_log
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["places"]
 
-LOOK = PurgedRows(), Sought().criteria
+LOOK = Sought()
 KILLED: dict[str, tuple[str, Callable[[Paths], object]]] = {
     "being looked through": ("sqlite3.connect", lambda places: holding(places, *LOOK)),
     "being purged": ("sqlite3.connect", lambda places: rewrite(places, places.backups / "all.zip", Sought(), NOW)),
