@@ -14,7 +14,7 @@ from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily
-from chorus_cli.stores.listing import AMONG, ATTACHMENTS, KEPT_ATTACHMENTS, ROWS, home_in
+from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, ROWS, home_in
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
@@ -66,12 +66,7 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
 def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     """Return the rows of a purge that backups may have."""
     return {
-        store: frozenset(
-            connection.execute(
-                f"SELECT {store.identity} FROM {store.table} WHERE id {AMONG}",
-                {"ids": json.dumps([*getattr(ids, store.name)])},
-            )
-        )
+        store: frozenset(store.rows(connection, store.identity, getattr(ids, store.name)))
         for store in ROWS
         if store.identity
     }
