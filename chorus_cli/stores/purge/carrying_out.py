@@ -123,10 +123,10 @@ def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[st
 
 def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
     """Give rows of messages the checksums of empty ones."""
-    rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp", ids)
+    rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp, ''", ids)
     connection.executemany(
         "UPDATE messages SET checksum = ? WHERE id = ?",
-        [(message_rows.checksum(*checked, ""), id_) for id_, *checked in rows],
+        [(message_rows.checksum(*checked), id_) for id_, *checked in rows],
     )
 
 
