@@ -37,6 +37,7 @@ _MAKING = ".making"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.personas-{RANDOM}"
 """The names of folders of personas that are being made, and of all shipped ones, as regular expressions."""
+LOCKS = frozenset({f"{SETTINGS_FILE}.lock", f"{_MAKING}.lock"})
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 """Path, mtime and ctime in nanoseconds, inode and size of each file; the errno for one without a status."""

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
@@ -48,6 +48,11 @@ class RowStore(NamedTuple):
             f"SELECT id, persona, {self.columns[0]}, {self.time} FROM {self.table} "
             f"WHERE {self.is_there} AND {self.columns[0]} <> ''"
         ).fetchall()
+
+    def rows(self, connection: sqlite3.Connection, columns: str, ids: Collection[int]) -> list[Any]:
+        """Return columns of the rows of these ids."""
+        query = f"SELECT {columns} FROM {self.table} WHERE id {AMONG} ORDER BY id"
+        return connection.execute(query, {"ids": json.dumps([*ids])}).fetchall()
 
     def erase(self, connection: sqlite3.Connection, ids: Collection[int], operation_id: int) -> None:
         """Overwrite the texts of rows, for the purge that an operation is."""
@@ -150,7 +155,7 @@ class FileStore(NamedTuple):
         """Yield the files in their order; locks, temporary files and what is in temporary folders stay out."""
         place, left = self.place(home), {*self.leftovers(home)}
         for path in [place] if self.is_file else sorted(place.rglob("*")):
-            if path.is_file() and path.suffix != ".lock" and left.isdisjoint((path, *path.parents)):
+            if path.is_file() and path.name not in persona_files.LOCKS and left.isdisjoint((path, *path.parents)):
                 yield path
 
     def packed(self, home: Paths) -> Iterator[tuple[Path, str]]:

@@ -25,7 +25,7 @@ from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import files
 from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
 from chorus_cli.stores.listing import ATTACHMENTS, DATABASE, FILES, PERSONAS, home_in
-from chorus_cli.stores.salvage import copying, soundness
+from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.salvage.copying import BackupStoppedError
 
 if TYPE_CHECKING:
@@ -155,12 +155,9 @@ def read_entries(path: Path, names: Collection[str], most_bytes: int) -> Iterato
 
 def pack_again(folder: Path, target: Path) -> None:
     """Pack the contents of a backup that was unpacked into a folder."""
-    with target.open("xb") as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-                _pack(archive, path, path.relative_to(folder).as_posix(), lambda: False)
-        file.flush()
-        os.fsync(file.fileno())
+    with _zipped(target) as archive:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            _pack(archive, path, path.relative_to(folder).as_posix(), lambda: False)
 
 
 def set_aside(places: Paths, stamp: str) -> Path:
@@ -228,26 +225,32 @@ def _told(path: Path) -> Iterator[None]:
 
 def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifest:
     manifest = _manifest(places, request, copy)
-    with draft.open("r+b") as file:
+    with _zipped(draft) as archive:
+        archive.writestr(MANIFEST, manifest.to_text())
+        for store in FILES:
+            if store.put and (request.holds_attachments or store is not ATTACHMENTS):
+                for path, name in store.packed(places):
+                    _pack(archive, copy if store is DATABASE else path, name, request.is_stopped)
+    return manifest
+
+
+@contextmanager
+def _zipped(path: Path) -> Iterator[zipfile.ZipFile]:
+    with path.open("wb") as file:
         # The log shrinks to a third; stronger compression would take several times as long.
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr(MANIFEST, manifest.to_text())
-            for store in FILES:
-                if store.put and (request.holds_attachments or store is not ATTACHMENTS):
-                    for path, name in store.packed(places):
-                        _pack(archive, copy if store is DATABASE else path, name, request.is_stopped)
+            yield archive
         file.flush()
         os.fsync(file.fileno())
-    return manifest
 
 
 def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
     if closed := refused_folders(places.personas, places.attachments):
         raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
     with copying.opened(copy) as connection:
-        fault = soundness.quick_fault(connection)
+        fault = examination.quick_fault(connection)
         # The index of the search is made again from the log wherever the backup is restored.
-        if fault and soundness.concerns_log(connection):
+        if fault and examination.concerns_log(connection):
             raise DatabaseDamagedError(
                 f"{places.database} is damaged ({fault}), so no backup was made of it. chorus doctor mends it."
             )

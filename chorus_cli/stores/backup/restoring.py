@@ -23,7 +23,7 @@ from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import MANIFEST, Manifest
 from chorus_cli.stores.listing import FILES, STAGED, home_in
-from chorus_cli.stores.salvage import copying, soundness
+from chorus_cli.stores.salvage import copying, examination
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,10 +204,10 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
             f"The log in {path} lacks {enumerated(changed)} as made by Chorus. "
             "Choose another backup; nothing was changed."
         )
-    found = soundness.faults(connection)
-    if found and soundness.concerns_log(connection):
+    found = examination.faults(connection)
+    if found and examination.concerns_log(connection):
         raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
-    return soundness.checked(connection).changed
+    return examination.checked(connection).changed
 
 
 def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores import listing
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.restoring import draft_folder
-from chorus_cli.stores.salvage import copying, examination, soundness
+from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, TIME, file_rows, tables
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | Non
             archive.unpack_log(each.path, target)
             with copying.opened_untrusted(target) as connection:
                 copying.facts(connection)
-                is_sound = not soundness.quick_fault(connection) and not is_newer(connection)
+                is_sound = not examination.quick_fault(connection) and not is_newer(connection)
                 if is_sound and not examination.holds(connection, without):
                     return each.path
         except (BackupError, StorageError):
@@ -107,7 +107,7 @@ def _rolled_back(log: Path, copy: Path) -> Path:
 
 
 _OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", "context_items")
-_DELETED_FROM = frozenset({"input_history", "outbox", "sessions"})
+_DELETED_FROM = frozenset({listing.INPUTS.table, listing.UNSAID.table, "sessions"})
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _NAMING = frozenset({"turn_id", "revises", "reply_id"})
 """Columns with ids of messages, besides those with names that say so."""
@@ -169,7 +169,7 @@ def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purge
         brought = log.fill(unpacked, is_backup=True) if backup else 0
         messages, lost = log.complete()
         connection.execute("COMMIT")
-        return Counts(messages - brought, brought, len(soundness.checked(connection).changed), lost, backup)
+        return Counts(messages - brought, brought, len(examination.checked(connection).changed), lost, backup)
 
 
 class _NewLog:

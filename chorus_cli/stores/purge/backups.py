@@ -6,7 +6,8 @@ import json
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.log.rules.log_acts import PurgedIds
@@ -14,7 +15,7 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily
-from chorus_cli.stores.listing import AMONG, ATTACHMENTS, KEPT_ATTACHMENTS, ROWS, home_in
+from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, ROWS, home_in
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
@@ -23,26 +24,23 @@ from chorus_cli.stores.salvage import copying, examination
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
     from datetime import datetime
 
     from chorus_cli.machine.paths import Paths
+    from chorus_cli.stores.listing import RowStore
     from chorus_cli.stores.purge.carrying_out import Changes
 
 
-class PurgedRows(NamedTuple):
-    """Rows of purges with all that tells them from others of the same ids: another log may have given those too."""
-
-    messages: frozenset[tuple[object, ...]] = frozenset()
-    items: frozenset[tuple[object, ...]] = frozenset()
-    summaries: frozenset[tuple[object, ...]] = frozenset()
+PurgedRows: TypeAlias = "Mapping[RowStore, frozenset[tuple[object, ...]]]"
+"""Rows of purges with all that tells them from others of the same ids: another log may have given those too."""
 
 
 class Sought(NamedTuple):
     """The rows of purges, and the criteria of one that hold in every backup, such as the words of a search."""
 
-    rows: PurgedRows = PurgedRows()
+    rows: PurgedRows = MappingProxyType({})
     criteria: WantedPurge = NO_CRITERIA
 
 
@@ -68,14 +66,11 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
 
 def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     """Return the rows of a purge that backups may have."""
-    found = (
-        connection.execute(
-            f"SELECT {store.identity} FROM {store.table} WHERE id {AMONG}",
-            {"ids": json.dumps([*getattr(ids, store.name)])},
-        )
-        for store in _SOUGHT
-    )
-    return PurgedRows(*(frozenset(rows) for rows in found))
+    return {
+        store: frozenset(store.rows(connection, store.identity, getattr(ids, store.name)))
+        for store in ROWS
+        if store.identity
+    }
 
 
 def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
@@ -114,7 +109,7 @@ def purged_since(log: Path, backup: Path) -> int:
         with copying.opened(log) as connection:
             rows = rows_purged(connection)
         with copying.opened_untrusted(backup) as connection:
-            return len(_held(connection, rows)[0])
+            return len(_held(connection, rows).messages)
     return 0
 
 
@@ -198,12 +193,12 @@ def _home(places: Paths, folder: Path) -> Home:
 
 def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought: Sought) -> Changes:
     home = _home(places, folder)
-    held, items, summaries = _held(connection, sought.rows)
+    held = _held(connection, sought.rows)
     attached = (*home.attachments, places.attachments)
-    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, attached))
+    wanted = sought.criteria._replace(messages=held.messages | selected_by_words(connection, sought.criteria, attached))
     # A reply in progress is nobody's any more in a backup.
     connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
-    return carrying_out.changes(connection, home, wanted, PurgedIds(items=items, summaries=summaries))
+    return carrying_out.changes(connection, home, wanted, held._replace(messages=frozenset()))
 
 
 def _dropped(folder: Path, wanted: Changes) -> frozenset[str]:
@@ -247,14 +242,10 @@ def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:
     return archive.working_folder(places.backups if is_writable else None)
 
 
-def _held(connection: sqlite3.Connection, rows: PurgedRows) -> tuple[frozenset[int], ...]:
-    """Return the ids of the rows that a log has, by their tables."""
-    found = []
-    for store, wanted in zip(_SOUGHT, rows, strict=True):
+def _held(connection: sqlite3.Connection, rows: PurgedRows) -> PurgedIds:
+    """Return the ids of the rows that a log has."""
+    found = {}
+    for store, wanted in rows.items():
         there = examination.filled_rows(connection, store, store.identity, [int(str(row[0])) for row in wanted])
-        found.append(frozenset(int(str(row[0])) for row in wanted.intersection(there)))
-    return tuple(found)
-
-
-_SOUGHT = tuple(store for store in ROWS if store.identity)
-"""The stores of ``PurgedRows``, in the same order."""
+        found[store.name] = frozenset(int(str(row[0])) for row in wanted.intersection(there))
+    return PurgedIds(**found)

@@ -122,15 +122,10 @@ def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[st
 
 def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
     """Give rows of messages the checksums of empty ones."""
-    rows = connection.execute(
-        f"SELECT id, role, thread_id, persona, timestamp FROM messages WHERE id {AMONG}", {"ids": json.dumps([*ids])}
-    ).fetchall()
+    rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp, ''", ids)
     connection.executemany(
         "UPDATE messages SET checksum = ? WHERE id = ?",
-        [
-            (message_rows.checksum(role, thread_id, persona, timestamp, ""), id_)
-            for id_, role, thread_id, persona, timestamp in rows
-        ],
+        [(message_rows.checksum(*checked), id_) for id_, *checked in rows],
     )
 
 
@@ -202,9 +197,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
     ids = wanted.found.ids
     rows = message_rows.rows(connection, ids.messages)
     shown = (row for row in rows if row.content)
-    items = connection.execute(
-        f"SELECT id, content FROM context_items WHERE id {AMONG} ORDER BY id", {"ids": json.dumps([*ids.items])}
-    ).fetchall()
+    items = listing.ITEMS.rows(connection, "id, content", ids.items)
     attached = {**wanted.lonely, **wanted.unsent}
     return Extent(
         ids,

@@ -26,7 +26,7 @@ from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import candidates
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import remove, sync_folder, write_atomically
-from chorus_cli.stores.listing import AMONG, BACKUPS, STAGED
+from chorus_cli.stores.listing import AMONG, BACKUPS, MESSAGES, STAGED, SUMMARIES
 from chorus_cli.stores.purge.concerned import in_calls, text_of
 from chorus_cli.stores.rules.purging import Document, is_part, words_in_line
 
@@ -155,13 +155,8 @@ class SavedTexts:
 
 def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
     """Read the texts by which sessions are recognised, before their rows are overwritten."""
-    messages = connection.execute(
-        f"SELECT persona, role, timestamp, content FROM messages WHERE id {AMONG}",
-        {"ids": json.dumps([*found.ids.messages])},
-    ).fetchall()
-    texts = connection.execute(
-        f"SELECT content FROM summaries WHERE id {AMONG}", {"ids": json.dumps([*found.ids.summaries])}
-    )
+    messages = MESSAGES.rows(connection, "persona, role, timestamp, content", found.ids.messages)
+    texts = SUMMARIES.rows(connection, "content", found.ids.summaries)
     keys = {
         (role, timestamps.to_text(timestamps.from_text(timestamp)), content) for _, role, timestamp, content in messages
     }

@@ -200,7 +200,7 @@ def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
     except DatabaseDamagedError:
         # The journal is damaged where it says what was purged.
         return frozenset(each.path for each in daily.listed(places))
-    holding = purged_backups.holding(places, rows) if any(rows) else purged_backups.Holding((), ())
+    holding = purged_backups.holding(places, rows) if any(rows.values()) else purged_backups.Holding((), ())
     return frozenset({*holding.backups, *holding.unreadable})
 
 
