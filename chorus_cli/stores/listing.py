@@ -155,7 +155,8 @@ class FileStore(NamedTuple):
         """Yield the files in their order; locks, temporary files and what is in temporary folders stay out."""
         place, left = self.place(home), {*self.leftovers(home)}
         for path in [place] if self.is_file else sorted(place.rglob("*")):
-            if path.is_file() and path.name not in persona_files.LOCKS and left.isdisjoint((path, *path.parents)):
+            is_left = left and not left.isdisjoint((path, *path.parents))
+            if not is_left and path.is_file() and path.name not in persona_files.LOCKS:
                 yield path
 
     def packed(self, home: Paths) -> Iterator[tuple[Path, str]]:
