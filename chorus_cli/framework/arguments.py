@@ -100,8 +100,8 @@ class Argument:
         return f"<{self.parameter.name}>" if self.required else f"[{self.parameter.name}]"
 
 
-def declared_arguments(handler: Callable[..., object]) -> tuple[Argument, ...]:
-    """Read the arguments that follow the context in a handler's signature.
+def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+    """Read the arguments that follow the context in a handler's signature, and the options behind those.
 
     Raises:
         TypeError: the handler takes no context, or an argument is not declared as ``Annotated[type, Parameter]``.
@@ -114,12 +114,8 @@ def declared_arguments(handler: Callable[..., object]) -> tuple[Argument, ...]:
     if not signature.parameters:
         raise TypeError(f"{handler.__qualname__} must take the command context as its first argument")
     _services, *declared = signature.parameters.values()
-    return tuple(_argument(handler.__qualname__, each) for each in declared)
-
-
-def pieces(arguments: Sequence[Argument], text: str) -> list[str]:
-    """Split a text among arguments: one word each, the rest for the last; fewer pieces if the text is too short."""
-    return text.strip().split(None, len(arguments) - 1)
+    found = [_argument(handler.__qualname__, each) for each in declared]
+    return tuple(each for each in found if not each.option), tuple(each for each in found if each.option)
 
 
 def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mapping[str, str]]:

@@ -184,14 +184,14 @@ def _group_completions(group: CommandGroup[C], context: C, line: str, start: int
 
 def _argument_completions(command: Command[C], context: C, line: str, start: int) -> Completions:
     begun = line[max(start, line.rfind(" ") + 1) :]
-    if command.options and (begun.startswith("-") or not command.positional):
+    if command.options and (begun.startswith("-") or not command.arguments):
         fitting = [each for each in command.options if each.spelling.startswith(begun)]
         return Completions(
             len(line) - len(begun), tuple(Candidate(each.spelling, each.parameter.help) for each in fitting)
         )
-    if not command.positional:
+    if not command.arguments:
         return Completions(len(line))
-    *words, last = command.positional
+    *words, last = command.arguments
     before: list[str] = []
     for argument in words:
         word, next_start = _word_at(line, start)

@@ -21,7 +21,6 @@ from chorus_cli.framework.arguments import (
     Documentation,
     declared_arguments,
     documentation_of,
-    pieces,
     without_options,
 )
 from chorus_cli.framework.replies import Answer, Report, Table
@@ -50,22 +49,13 @@ class Command(Generic[C]):
     names: tuple[str, ...]
     handler: Callable[Concatenate[C, ...], Outcome]
     arguments: tuple[Argument, ...]
+    options: tuple[Argument, ...]
     documentation: Documentation
     aliases: tuple[str, ...] = ()
     default: bool = False
     stoppable: bool = False
     guesses: tuple[str, ...] = ()
     only_in_chat: bool = False
-
-    @property
-    def positional(self) -> tuple[Argument, ...]:
-        """The arguments that are no options."""
-        return tuple(argument for argument in self.arguments if not argument.option)
-
-    @property
-    def options(self) -> tuple[Argument, ...]:
-        """The options."""
-        return tuple(argument for argument in self.arguments if argument.option)
 
     @property
     def path(self) -> str:
@@ -76,7 +66,7 @@ class Command(Generic[C]):
     def usage(self) -> str:
         """The full name and its arguments: ``/context add <time>``; optional parts are in brackets."""
         name = f"[{self.names[0]}]" if self.default else self.names[0]
-        words = (self.group, name, *(argument.usage for argument in self.arguments))
+        words = (self.group, name, *(argument.usage for argument in (*self.arguments, *self.options)))
         return "/" + " ".join(word for word in words if word)
 
     @property
@@ -89,7 +79,7 @@ class Command(Generic[C]):
     def help_text(self) -> str:
         """The whole help: usage with arguments, summary, details, other names, examples."""
         documentation = self.documentation
-        arguments = [f"{argument.usage}: {argument.parameter.help}" for argument in self.arguments]
+        arguments = [f"{argument.usage}: {argument.parameter.help}" for argument in (*self.arguments, *self.options)]
         paragraphs = [
             "\n".join([self.usage, *arguments]),
             documentation.summary,
@@ -108,11 +98,15 @@ class Command(Generic[C]):
             CommandError: the command takes no argument, or a required one is missing.
         """
         rest, given = without_options(self.options, text)
-        called = self._called(word, lead)
-        if rest and not self.positional:
+        names = self.aliases if lead == "/" else self.names
+        # The word may be the beginning of a name.
+        called = next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), self.path)
+        if rest and not self.arguments:
             only = f"only {enumerated([each.spelling for each in self.options])}, not {quoted(rest)}"
             raise CommandError(f"{called} takes {only if self.options else 'no argument'}.")
-        return self._bound(pieces(self.positional, rest) if self.positional else [], given, now, called)
+        # One word for each argument, and the rest for the last one.
+        words = rest.strip().split(None, len(self.arguments) - 1) if self.arguments else []
+        return self._bound(words, given, now, called)
 
     def bound_to(self, words: Sequence[str], given: Mapping[str, str], now: datetime) -> Bound[C]:
         """Parse the words that a shell gives, and the values of options by their keywords.
@@ -120,7 +114,7 @@ class Command(Generic[C]):
         Raises:
             CommandError: a required argument is missing.
         """
-        *single, last = self.positional or (None,)
+        *single, last = self.arguments or (None,)
         given_words = list(words[: len(single)])
         if last is not None and (rest := words[len(single) :]):
             given_words.append(last.parameter.typed(rest))
@@ -129,22 +123,17 @@ class Command(Generic[C]):
     def _bound(
         self, words: Sequence[str], given: Mapping[str, str], now: datetime, called: str, lead: str = "/"
     ) -> Bound[C]:
-        left_out = self.positional[len(words) :]
+        left_out = self.arguments[len(words) :]
         for argument in left_out:
             if argument.required:
                 usage, example = (f"{lead}{line[1:]}" for line in (self.usage, self.documentation.examples[0]))
                 raise CommandError(f"{called} needs {argument.usage}. Usage: {usage}, for example: {example}")
-        read = [argument.parameter.parse(word, now) for argument, word in zip(self.positional, words, strict=False)]
+        read = [argument.parameter.parse(word, now) for argument, word in zip(self.arguments, words, strict=False)]
         options = {each.option: each.default for each in self.options}
         for option in self.options:
             if option.option in given:
                 options[option.option] = _value_of(option, given[option.option], now)
         return Bound(self, (*read, *(argument.default for argument in left_out)), options)
-
-    def _called(self, word: str, lead: str) -> str:
-        """Return the name that a word after ``lead``, perhaps its beginning, stands for."""
-        names = self.aliases if lead == "/" else self.names
-        return next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +169,8 @@ class CommandGroup(Generic[C]):
         self.aliases = aliases
         self.only_in_chat = only_in_chat
         self.commands: list[Command[C]] = []
+        self.default: Command[C] | None = None
+        """The command that takes an argument right after the group's name, if there is one."""
 
     @property
     def words(self) -> dict[str, Command[C]]:
@@ -191,11 +182,6 @@ class CommandGroup(Generic[C]):
     def guesses(self) -> dict[str, Command[C]]:
         """Commands by the words that are no names, but lead to them in a suggestion."""
         return {guess: command for command in self.commands for guess in command.guesses}
-
-    @property
-    def default(self) -> Command[C] | None:
-        """The command that takes an argument right after the group's name, if there is one."""
-        return next((command for command in self.commands if command.default), None)
 
     @property
     def help_text(self) -> str:
@@ -214,10 +200,10 @@ class CommandGroup(Generic[C]):
         """Declare the decorated handler as a command of this group; the handler itself is returned unchanged."""
 
         def declare(handler: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], R]:
-            arguments, documentation = declared_arguments(handler), documentation_of(handler)
-            names = (name, *synonyms)
-            command = Command(self.name, names, handler, arguments, documentation, aliases, default, stoppable, guesses)
-            self.add(replace(command, only_in_chat=self.only_in_chat))
+            arguments, options = declared_arguments(handler)
+            names, documentation = (name, *synonyms), documentation_of(handler)
+            command = Command(self.name, names, handler, arguments, options, documentation, aliases, default)
+            self.add(replace(command, stoppable=stoppable, guesses=guesses, only_in_chat=self.only_in_chat))
             return handler
 
         return declare
@@ -232,11 +218,12 @@ class CommandGroup(Generic[C]):
             raise TypeError(f"{command.path}: a name is one word in small letters, and none is empty at the top level")
         _no_word_twice(command.path, (*self.words, *command.names))
         _no_word_twice(command.path, command.aliases)
-        if command.default and (self.default or not command.positional or not self.name):
+        if command.default and (self.default or not command.arguments or not self.name):
             raise TypeError(
                 f"{command.path}: a default belongs to a group, takes an argument and is the only one there"
             )
         self.commands.append(command)
+        self.default = command if command.default else self.default
 
 
 class CommandRegistry(Generic[C]):

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
@@ -19,8 +19,12 @@ from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomi
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from chorus_cli.log.rules.log_acts import PurgedIds
+
+PurgedRows: TypeAlias = "Mapping[RowStore, frozenset[tuple[object, ...]]]"
+"""What tells the rows of a purge from others, by their store."""
 AMONG = "IN (SELECT value FROM json_each(:ids))"
 """The condition for an id among ``ids``, which are a list of JSON."""
 
@@ -100,6 +104,16 @@ PREAMBLES = RowStore(
     is_there="purged_by IS NULL",
 )
 ROWS = (MESSAGES, ITEMS, SUMMARIES, INPUTS, UNSAID, TITLES, PREAMBLES)
+
+
+def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
+    """Return the rows of a purge that backups may have."""
+    return {
+        store: frozenset(store.rows(connection, store.identity, getattr(ids, store.name)))
+        for store in ROWS
+        if store.identity
+    }
+
 
 FOLLOWING = {
     "context_checkpoints": "items, which a purge cuts out of them",

@@ -76,9 +76,9 @@ async def carry_out_declared(chosen: argparse.Namespace, environment: Mapping[st
     """Carry out a command."""
     command: Command[Services] = chosen.declared
     given, values = options(chosen, environment), vars(chosen)
-    words = [word for each in command.positional for word in _as_list(values[_key(each)])] + chosen.more
+    words = [word for each in command.arguments for word in _as_list(values[_key(each)])] + chosen.more
     of_options = {each.option: values[key] for each in command.options if (key := _key(each)) in values}
-    if command.positional and _metavar(command.positional[-1]) not in _PATHS:
+    if command.arguments and _metavar(command.arguments[-1]) not in _PATHS:
         joined_text(words)
     if "persona" in {each.option for each in command.options}:
         given = given._replace(persona=None)
@@ -114,7 +114,7 @@ def _parsed(
     chosen, unknown = known.parse_known_args(arguments)
     chosen.declared = command
     # The words between two options are no less words.
-    chosen.more = [] if any(word.startswith("-") for word in unknown) or not command.positional else unknown
+    chosen.more = [] if any(word.startswith("-") for word in unknown) or not command.arguments else unknown
     return known, chosen, [] if chosen.more else unknown
 
 
@@ -137,7 +137,7 @@ def _add_command(commands: argparse._SubParsersAction[Parser], name: str, comman
 
 def _fill(parser: Parser, command: Command[Services], words: Sequence[Argument] | None = None) -> None:
     """Add the arguments of a command to its parser, or only those ``words`` and its options."""
-    words = command.positional if words is None else words
+    words = command.arguments if words is None else words
     documentation = command.documentation
     parser.description = "\n\n".join(filter(None, (documentation.summary, documentation.details)))
     own = {each.option for each in command.options}
@@ -148,7 +148,7 @@ def _fill(parser: Parser, command: Command[Services], words: Sequence[Argument] 
         add_common(parser, "the persona to act for; otherwise the last one", "the model in use, for this run")
         add_thread(parser, "the thread to act on; otherwise the one last used")
     for argument in (*words, *command.options):
-        _add_argument(parser, argument, is_last=argument in command.positional[-1:])
+        _add_argument(parser, argument, is_last=argument in command.arguments[-1:])
     add_json(parser)
     if _may_ask(command):
         parser.add_argument("--yes", action="store_true", default=argparse.SUPPRESS, help="do not ask")

@@ -16,10 +16,12 @@ from chorus_cli.framework.arguments import (
     TIME,
     Argument,
     Candidate,
+    Documentation,
     Parameter,
     declared_arguments,
-    pieces,
 )
+from chorus_cli.framework.registry import Command
+from chorus_cli.framework.replies import Text
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 
@@ -55,13 +57,13 @@ async def _without_context() -> None: ...
 
 
 def test_arguments_are_the_annotated_parameters_after_the_context() -> None:
-    assert declared_arguments(_set) == (Argument(TIME, required=True),)
-    assert declared_arguments(_without_arguments) == ()
+    assert declared_arguments(_set) == ((Argument(TIME, required=True),), ())
+    assert declared_arguments(_without_arguments) == ((), ())
 
 
 def test_an_argument_with_a_default_may_be_left_out() -> None:
-    assert declared_arguments(_undo) == (Argument(NUMBER, required=False, default=None),)
-    assert declared_arguments(_add) == (Argument(TEXT, required=True), Argument(NUMBER, required=False, default=7))
+    assert declared_arguments(_undo)[0] == (Argument(NUMBER, required=False, default=None),)
+    assert declared_arguments(_add)[0] == (Argument(TEXT, required=True), Argument(NUMBER, required=False, default=7))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_an_argument_with_a_default_may_be_left_out() -> None:
 )
 def test_a_usage_line_shows_what_may_be_left_out(handler: object, usage: list[str]) -> None:
     assert callable(handler)
-    assert [argument.usage for argument in declared_arguments(handler)] == usage
+    assert [argument.usage for argument in declared_arguments(handler)[0]] == usage
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,12 @@ def test_a_malformed_signature_is_a_type_error_that_names_the_handler(handler: o
 def test_every_argument_is_a_word_but_the_last_which_is_the_rest_as_typed(
     count: int, text: str, expected: list[str]
 ) -> None:
-    assert pieces([Argument(TEXT, required=True)] * count, text) == expected
+    async def take(_context: None, *_words: object) -> Text:
+        return Text("")
+
+    takes = tuple([Argument(TEXT, required=False)] * count)
+    bound = Command("", ("take",), take, takes, (), Documentation("Take.", "", ("/take",))).bound(text, NOW)
+    assert [word for word in bound.arguments if word is not None] == expected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.log.rules.log_acts import PurgedIds
@@ -15,7 +15,7 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily
-from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, ROWS, home_in
+from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, home_in, rows_of
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
@@ -24,17 +24,13 @@ from chorus_cli.stores.salvage import copying, examination
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from datetime import datetime
 
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.listing import RowStore
+    from chorus_cli.stores.listing import PurgedRows
     from chorus_cli.stores.purge.carrying_out import Changes
-
-
-PurgedRows: TypeAlias = "Mapping[RowStore, frozenset[tuple[object, ...]]]"
-"""Rows of purges with all that tells them from others of the same ids: another log may have given those too."""
 
 
 class Sought(NamedTuple):
@@ -62,15 +58,6 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
         told = f"Operation {found.damaged[0]} of the journal, a purge, cannot be read: chorus doctor mends it."
         raise DatabaseDamagedError(told)
     return rows_of(connection, found.ids)
-
-
-def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
-    """Return the rows of a purge that backups may have."""
-    return {
-        store: frozenset(store.rows(connection, store.identity, getattr(ids, store.name)))
-        for store in ROWS
-        if store.identity
-    }
 
 
 def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:

@@ -12,6 +12,7 @@ from chorus_cli.core.errors import HomeError, PurgeError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage import file_lock
+from chorus_cli.stores import listing
 from chorus_cli.stores.backup import daily
 from chorus_cli.stores.purge import backups, carrying_out, files
 from chorus_cli.stores.purge.backups import Sought
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.recall.service import Search
     from chorus_cli.storage.store import Connection, Store
-    from chorus_cli.stores.purge.backups import PurgedRows
+    from chorus_cli.stores.listing import PurgedRows
     from chorus_cli.stores.purge.files import Home
     from chorus_cli.stores.rules.purging import AskedPurge, Extent, ShownMessage, WantedPurge
 
@@ -242,7 +243,7 @@ class Purging:
 def _extent_and_rows(connection: Connection, home: Home, wanted: WantedPurge) -> tuple[Extent, PurgedRows]:
     carrying_out.require_access(home)
     found = carrying_out.changes(connection, home, wanted)
-    return carrying_out.extent(connection, home, found), backups.rows_of(connection, found.found.ids)
+    return carrying_out.extent(connection, home, found), listing.rows_of(connection, found.found.ids)
 
 
 class _BusyError(PurgeError):

@@ -103,4 +103,4 @@ def command_of(template: Template) -> Command[Services]:
 
     example = f"/{template.name} TEXT" if ARGUMENTS in template.body else f"/{template.name}"
     documentation = Documentation(template.description, template.body, (example,))
-    return Command("", (template.name,), send, declared_arguments(send), documentation)
+    return Command("", (template.name,), send, *declared_arguments(send), documentation)
