@@ -241,11 +241,12 @@ class Search:
         marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
         numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}
 
-        def match(row: Message, excerpt: str, is_thought: bool) -> Match:  # noqa: FBT001 - the fields of a hit
-            known = marks[row.persona, row.thread_id]
-            return Match(row, excerpt, known.is_undone(row) or known.is_replaced(row), numbers[row.persona], is_thought)
+        def match(hit: Hit) -> Match:
+            row, known = hit.message, marks[hit.message.persona, hit.message.thread_id]
+            is_out = known.is_undone(row) or known.is_replaced(row)
+            return Match(row, hit.excerpt, is_out, numbers[row.persona], hit.is_thought)
 
-        return tuple(match(*hit) for hit in hits)
+        return tuple(map(match, hits))
 
 
 MOST_CALLED = 20

@@ -36,7 +36,7 @@ SHELLS = ("bash", "fish", "zsh")
 # One option of ask is long; the help of the others stands beside them all the same.
 _HELP_COLUMN = 15
 _EFFORTS = BY_KEY["effort"].choices
-_OF_ASK = ("new", "effort", "json", "attach")
+_OF_ASK = ("new", "effort", "attach")
 
 
 class _Top(Parser):

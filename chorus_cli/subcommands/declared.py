@@ -62,7 +62,7 @@ def parsed(
         group.exit()
     chosen = entry.default if word is not None else entry.words.get("")
     if chosen is None:
-        listed = ", ".join(each.names[0] for each in commands)
+        listed = ", ".join(filter(None, (each.names[0] for each in commands)))
         refusal = f"invalid choice: {word!r} (choose from {listed})"
         group.error(f"one of these is required: {listed}" if word is None else refusal)
     return _parsed(chosen, name, [*before, *after])
@@ -177,7 +177,7 @@ def _add_argument(parser: Parser, argument: Argument, *, is_last: bool) -> None:
             argument.spelling,
             dest=_key(argument),
             metavar=parameter.name,
-            choices=parameter.choices or None,
+            choices=[*map(str, parameter.choices)] or None,
             type=kind or str,
             default=argparse.SUPPRESS,
             help=told,
