@@ -259,7 +259,8 @@ def recalled(
 
     Those whose keys the question has come first, then those whose keys the reply before it has, then the best of those
     without keys that the question refers to, then corrected ones whose old wording the request has, then those that
-    have become HOT; what the request has already stays out. ``other_tokens`` are those of the rest of the preamble.
+    have become HOT; items that the request has already stay out. ``other_tokens`` are the tokens of the other lines of
+    the preamble.
     """
     persona, messages = snapshot.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens

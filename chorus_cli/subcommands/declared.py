@@ -41,7 +41,7 @@ def parsed(
 ) -> tuple[Parser, argparse.Namespace, list[str]]:
     """Parse the arguments of a command or of a group of them; return its parser, the result, and unknown arguments.
 
-    A name that is none is refused by ``top``, and the nearest one is suggested, which may be one of ``others``.
+    ``top`` refuses an unknown name and suggests the nearest known one, which may be one of ``others``.
     """
     entry = registry().words.get(name.casefold())
     commands = _offered(entry) if entry else ()
@@ -69,7 +69,7 @@ def parsed(
 
 
 def add_to(commands: argparse._SubParsersAction[Parser]) -> None:
-    """Add a parser for each command and each group of commands to those of the subcommands."""
+    """Add a parser for each command and each group of commands beside the parsers of the subcommands."""
     for group in registry().groups:
         if group.name and _offered(group):
             told = f"{group.summary[0].lower()}{group.summary[1:].removesuffix('.')}"

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen.output import Screen
 
 
-_MOST_FOUND = 100
-
-
 async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Print all messages of a persona, oldest first."""
     given = options(chosen, environment)

@@ -255,7 +255,7 @@ def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, 
 def forkable(view: View, through_id: int | None = None) -> View:
     """Return the view without turns in progress, and only up to the turn of message ``through_id`` if that is given.
 
-    The summary stays where it stands for the beginning of the messages still.
+    The summary stays if it still stands for the beginning of the messages.
 
     Raises:
         JournalError: nothing is left.
@@ -288,7 +288,7 @@ def title_of_fork(title: str, taken: Collection[str]) -> str:
 
 
 def _end_of_turn(view: View, message_id: int) -> int:
-    """Return the number of messages up to the end of the turn that a message of the view stands in."""
+    """Return the number of messages up to the end of the turn of a message of the view."""
     end = 0
     for turn in turns(view.messages):
         end += len(turn)

@@ -64,7 +64,7 @@ def preamble(*parts: str) -> str:
 
 
 def gap_line(last_spoken: datetime | None, now: datetime, *, clock: bool) -> str:
-    """Return the line in brackets that stands before a message, empty when there is nothing to tell.
+    """Return the line in brackets before a message, empty when there is nothing to tell.
 
     ``now`` is aware and local, because the model is told the time that the user sees. A clock that was set back makes
     no gap.

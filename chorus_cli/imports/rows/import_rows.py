@@ -430,7 +430,7 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
 
 
 def _with_moves(act: Import, moves: Mapping[int, bool], hidden: AbstractSet[int]) -> Import:
-    """Return the act with messages that leave the live branch, maybe because they are hidden, or come back to it."""
+    """Return the act with messages that leave the live branch, perhaps because they are hidden, or return to it."""
     off = {id_ for id_, is_live in moves.items() if not is_live}
     back = moves.keys() - off
     return replace(
