@@ -105,7 +105,7 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
 
 
 def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now: datetime) -> str:
-    """Say that the members of an edit or a restore have left the window, if the window of the last request still held them.
+    """Say that the members of an edit or a restore have left the window since the last request, which still had them.
 
     ``last_window`` is the start of that window, ``None`` if this process made no request yet.
     """
