@@ -134,7 +134,7 @@ class App:
         lines, is_stopped = await run_to_completion(self._services.jobs.close())
         if is_hurried or is_stopped:
             raise asyncio.CancelledError
-        # The lines about replies name what is kept of them.
+        # The lines about replies say how much of them is kept.
         return lines if self.storage.is_private else [*told, *lines]
 
     async def close(self) -> None:
@@ -296,7 +296,7 @@ async def opened(
         app = App(places, storage, environment, options.model, frontend)
         try:
             await app.store.open()
-            # Only now is the folder known to be that of Chorus.
+            # Only now is it certain that the folder belongs to Chorus.
             if not storage.is_private and (told := _read_only_notice(app) or made_private(places)):
                 standard_error().notice(told)
             # On a full disk all can be read; the next turn marks it.

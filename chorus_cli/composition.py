@@ -1,6 +1,6 @@
 """The composition of all that answers a message, from the user's data and the outside world.
 
-It is enough for `chorus ask`; `command_composition` adds the services that commands need besides. Its imports take a
+It is enough for `chorus ask`; `command_composition` adds the services that only commands need. Its imports take a
 while, so that it is itself imported late: by the app, when a message is first to be answered.
 """
 

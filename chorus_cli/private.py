@@ -31,7 +31,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "/persona archive": _PERSONAS,
         "/persona unarchive": _PERSONAS,
         "/persona delete": _PERSONAS,
-        "/rescue backup": "Of a private chat there is no backup. Leave it first; chorus backup copies everything else.",
+        "/rescue backup": "A private chat has no backup. Leave it first; chorus backup copies everything else.",
     }
 )
 """Commands that change the log, the personas or the backups, each with the sentence that refuses it."""

@@ -220,7 +220,7 @@ async def why(services: Services) -> Report:
     left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
     end = Text(usage(report, target.persona.settings.context_usage_threshold))
     here = f"The next request in thread #{target.thread_number} of {target.persona.name}:"
-    # Most chats have one thread, which goes without saying.
+    # Most chats have one thread, which need not be named.
     heading = [Text(here)] if target.thread_number > 1 else []
     memory = [drawn_memory(report.memory)] if report.memory else []
     pins = drawn_pins(report.plan.snapshot.view, target.persona.name)

@@ -53,8 +53,8 @@ class Parameter(Generic[T_co]):
     time and raises a ``ChorusError``. ``complete`` takes the command context and the text so far; it is called at
     every key and must be cheap. Candidates that do not begin with the text so far are dropped. ``complete_after``, if
     given, is called instead and also receives the preceding arguments as typed. ``typed`` writes several words of a
-    shell as they are typed in the chat. If there are ``choices``, a shell refuses every other word at once. Make
-    variants with ``dataclasses.replace``.
+    shell as they are typed in the chat. If there are ``choices``, an option refuses every other word. Make variants
+    with ``dataclasses.replace``.
     """
 
     name: str

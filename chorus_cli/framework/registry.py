@@ -152,6 +152,9 @@ class Bound(Generic[C]):
 def _value_of(option: Argument, text: str, now: datetime) -> object:
     if not text and not option.is_flag:
         raise CommandError(f"{option.spelling} needs {option.parameter.name}: {option.parameter.help}.")
+    choices = [*map(str, option.parameter.choices)]
+    if choices and text not in choices:
+        raise CommandError(f"{option.spelling} takes {enumerated(choices, 'or')}, not {quoted(text)}.")
     return option.parameter.parse(text, now)
 
 

@@ -241,11 +241,12 @@ class Search:
         marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
         numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}
 
-        def match(row: Message, excerpt: str, is_thought: bool) -> Match:  # noqa: FBT001 - the fields of a hit
-            known = marks[row.persona, row.thread_id]
-            return Match(row, excerpt, known.is_undone(row) or known.is_replaced(row), numbers[row.persona], is_thought)
+        def match(hit: Hit) -> Match:
+            row, known = hit.message, marks[hit.message.persona, hit.message.thread_id]
+            is_out = known.is_undone(row) or known.is_replaced(row)
+            return Match(row, hit.excerpt, is_out, numbers[row.persona], hit.is_thought)
 
-        return tuple(match(*hit) for hit in hits)
+        return tuple(map(match, hits))
 
 
 MOST_CALLED = 20
@@ -258,7 +259,8 @@ def recalled(
 
     Those whose keys the question has come first, then those whose keys the reply before it has, then the best of those
     without keys that the question refers to, then corrected ones whose old wording the request has, then those that
-    have become HOT; what the request has already stays out. ``other_tokens`` are those of the rest of the preamble.
+    have become HOT; items that the request has already stay out. ``other_tokens`` are the tokens of the other lines of
+    the preamble.
     """
     persona, messages = snapshot.request_settings.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens

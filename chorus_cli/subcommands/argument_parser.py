@@ -62,7 +62,7 @@ def add_thread(parser: argparse.ArgumentParser, told: str) -> None:
 
 
 def path(text: str) -> str:
-    """Return a path that is not empty, as a variable of a script is that was never set."""
+    """Return a path; an empty one is refused, because a script may have passed a variable that was never set."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty; name a file or folder")
     return text
@@ -74,7 +74,7 @@ def thread_number(text: str) -> int:
 
 
 def number(text: str, expected: str = "a number from 1 upwards") -> int:
-    """Return a number that the database can have; another text is not what is ``expected``."""
+    """Return a number that the database can store; the error says that the text is not ``expected``."""
     if not text.isdecimal() or not 1 <= int(text) <= _LARGEST_ID:
         raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
     return int(text)

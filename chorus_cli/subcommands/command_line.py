@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "fish", "zsh")
 """The shells that have a completion script."""
 
-# One option of ask is long; the help of the others stands beside them all the same.
+# One option of ask is long; the help of the others is still on their lines.
 _HELP_COLUMN = 15
 _EFFORTS = BY_KEY["effort"].choices
-_OF_ASK = ("new", "effort", "json", "attach")
+_OF_ASK = ("new", "effort", "attach")
 
 
 class _Top(Parser):

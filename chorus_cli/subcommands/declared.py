@@ -33,7 +33,7 @@ def parsed(
 ) -> tuple[Parser, argparse.Namespace, list[str]]:
     """Parse the arguments of a command or of a group of them; return its parser, the result, and unknown arguments.
 
-    A name that is none is refused by ``top``, and the nearest one is suggested, which may be one of ``others``.
+    ``top`` refuses an unknown name and suggests the nearest known one, which may be one of ``others``.
     """
     entry = registry().words.get(name.casefold())
     commands = _offered(entry) if entry else ()
@@ -54,14 +54,14 @@ def parsed(
         group.exit()
     chosen = entry.default if word is not None else entry.words.get("")
     if chosen is None:
-        listed = ", ".join(each.names[0] for each in commands)
+        listed = ", ".join(filter(None, (each.names[0] for each in commands)))
         refusal = f"invalid choice: {word!r} (choose from {listed})"
         group.error(f"one of these is required: {listed}" if word is None else refusal)
     return _parsed(chosen, name, [*before, *after])
 
 
 def add_to(commands: argparse._SubParsersAction[Parser]) -> None:
-    """Add a parser for each command and each group of commands to those of the subcommands."""
+    """Add a parser for each command and each group of commands beside the parsers of the subcommands."""
     for group in registry().groups:
         if group.name and _offered(group):
             told = f"{group.summary[0].lower()}{group.summary[1:].removesuffix('.')}"
@@ -169,7 +169,7 @@ def _add_argument(parser: Parser, argument: Argument, *, is_last: bool) -> None:
             argument.spelling,
             dest=_key(argument),
             metavar=parameter.name,
-            choices=parameter.choices or None,
+            choices=[*map(str, parameter.choices)] or None,
             type=kind or str,
             default=argparse.SUPPRESS,
             help=told,

@@ -247,7 +247,7 @@ class Repl:
             show_exchange(exchange, self._screen)
 
     async def _end_greeting(self) -> None:
-        """Wait for what is still to be told, but leave out the exchange: below a line it would look like its answer."""
+        """Wait for the rest of the greeting, without the last exchange: below a line it would look like its answer."""
         self._is_hurried = True
         pending, self._greeting = self._greeting, None
         if pending is not None:

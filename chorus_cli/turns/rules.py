@@ -115,7 +115,7 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
 def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, pinned: Collection[int]) -> list[Message]:
     """Return the messages of as many of the oldest turns as bring a request of ``total`` tokens to the target.
 
-    Those that are pinned are sent besides, so that no tokens are gained by them.
+    Pinned messages are sent anyway, so folding them gains no tokens.
     """
     folded: list[Message] = []
     for group in groups:

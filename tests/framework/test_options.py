@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
 import pytest
 
-from chorus_cli.core.errors import CommandError
+from chorus_cli.catalogue import registry
+from chorus_cli.core.errors import ChorusError, CommandError
 from chorus_cli.framework.arguments import NUMBER, TEXT, flag, phrases
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.registry import CommandGroup, CommandRegistry
@@ -16,6 +19,7 @@ from chorus_cli.framework.replies import Text
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 GROUP: CommandGroup[None] = CommandGroup("", "Everything.")
 DRY = flag("change nothing")
+WAY = replace(TEXT, name="W", choices=("dry", "wet"))
 
 
 @GROUP.command("find")
@@ -44,6 +48,16 @@ async def sweep(_desk: None, *, dry_run: Annotated[bool, DRY] = False) -> Text:
     return Text(f"{dry_run}")
 
 
+@GROUP.command("mop")
+async def mop(_desk: None, *, way: Annotated[str, WAY] = "dry") -> Text:
+    """Mop.
+
+    Examples:
+        /mop
+    """
+    return Text(way)
+
+
 REGISTRY = CommandRegistry([GROUP])
 
 
@@ -57,6 +71,7 @@ REGISTRY = CommandRegistry([GROUP])
         ('/find "a --dry-run"', '"a --dry-run" 7 False'),
         ("/find a --dry", "a --dry 7 False"),
         ("/sweep --dry-run", "True"),
+        ("/mop --way wet", "wet"),
     ],
 )
 async def test_options_are_taken_out_of_a_typed_line(line: str, answer: str) -> None:
@@ -73,6 +88,7 @@ async def test_options_are_taken_out_of_a_typed_line(line: str, answer: str) -> 
         ("/find a --most", "--most needs number: a number such as 3 or #3."),
         ("/find a --most x", "'x' is not a number from 1 upwards"),
         ("/sweep all", "/sweep takes only --dry-run, not 'all'."),
+        ("/mop --way damp", "--way takes dry or wet, not 'damp'."),
     ],
 )
 def test_what_does_not_fit_is_refused(line: str, sentence: str) -> None:
@@ -104,3 +120,12 @@ def test_words_of_a_shell_with_blanks_are_phrases() -> None:
 )
 def test_options_are_completed(line: str, offered: list[str]) -> None:
     assert [each.text for each in completions(REGISTRY, None, line).candidates] == offered
+
+
+@pytest.mark.parametrize("value", ["no such word", "-1", "\ud800"])
+def test_no_value_of_any_argument_is_a_bug(value: str) -> None:
+    arguments = (argument for command in registry() for argument in command.arguments)
+    # A value that is none of the choices is refused before it is read.
+    for argument in (each for each in arguments if not each.parameter.choices):
+        with suppress(ChorusError):
+            argument.parameter.parse(value, NOW)

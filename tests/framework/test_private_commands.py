@@ -61,7 +61,7 @@ def test_of_each_group_of_commands_it_is_decided_what_it_is_in_a_private_chat() 
         ("/persona Gandalf", "There is no such persona."),
         ("/rescue", "Rescued texts belong to the log"),
         ("/rescue keep", "Rescued texts belong to the log"),
-        ("/backup", "Of a private chat there is no backup."),
+        ("/backup", "A private chat has no backup."),
         ("/private and my secret", "typed here, it would not be private"),
     ],
 )

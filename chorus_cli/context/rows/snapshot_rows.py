@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.budget import Budget
 
 _MOST = 8
-"""How many folds are looked at: the newest stands unless something was taken back since."""
+"""How many folds are looked at: the newest one holds unless an undo has followed."""
 
 _TURNS_OF_REST = 3
 """A failed fold is tried again with that many questions after it."""

@@ -41,6 +41,8 @@ _LONGEST_TITLE = 60
 _AT_FIRST = 8
 _EVER = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
+_AFTER_ANY_TEXT = "\U0010ffff"
+"""A text after every time, also after one that cannot be read."""
 _LIGHT = (
     "id, thread_id, COALESCE(turn_id, id), "
     "content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL AS is_written, "
@@ -67,16 +69,28 @@ def _light(row: tuple[Any, ...]) -> Message:
     )
 
 
-def _light_rows(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> list[Message]:
-    """Return the rows that the view of a window from ``since`` is computed of, without their words."""
+def _light_rows(
+    connection: sqlite3.Connection,
+    journal: ThreadJournal,
+    since: datetime,
+    until: datetime | None = None,
+    most: int = -1,
+) -> list[Message]:
+    """Return the rows that the view of a window from ``since`` is computed of, without their words.
+
+    Only the newest ``most`` of those up to ``until`` are read, and all that operations have put in.
+    """
     cursor = connection.execute(
-        f"SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
-        f"WHERE thread_id = :thread AND timestamp > :since AND id > :after AND {message_rows.THERE} "
+        f"SELECT * FROM (SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = :thread AND timestamp > :since AND timestamp <= :until AND id > :after "
+        f"AND {message_rows.THERE} ORDER BY timestamp DESC LIMIT :most) "
         f"UNION SELECT {_LIGHT} FROM messages WHERE id IN (SELECT value FROM json_each(:put_in)) "
         f"AND {message_rows.THERE}",
         {
             "thread": journal.thread_id,
             "since": timestamps.to_text(since),
+            "until": timestamps.to_text(until) if until else _AFTER_ANY_TEXT,
+            "most": most,
             "after": journal.boundary.after_message_id if journal.boundary else 0,
             "put_in": json.dumps([*put_in(journal, since)]),
         },
@@ -170,7 +184,9 @@ def window_fill(
     """Count what is younger than ``since`` and than ``earliest``; the cost follows the latter, never the log."""
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
     rows, boundary = _light_rows(connection, journal, earliest), journal.boundary
-    said = [row.timestamp for row in _seen(rows, journal, earliest) if row.id not in put_in(journal, earliest)]
+    reachable, given = _seen(rows, journal, earliest), put_in(journal, earliest)
+    said = [row.timestamp for row in reachable if row.id not in given]
+    younger = [row for row in rows if row.timestamp > since or row.id in given]
     entered = boundary.created_at if boundary and boundary.members_in(thread_id) else None
     reached = [*said, *([entered] if entered and entered > earliest else [])]
     marks = LogMarks(
@@ -185,8 +201,8 @@ def window_fill(
         {"thread": thread_id, "after": boundary.after_message_id if boundary else 0, **live_values(marks)},
     ).fetchone()
     return WindowFill(
-        held=len(_seen(rows, journal, since)),
-        reachable=len(_seen(rows, journal, earliest)),
+        held=len(_seen(younger, journal, since)),
+        reachable=len(reachable),
         oldest=min(reached, default=None),
         last_spoken=counted_moment(newest[0] if newest else None) or entered,
     )
@@ -199,9 +215,15 @@ def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> l
 def has_older(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> bool:
     """Return whether something was said in a thread since its boundary that is older than ``since``."""
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
-    given = put_in(journal, since)
-    said = (row for row in _seen(_light_rows(connection, journal, _EVER), journal, _EVER) if row.id not in given)
-    return any(row.timestamp <= since for row in said)
+    given, number = put_in(journal, since), _AT_FIRST
+    while True:
+        rows = _light_rows(connection, journal, _EVER, since, number)
+        # Of a long thread the newest of the older rows nearly always suffice.
+        if any(row.timestamp <= since and row.id not in given for row in _seen(rows, journal, _EVER)):
+            return True
+        if len(rows) < number:
+            return False
+        number *= 4
 
 
 class Outside(NamedTuple):
@@ -233,7 +255,7 @@ def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, 
 def forkable(view: View, through_id: int | None = None) -> View:
     """Return the view without turns in progress, and only up to the turn of message ``through_id`` if that is given.
 
-    The summary stays where it stands for the beginning of the messages still.
+    The summary stays if it still stands for the beginning of the messages.
 
     Raises:
         JournalError: nothing is left.
@@ -266,7 +288,7 @@ def title_of_fork(title: str, taken: Collection[str]) -> str:
 
 
 def _end_of_turn(view: View, message_id: int) -> int:
-    """Return the number of messages up to the end of the turn that a message of the view stands in."""
+    """Return the number of messages up to the end of the turn of a message of the view."""
     end = 0
     for turn in turns(view.messages):
         end += len(turn)

@@ -67,7 +67,7 @@ def _first_kept(groups: Sequence[Sequence[Message]], tokens: int, room: Room, be
 
 
 def _cut_to_fit(rows: list[Message], room_tokens: int, count: Callable[[str], int]) -> list[Message]:
-    """Cut the longest messages until all fit; where that is not enough, leave out the oldest of what is left."""
+    """Cut the longest messages until all fit; if that is not enough, leave out the oldest remaining ones."""
     if total_tokens(rows) <= room_tokens:
         return rows
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)

@@ -64,7 +64,7 @@ def preamble(*parts: str) -> str:
 
 
 def gap_line(pause: timedelta, now: datetime) -> str:
-    """Return the line in brackets that stands before a message after a pause.
+    """Return the line in brackets before a message that follows a pause.
 
     ``now`` is aware and local, because the model is told the time that the user sees.
     """

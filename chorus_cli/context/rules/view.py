@@ -76,7 +76,7 @@ def standing(
 
     ``summaries`` are those of effective folds. One is valid while the view, up to the last message that it stands for,
     is the end of the messages that it stands for: some may have left by age, but none may have come in or been taken
-    back. Pinned messages may be anywhere, because they are sent besides.
+    back. Pinned messages may be anywhere, because they are sent anyway.
     """
     unpinned = [id_ for id_ in view_ids if id_ not in pinned] if pinned else view_ids
     positions = {id_: position for position, id_ in enumerate(unpinned)}
@@ -158,7 +158,7 @@ class View:
         return replace(self, summary=found, folded_number=number) if found else self
 
     def through(self, number: int) -> View:
-        """Return the view of the first ``number`` messages; a summary that stands for all of them falls away."""
+        """Return the view of the first ``number`` messages, without a summary that stands for all of them."""
         if self.folded_number < number:
             return replace(self, messages=self.messages[:number])
         return replace(self, messages=self.messages[:number], summary=None, folded_number=0)
@@ -213,7 +213,7 @@ def reasons_outside(
     """Return the reason for each message of a thread that its view does not reach, by the message's id.
 
     ``rows`` are all of the thread and those that operations in effect have put into it from others, ``operations`` all
-    that concern it. A message that was reworded is one with its wordings, and stands where it was said. Where several
+    that concern it. A message and its rewordings count as one, in the place where it was said. Where several
     reasons hold, the first of this order counts.
     """
     by_id = {row.id: row for row in rows}

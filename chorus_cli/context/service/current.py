@@ -1,4 +1,4 @@
-"""The persona, the thread and the model in use, and what is said on arriving there."""
+"""The persona, the thread and the model in use, and the notices for a user who arrives there."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class Journal:
         return done
 
     async def _reverse(self, target: Target, reversal: Undo | Redo, done: Operation | Message) -> None:
-        """Store the undo or redo of an operation or a turn, with all that it changes besides."""
+        """Store the undo or redo of an operation or a turn, with everything else that it changes."""
         new = NewOperation(target.persona.slug, reversal, self.clock.now(), target.thread_id)
         if not isinstance(done, Operation):
             await self.context.store.write(operation_rows.introduce_reversal, new)

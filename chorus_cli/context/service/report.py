@@ -66,7 +66,7 @@ class Omission(NamedTuple):
 class ContextReport(NamedTuple):
     """The plan of the next request, without the message that would open it, part by part.
 
-    The tokens of ``parts`` add up to those of the whole. ``omissions`` are the messages of the thread that are not
+    The tokens of ``parts`` add up to the whole. ``omissions`` are the messages of the thread that are not
     sent, each under one reason, ``memory`` is the use of each item of the persona's memory, and ``moments`` are the
     times of the thread's messages in the window: each only if it is asked for.
     """

@@ -86,7 +86,7 @@ async def transcript(
 
 
 async def _boundary(store: Store, selection: Selection, boundary: Operation) -> list[Message | Operation]:
-    """Return a boundary; that of a fork, in the transcript of its thread, after the messages of the other thread."""
+    """Return a boundary; in the transcript of a fork's thread it comes after the messages of the other thread."""
     if selection.thread_id is None or not isinstance(boundary.act, Fork):
         return [boundary]
     rows = {row.id: row for row in await store.read(message_rows.rows, boundary.members)}

@@ -121,6 +121,22 @@ def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
     return Known(id_, thread_id, {key: KnownRow(*each) for key, *each in found})
 
 
+def _is_apart(incoming: Incoming, there: Mapping[str, KnownRow]) -> bool:
+    """Return whether a key of an export names another message here: a copied log keeps the origin of the first.
+
+    The time of a reply changes when it ends, so one that is unfinished in the copy is not compared.
+    """
+    return any(
+        message_rows.counted_moment(row.timestamp) != each.timestamp
+        for each in incoming.conversation.messages
+        if (row := there.get(each.key)) is not None
+        and _origin(each.key)
+        and each.timestamp
+        and each.status is not Status.INTERRUPTED
+        and not row.is_purged
+    )
+
+
 def _own_thread(connection: sqlite3.Connection, persona: str, conversation: ForeignConversation) -> int:
     """Return the thread of this log whose first message a conversation is named by, 0 if there is none."""
     named_by = _origin(conversation.key) if conversation.source == OWN_SOURCE else None
@@ -204,7 +220,8 @@ class Added:
     ``switched`` counts conversations without a new message that are on another branch now.
     ``purged`` counts messages that were purged here and stay so.
     ``attachments`` are the SHA-256 of the files of new messages.
-    ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
+    ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000, and
+    ``apart`` those that a copy of this log has continued with other messages.
     """
 
     files: str = ""
@@ -215,9 +232,14 @@ class Added:
     redone: int = 0
     redone_messages: int = 0
     refused: int = 0
+    apart: int = 0
     purged: int = 0
     attachments: frozenset[str] = frozenset()
     acts: dict[str, tuple[int, Import]] = field(default_factory=dict)
+
+
+class _ApartError(ValueError):
+    """One key names two messages, because two copies of one log were continued."""
 
 
 class _Place(NamedTuple):
@@ -273,9 +295,10 @@ def _stored_or_refused(connection: sqlite3.Connection, incoming: Incoming, befor
     connection.execute("SAVEPOINT conversation")
     try:
         _store(connection, incoming, added, now)
-    except (ValueError, OverflowError, sqlite3.IntegrityError):
+    except (ValueError, OverflowError, sqlite3.IntegrityError) as error:
         connection.execute("ROLLBACK TO conversation")
-        added = replace(before, refused=before.refused + 1)
+        is_apart = isinstance(error, _ApartError)
+        added = replace(before, apart=before.apart + is_apart, refused=before.refused + (not is_apart))
     connection.execute("RELEASE conversation")
     return added
 
@@ -285,9 +308,11 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     known = _known(connection, incoming)
     fresh = [*conversation.messages]
     if known is not None:
-        there = known.there(incoming).values()
-        added.purged += sum(row.is_purged for row in there)
-        redone = _put_back(connection, persona, there, now)
+        there = known.there(incoming)
+        if _is_apart(incoming, there):
+            raise _ApartError
+        added.purged += sum(row.is_purged for row in there.values())
+        redone = _put_back(connection, persona, there.values(), now)
         added.redone += len(redone)
         added.redone_messages += sum(redone)
         fresh = [each for each in fresh if each.key not in known.messages]
@@ -405,7 +430,7 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
 
 
 def _with_moves(act: Import, moves: Mapping[int, bool], hidden: AbstractSet[int]) -> Import:
-    """Return the act with messages that leave the live branch, maybe because they are hidden, or come back to it."""
+    """Return the act with messages that leave the live branch, perhaps because they are hidden, or return to it."""
     off = {id_ for id_, is_live in moves.items() if not is_live}
     back = moves.keys() - off
     return replace(

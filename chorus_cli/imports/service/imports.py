@@ -88,6 +88,8 @@ class ImportReport:
         self.purged = added.purged
         if added.refused:
             self.skipped["conversation that the log cannot hold"] = added.refused
+        if added.apart:
+            self.skipped["conversation of a copy of this log that went on apart"] = added.apart
 
     def refuse_nothing(self, paths: Sequence[Path]) -> None:
         """Refuse files that hold something, but no message."""

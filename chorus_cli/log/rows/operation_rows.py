@@ -354,7 +354,7 @@ def _last_among_introduced(connection: sqlite3.Connection, thread_id: int) -> da
 def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
     """Return when something was said in a thread after ``since``.
 
-    Other wordings of it do not count, nor what was taken back or replaced.
+    Rewordings do not count, nor do messages that were undone or replaced.
     """
     operations = all_of(connection, persona, thread_id)
     marks = journal.log_marks(operations, thread_id) if operations else journal.NO_MARKS

@@ -87,7 +87,7 @@ def size_in_words(size_bytes: int) -> str:
 
 def is_sha256(text: str) -> bool:
     """Return whether a text is a SHA-256 in hexadecimal digits."""
-    return _DIGEST.fullmatch(text.encode()) is not None
+    return _DIGEST.fullmatch(text.encode(errors="replace")) is not None
 
 
 def digests_in(data: bytes) -> list[str]:

@@ -317,7 +317,7 @@ NO_MARKS = LogMarks()
 def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> LogMarks:
     """Read the marks off the operations of a persona that concern a thread, with ``None`` those of every thread.
 
-    A fork has messages of another thread, and what is done to them there leaves no mark on them in their own.
+    A fork has messages of another thread, and acts on them there leave no mark on them in their own.
     """
     if thread_id is not None:
         return _marks(operations)
@@ -342,7 +342,7 @@ def _marks(operations: Sequence[Operation]) -> LogMarks:
 
 
 def unread_notice(operations: Iterable[Operation]) -> str:
-    """Say which operations cannot be read, and what is to be done about them; empty if all can."""
+    """Say which operations cannot be read, and what the user can do about it; empty if all can be read."""
     numbers = [f"{each.number}" for each in operations if each.act == Unreadable()]
     if not numbers:
         return ""

@@ -182,9 +182,7 @@ class AnthropicMessages:
             fields["system"] = system
         effort = chosen_effort(request, endpoint)
         thinking = _thinking(effort.parameters, self._reply_tokens(request))
-        told = self._sampling(request, thinks=bool(thinking)) | offered(
-            request, _declaration, {"tool_choice": {"type": "none"}}
-        )
+        told = self._sampling(request, thinks=bool(thinking)) | offered(request, _declaration, _BAN)
         fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused} | thinking
         body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional

@@ -271,7 +271,7 @@ def _is_closed(fence: Token) -> bool:
 def _is_seam(code: Sequence[str], number: int) -> bool:
     """Return whether a lexer may begin at a line, because an empty one is above it and it is not indented.
 
-    What is lexed from the middle of a string or a comment has wrong colours.
+    Code that is lexed from the middle of a string or a comment has wrong colours.
     """
     return not code[number - 1].strip() and not code[number][:1].isspace()
 

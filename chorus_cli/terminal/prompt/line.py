@@ -1,4 +1,4 @@
-"""The prompt: reads one message or command, of one line or many; what is pasted is bounded, what hides is shown.
+"""The prompt: reads one message or command, of one line or many; pastes are bounded, hidden characters are shown.
 
 Commands and their arguments are completed, and the files that a message names.
 """
@@ -331,7 +331,7 @@ class LineCompleter(Completer):
 
 
 def _file_completions(before_cursor: str) -> Iterator[Completion]:
-    """Yield the completions of a file's name behind an at sign; that of a folder can be gone on with."""
+    """Yield the completions of a file's name behind an at sign; the user can go on typing after a folder's name."""
     from chorus_cli.attachments.rules.mentions import begun_mention, mention_of  # noqa: PLC0415 - not at the first prompt
     from chorus_cli.storage.typed_paths import offered  # noqa: PLC0415 - likewise
 

@@ -50,7 +50,7 @@ class Toolbar:
 
     Tokens are counted with each new prompt, and once a minute because the window slides; the first count waits for
     ``settling_seconds``, because it needs a vocabulary that the first message does without. The model is named once
-    ``names_model`` is set, when it is settled. ``mark`` stands before all else.
+    ``names_model`` is set, when it is settled. ``mark`` comes first.
     """
 
     def __init__(

@@ -189,7 +189,7 @@ class _Turn:
 
     @property
     def next_snapshot(self) -> ContextSnapshot:
-        """The context of the next round: that of this one, with the calls and their results."""
+        """The context of the next round: the present one, with the calls and their results."""
         snapshot = self.plan.snapshot
         if self.called is None:
             return snapshot
@@ -315,7 +315,7 @@ class ToolLoop:
                         yield event
 
     async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
-        """Capture memory items from a question and its reply, those of each in an operation of its own."""
+        """Capture memory items from a question and from its reply, in an operation for each."""
         question, persona = opened.question, opened.snapshot.request_settings.target.persona
         notices: list[Notice] = []
         # The turn is stored; a memory that cannot be written now must not spoil it.
@@ -331,7 +331,7 @@ class ToolLoop:
             await self.context.learn(turn.target.choice.model, turn.plan.tokens, reported)
 
     async def _replanned(self, plan: RequestPlan) -> RequestPlan:
-        """Plan with the summary that stands by now; messages that arrived meanwhile are no part of the request."""
+        """Plan with the present summary; messages that arrived meanwhile are no part of the request."""
         request_settings, view = plan.snapshot.request_settings, plan.snapshot.view
         now = await self.context.store.read(self.context.read_since, request_settings, view.cutoff)
         summary = (await self.context.counted(now)).view.summary

@@ -149,7 +149,7 @@ class Summarizer:
         return so_far
 
     async def _budget(self, target: Target) -> Budget:
-        """Return the budget of a request to the summary model; the persona's own limit is that of another model."""
+        """Return the budget of a request to the summary model; the persona's own limit is for another model."""
         if model_of(target) == target.choice.model:
             return await self.context.budget(target)
         settings = target.persona.settings._replace(context_token_limit=None, max_output_tokens=None)

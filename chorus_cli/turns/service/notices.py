@@ -49,7 +49,7 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
 
 
 def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
-    """Return whether a message of so many estimated tokens, those of its preamble included, fits the model alone."""
+    """Return whether a message of so many estimated tokens, its preamble included, fits the model alone."""
     return snapshot.request_settings.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
 
 
@@ -106,7 +106,7 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
 
 
 def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now: datetime) -> str:
-    """Say that the members of an edit or a restore have left the window, if that of the last request still held them.
+    """Say that the members of an edit or a restore have left the window since the last request, which still had them.
 
     ``last_window`` is the start of that window, ``None`` if this process made no request yet.
     """

@@ -36,7 +36,6 @@ from chorus_cli.core.errors import (
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.jobs.rules import brief_news_text, news_text
-from chorus_cli.jobs.service import News
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
@@ -270,7 +269,7 @@ class TurnOpener:
         named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        # It is told with the first request of this process.
+        # The first request of this process tells it.
         unread = snapshot.unread if snapshot.unread and not last_window(target) else ""
         notices = tuple(filter(None, (again, later, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)

@@ -354,7 +354,7 @@ class CallRound:
             self._runner.given_up.add(row.id)
 
     def _now(self, before: Message) -> datetime:
-        """Return the present, but never a time before that of the row before."""
+        """Return the present, but never a time before the one of the previous row."""
         return max(before.timestamp, self._runner.rows.clock.now())
 
     async def _call(self, before: Message, calls: Sequence[ToolCall], reply_id: int | None) -> MessageContent:

@@ -118,7 +118,7 @@ class ReplyWriter:
         """Take the next piece."""
         self.pieces.append(text)
         self._has_surrogates = self._has_surrogates or has_surrogates(text)
-        self._has_thought()
+        self._stop_thinking()
         self.rows.grown(self)
 
     def think(self, text: str) -> None:
@@ -128,7 +128,7 @@ class ReplyWriter:
             self._thinks_since = self.rows.clock.monotonic()
         self.rows.grown(self)
 
-    def _has_thought(self) -> None:
+    def _stop_thinking(self) -> None:
         """Stop the clock of the thoughts, for words have come, or the end."""
         now = self.rows.clock.monotonic()
         if self._began_at is None:
@@ -150,7 +150,7 @@ class ReplyWriter:
         self.rows.growing.pop(self.reply.id, None)
         if self.checkpoint is not None:
             await asyncio.wait({self.checkpoint})
-        self._has_thought()
+        self._stop_thinking()
         text = self.text
         thoughts = Thoughts(join_surrogates("".join(self.thoughts)) if self.thoughts else "", end.thought_parts)
         tokens, thought_tokens = await asyncio.to_thread(lambda: tuple(map(self.rows.count, (text, thoughts.text))))

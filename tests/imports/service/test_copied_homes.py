@@ -1,9 +1,10 @@
-"""Homes that were copied: nothing comes in twice."""
+"""Homes that were copied: nothing comes in twice, and conversations that went on apart are left out and counted."""
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 SHARED = ["Before the copy", "Reply to Before the copy"]
 LAPTOP = ["On the laptop", "Reply to On the laptop"]
+WENT_ON_APART = "conversation of a copy of this log that went on apart"
+DESKTOP = ["On the desktop", "Reply to On the desktop"]
 
 
 async def say(world: World, text: str) -> None:
@@ -76,3 +79,15 @@ async def test_what_the_copy_alone_went_on_with_comes_in_once(world: World, lapt
     assert await contents(world) == [*SHARED, *LAPTOP]
     assert (await takes_in(world, database(laptop))).added.messages == 0
     assert (await takes_in(laptop, database(world))).added.messages == 0
+
+
+@pytest.mark.parametrize("command", ["", "/thread new"])
+async def test_what_both_went_on_with_is_left_out_and_counted(world: World, laptop: World, command: str) -> None:
+    if command:
+        await laptop.carry_out(command)
+    await say(laptop, "On the laptop")
+    world.clock.advance(timedelta(minutes=1))
+    await say(world, "On the desktop")
+    report = await takes_in(world, database(laptop))
+    assert (report.added.messages, report.skipped[WENT_ON_APART]) == (0, 1)
+    assert await contents(world) == [*SHARED, *DESKTOP]
