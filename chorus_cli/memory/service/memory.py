@@ -192,6 +192,7 @@ class Memory:
     async def put_back(self, act: MemoryAct, reversal: NewOperation) -> None:
         """Change items by ``act``, the inverse of an undone one or the repeated one, and store the undo or redo."""
         await self._write(item_changes.put_back, act, reversal)
+        await self._read_offers(reversal.persona)
 
     async def flash(self, slug: str, tokens: int, mark: int, *, force: bool = False) -> FlashReport:
         """Archive the COLD items of a persona under a checkpoint, and report it.
@@ -309,10 +310,14 @@ class Memory:
     async def _add(self, addition: Addition) -> Added:
         tokens = await self.count(item.content for item in addition.items)
         items = [item._replace(token_count=tokens[item.content]) for item in addition.items]
-        return await self._write(item_changes.add, addition._replace(items=items))
+        added = await self._write(item_changes.add, addition._replace(items=items))
+        await self._read_offers(addition.persona)
+        return added
 
     async def _change(self, slug: str, change: MemoryChange) -> Operation:
-        return await self._write(item_changes.change, slug, change, self._now)
+        operation = await self._write(item_changes.change, slug, change, self._now)
+        await self._read_offers(slug)
+        return operation
 
     async def _flash(self, slug: str, *, automatic: bool) -> FlashReport | None:
         await self._count_missing(slug)
