@@ -91,16 +91,16 @@ def write(places: Paths, request: Request) -> Manifest:
         BackupError: the file exists, cannot be written, or the work was stopped.
     """
     target = request.target
-    taken = f"{target} exists already. Choose another name; nothing was written."
-    if target.exists():
-        raise BackupError(taken)
     try:
-        with _temporary(_folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
+        if target.exists():
+            raise _taken(target)
+        with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
             copying.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
-            files.give_name(draft, target)
-    except FileExistsError as error:
-        raise BackupError(taken) from error
+            try:
+                files.give_name(draft, target)
+            except FileExistsError as error:
+                raise _taken(target) from error
     except DatabaseFullError as error:
         raise BackupError(
             f"There is no room left on the disk of {places.backups} for the backup {target}. Free some and try again; "
@@ -111,6 +111,10 @@ def write(places: Paths, request: Request) -> Manifest:
             f"The backup {target} cannot be written: {error.strerror or error}. Nothing was kept of it."
         ) from error
     return manifest
+
+
+def _taken(target: Path) -> BackupError:
+    return BackupError(f"{target} exists already. Choose another name; nothing was written.")
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -227,12 +231,15 @@ def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifes
         # The log shrinks to a third; stronger compression would take several times as long.
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr(MANIFEST, manifest.to_text())
-            contents = [(copy, DATABASE), *_persona_files(places)]
+            _pack(archive, copy, DATABASE, request.is_stopped)
+            contents = [*_persona_files(places)]
             contents += [(places.config_file, CONFIG)] if places.config_file.is_file() else []
             if request.holds_attachments:
                 contents += [(places.attachments / name, f"{ATTACHMENTS}/{name}") for name in manifest.attachments]
             for path, name in contents:
-                _pack(archive, path, name, request.is_stopped)
+                # One that is deleted meanwhile, such as a session, is left out.
+                with suppress(FileNotFoundError):
+                    _pack(archive, path, name, request.is_stopped)
         file.flush()
         os.fsync(file.fileno())
     return manifest
@@ -266,15 +273,14 @@ def _persona_files(places: Paths) -> Iterator[tuple[Path, str]]:
 
 
 def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[[], bool]) -> None:
-    """Add a file; one that is deleted meanwhile, such as a session's draft, is left out."""
-    with suppress(FileNotFoundError), path.open("rb") as source, archive.open(name, "w", force_zip64=True) as entry:
+    with path.open("rb") as source, archive.open(name, "w", force_zip64=True) as entry:
         while chunk := source.read(_CHUNK_BYTES):
             if is_stopped():
                 raise BackupStoppedError("The backup was stopped; nothing was kept of it.")
             entry.write(chunk)
 
 
-def _folder_for_copy(backups: Path, target: Path) -> Path:
+def folder_for_copy(backups: Path, target: Path) -> Path:
     """Return the folder of the backups for a copy of the log, or a new backup's own if that one cannot be written."""
     if not os.access(backups if backups.exists() else backups.parent, os.W_OK):
         return target.parent

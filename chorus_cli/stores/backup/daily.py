@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 """The file in the folder of the backups that is locked while one of a day is made."""
 
+PURGE_LOCK = ".purge.lock"
+"""The file in that folder that is locked while a purge is carried out, or a backup is made on request.
+
+A purge deletes the temporary copies in the folder, and would miss a backup that has no name yet.
+"""
+
 TEMPORARY = r"\.[0-9a-f]{64}\.tmp"
 """The names of attachments that are being copied, as a regular expression."""
 

@@ -321,7 +321,9 @@ def delete_remains(places: Paths) -> None:
     copies = [path for path in places.backups.glob(".*") if _COPY.fullmatch(path.name)]
     for path in (*copies, *places.database.parent.glob(f"{restoring.STAGED}-*")):
         try:
-            remove(path)
+            # A process that only looks into a backup deletes its own folder.
+            with suppress(FileNotFoundError):
+                remove(path)
             sync_folder(path.parent)
         except OSError as error:
             raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
