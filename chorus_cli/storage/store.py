@@ -18,12 +18,12 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from chorus_cli.core.errors import DatabaseUnconfirmedError, StorageError
+from chorus_cli.core.errors import StorageError
 from chorus_cli.storage import migrations, untrusted
 from chorus_cli.storage.errors import READ_ONLY, commit, storage_error
 
@@ -100,23 +100,13 @@ class FinishedRows(Generic[T]):
 
 
 class Connection(untrusted.Connection):
-    """A connection whose transaction may change something outside the database too, such as a file.
+    """A connection that knows the messages that it has read and that do not change any more.
 
-    ``finished_rows`` are the messages that it has read and that do not change any more. ``has_begun`` says whether a
-    transaction is open, also while it waits to be committed.
+    ``has_begun`` says whether a transaction is open, also while it waits to be committed.
     """
 
-    compensations: ExitStack
     finished_rows: FinishedRows[Any]
     has_begun = False
-
-    def unless_committed(self, compensation: Callable[[], object]) -> None:
-        """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
-
-        It is called before the rollback: until then no other process can write to the database. It is not called if
-        the commit is unconfirmed.
-        """
-        self.compensations.callback(compensation)
 
 
 class Store:
@@ -156,8 +146,7 @@ class Store:
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction: all of it is committed, or nothing.
 
-        Changes outside the database are taken back by the compensations that ``work`` registers. A caller that is
-        cancelled while it waits may find the work done: it is never left half-way.
+        A caller that is cancelled while it waits may find the work done: it is never left half-way.
         """
         return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs)))
 
@@ -270,14 +259,8 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     connection.execute(begin)
     connection.has_begun = True
     try:
-        with ExitStack() as connection.compensations:
-            result = work(connection)
-            try:
-                commit(connection)
-            except DatabaseUnconfirmedError:
-                connection.compensations.pop_all()
-                raise
-            connection.compensations.pop_all()
+        result = work(connection)
+        commit(connection)
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
