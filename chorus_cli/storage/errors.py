@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _REASON_CHARACTERS = 120
 READ_ONLY = "this log is read-only"
-"""The error of a private copy that nothing can be added to."""
+"""The error when something is to be added to a private copy."""
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -82,8 +82,8 @@ def commit(connection: sqlite3.Connection) -> None:
     """Commit the transaction.
 
     Raises:
-        DatabaseUnconfirmedError: it may be made all the same; after an I/O error nobody knows that. The journal may be
-            gone already, and only the last sync have failed.
+        DatabaseUnconfirmedError: it may have been made: after an I/O error the journal may be gone, and only the last
+            sync have failed.
     """
     try:
         connection.execute("COMMIT")

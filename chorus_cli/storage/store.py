@@ -4,8 +4,8 @@ Services await the store, so that another process's lock never freezes the keybo
 milliseconds a commit for durability: with ``TRUNCATE`` and ``EXTRA`` no acknowledged row is lost in a power cut, and
 write-ahead logging is avoided because it fails on network folders and races when several processes start at once.
 
-Of a database that can be read and not written, a private copy is opened. In the copy, the index and all that a reader
-notes may change; SQLite deletes it when it is closed.
+A database that can be read but not written is opened as a private copy. The index and a reader's notes may change in
+the copy, which SQLite deletes when it is closed.
 """
 
 from __future__ import annotations

@@ -194,12 +194,12 @@ def attachment_files(folder: Path) -> list[Path]:
 
 @contextmanager
 def working_folder(parent: Path | None) -> Iterator[Path]:
-    """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it in the end."""
+    """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
     folder = Path(tempfile.mkdtemp(prefix=files.PREFIX, dir=parent))
     try:
         yield folder
     finally:
-        # An error may pass, such as too many open files, and the folder has texts that are to go.
+        # The reason of a failure may pass, such as too many open files, and the folder has texts that must go.
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)

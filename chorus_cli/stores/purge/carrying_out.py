@@ -249,7 +249,7 @@ def is_pending(connection: sqlite3.Connection) -> bool:
 
 
 def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
-    """Decide a purge anew of which an older Chorus has stored that it was decided, and overwritten nothing yet."""
+    """Decide a purge again that an older Chorus has decided and not begun."""
     stored = _stored(connection)
     if stored.get("stage") == _ROWS:
         wanted = WantedPurge.from_json(stored["wanted"])

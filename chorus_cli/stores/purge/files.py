@@ -59,8 +59,8 @@ _TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 class Home(NamedTuple):
     """A home that a purge looks into, or a backup that was unpacked as one.
 
-    ``is_alive`` tells of a run whether it goes on. ``beside`` are folders in which further attachments may be; those
-    stay.
+    ``is_alive`` returns whether the process of a run still runs. ``beside`` are folders with further attachments,
+    which stay.
     """
 
     paths: Paths
@@ -92,7 +92,7 @@ class FileChange(NamedTuple):
 
 
 def change(wanted: FileChange) -> None:
-    """Carry out a change, which can be repeated: a file that is gone stays so."""
+    """Carry out a change; it can be repeated, because a missing file is skipped."""
     path, after, text, _ = wanted
     if not os.path.lexists(path):
         return

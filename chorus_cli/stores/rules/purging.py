@@ -112,7 +112,7 @@ LEAST_WORDS = 4
 
 
 _FEW_TEXTS = 10
-"""The number of texts up to which it is faster to look for the first words of each than to split what is compared."""
+"""With so many texts at most, a look for the first words of each is faster than splitting what is compared."""
 
 
 class Fingerprints:

@@ -136,7 +136,7 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
 
 @contextmanager
 def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Iterator[None]:
-    """Keep purges away: there are none if the folder of the backups cannot be written, or no file in it be locked."""
+    """Keep purges away; none can run if the folder of the backups cannot be written, or its disk has no locks."""
     lock, path = None, places.backups / daily.PURGE_LOCK
     with suppress(OSError):
         if archive.folder_for_copy(places.backups, target) == places.backups:
