@@ -130,7 +130,8 @@ class Fingerprints:
         for text in filter(None, map(plain, texts)):
             self._equal.add(hash(text))
             words = _WORD.findall(text)
-            self._beginnings.add(tuple(words[:LEAST_WORDS]))
+            if len(self._beginnings) <= _FEW_TEXTS:
+                self._beginnings.add(tuple(words[:LEAST_WORDS]))
             if len(words) >= LEAST_WORDS:
                 self._first_words.add(words[0])
                 whole = len(words), _hash(words, 0, len(words))
