@@ -74,7 +74,7 @@ def _pair(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) ->
     begun = time.perf_counter()
     plan = _plan(connection, tokens, counter)
     between = time.perf_counter()
-    counted = sum(counter.count(message.content) + TOKENS_PER_MESSAGE for message in plan.messages)
+    counted = sum(counter.count(message.content) + TOKENS_PER_MESSAGE for message in plan.request.messages)
     ended = time.perf_counter()
     if counted != plan.tokens or counted < tokens:
         raise RuntimeError(f"The request has {counted} tokens, not the {plan.tokens} of its stored counts.")

@@ -21,7 +21,8 @@ from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept, only_read
-from chorus_cli.storage import drafts, meta_rows
+from chorus_cli.storage import meta_rows
+from chorus_cli.storage.files import UNSENT_DRAFTS
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
 
@@ -171,9 +172,14 @@ class App:
         return compose(self.turns(), user_tools, is_chat=self._frontend.is_chat)
 
     def _compose_turns(self) -> Turns:
+        from chorus_cli.attachments.files.attachments import (  # noqa: PLC0415 - a start needs none
+            AttachmentFolder,
+            AttachmentMemory,
+        )
         from chorus_cli.composition import Opened, all_providers, compose_turns  # noqa: PLC0415 - large
         from chorus_cli.machine.shell import UserShell  # noqa: PLC0415 - a start needs none
 
+        attachments = AttachmentFolder(self.storage.attachments) if self.storage.attachments else AttachmentMemory()
         opened = Opened(
             self.paths,
             self.storage,
@@ -183,8 +189,9 @@ class App:
             self.rescue,
             self.report_bug,
             UserShell(self._environment),
+            attachments,
         )
-        providers = all_providers(self._environment, self.clock, self.storage.attachments.read)
+        providers = all_providers(self._environment, self.clock, attachments.read)
         return compose_turns(opened, providers, folds_in_background=self._frontend.is_chat)
 
     def _ask_ollama(self) -> str | None:
@@ -256,6 +263,13 @@ def _read_only_notice(app: App) -> str:
     return told + cut_off if app.storage.obstacle else ""
 
 
+def _has_unsent_drafts(folder: Path) -> bool:
+    # A folder that cannot be read must not prevent the chat.
+    with suppress(OSError):
+        return any(folder.glob(UNSENT_DRAFTS))
+    return False
+
+
 def _startup() -> ModuleType:
     """Return the module of all that a start does only sometimes or behind the prompt."""
     from chorus_cli import startup  # noqa: PLC0415 - a usual start does not need it
@@ -289,7 +303,7 @@ async def opened(
             with suppress(DatabaseFullError):
                 if await app.store.read(thread_rows.writers):
                     await _startup().mark_interrupted(app.store, storage.is_alive, app.clock.now())
-            if not (storage.is_private or storage.obstacle) and drafts.unsent(places.drafts, storage.is_alive):
+            if not (storage.is_private or storage.obstacle) and _has_unsent_drafts(places.drafts):
                 with suppress(DatabaseFullError):
                     await _startup().take_over_drafts(app.store, places, storage.is_alive)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:

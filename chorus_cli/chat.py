@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.app import App, Frontend, Options, opened
@@ -19,13 +20,13 @@ from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.repl import Backend, Privacy, Repl
 from chorus_cli.terminal.screen.output import standard_output
-from chorus_cli.terminal.screen.painted_rows import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.terminal.screen.output import Screen
+    from chorus_cli.terminal.screen.painted_rows import Progress
 
 _NOTHING_KEPT = (
     "Private: messages, drafts and input history are in memory only, and nothing of your log is sent. Nothing is kept."
@@ -43,15 +44,22 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
     """Talk at a prompt until the user leaves; it begins with ``typed_early``."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     screen = standard_output()
-    await _Terminal(environment, screen, Progress(screen)).chat(options, typed_early)
+
+    @cache
+    def progress() -> Progress:
+        from chorus_cli.terminal.screen.painted_rows import Progress  # noqa: PLC0415 - the prompt does not need it
+
+        return Progress(screen)
+
+    await _Terminal(environment, screen, progress).chat(options, typed_early)
 
 
 class _Terminal(NamedTuple):
-    """The terminal in which chats take place; ``progress`` is a line on ``screen``."""
+    """The terminal in which chats take place; ``progress`` returns the line of progress on ``screen``."""
 
     environment: Mapping[str, str]
     screen: Screen
-    progress: Progress
+    progress: Callable[[], Progress]
 
     async def chat(self, options: Options, typed_early: str = "", outer: App | None = None) -> None:
         """Open the data and talk until the user leaves; a private chat within ``outer`` has its persona and model."""
@@ -103,7 +111,7 @@ class _Terminal(NamedTuple):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with self.progress.paused(), pastes_unmarked(), self.screen.lent():
+        with self.progress().paused(), pastes_unmarked(), self.screen.lent():
             yield
 
 

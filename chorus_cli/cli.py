@@ -16,8 +16,7 @@ from chorus_cli.machine import bug_report, event_loop
 from chorus_cli.machine.environment import with_umask
 from chorus_cli.machine.paths import paths
 from chorus_cli.storage.permissions import advised, refused
-from chorus_cli.subcommands.argument_parser import BUG, DONE, FAILED, WRONG_ARGUMENTS
-from chorus_cli.subcommands.command_line import parsed
+from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error
 
 if TYPE_CHECKING:
@@ -52,9 +51,12 @@ class _EndedBySignal(Exception):  # noqa: N818 - no error: the process was asked
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Carry out a command line and return the exit code."""
     mask = os.umask(0o077)
-    chosen = argparse.Namespace()
+    chosen = argparse.Namespace(command=None)
     try:
-        chosen = parsed(arguments)
+        if arguments:
+            from chorus_cli.subcommands.command_line import parsed  # noqa: PLC0415 - the chat alone has none
+
+            chosen = parsed(arguments)
         with bug_report.noted(partial(_log_file, chosen, environment), environment):
             return _seen(event_loop.run(_reported(_work(chosen, with_umask(environment, mask)), chosen, environment)))
     except ChorusError as error:

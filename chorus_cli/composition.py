@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.attachments import Kind
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.machine.ports import Clock, TokenCounter
+    from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
     from chorus_cli.machine.shell import UserShell
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.rules.budget import Limit
@@ -73,6 +73,7 @@ class Opened:
     rescue: Callable[[Mapping[str, str]], Path | None]
     report_bug: Callable[[Exception], str]
     shell: UserShell
+    attachments: AttachmentStore
 
 
 async def _nothing(_model: str) -> None:
@@ -179,7 +180,7 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     toolbox = Toolbox(ToolServices(store, clock, search, memory, jobs), opened.report_bug, providers.tools)
     rows = ReplyRows(store, providers.counter, clock)
     runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
-    attachments = Attachments(opened.storage.attachments, providers.counter, providers.accepted_by, notifier.progress)
+    attachments = Attachments(opened.attachments, providers.counter, providers.accepted_by, notifier.progress)
     rounds = ToolLoop(context, runner, folds, offers, memory, UnsentFiles(attachments.is_stored))
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
     conversation = Conversation(rounds, opener, clock.now())

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.attachments.files.attachments import AttachmentFolder, AttachmentMemory
 from chorus_cli.context.files import OpenThreads
 from chorus_cli.core.errors import BackupError
 from chorus_cli.machine.paths import shipped_personas
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.machine.ports import AttachmentStore
     from chorus_cli.machine.tmpfs import MemoryFolder
 
 _RESTORING = ".restoring"
@@ -38,7 +36,8 @@ class RunStorage(NamedTuple):
     """The places of one run.
 
     ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process
-    still runs. ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database
+    still runs. ``attachments`` is the folder of their bytes, ``None`` if they are kept in memory. ``edited`` returns
+    the folder for texts in the editor. ``rescue`` keeps a record that the database
     refused and returns its file, ``None`` if there is none. ``bugs`` is the file for tracebacks, ``None`` if they are
     not kept. ``obstacle`` says why nothing can be stored; it is empty if all can.
     """
@@ -48,7 +47,7 @@ class RunStorage(NamedTuple):
     store: Store
     personas: Personas
     open_threads: OpenThreads
-    attachments: AttachmentStore
+    attachments: Path | None
     edited: Callable[[], Path]
     rescue: Callable[[datetime, Mapping[str, str]], Path | None]
     bugs: Path | None
@@ -65,7 +64,7 @@ def on_disk(paths: Paths, run: str) -> RunStorage:
         store=Store(paths.database, paths.backups, is_read_only=bool(obstacle)),
         personas=Personas(paths.personas, paths.config_file),
         open_threads=OpenThreads(paths.run, run),
-        attachments=AttachmentFolder(paths.attachments),
+        attachments=paths.attachments,
         edited=lambda: paths.drafts,
         rescue=partial(rescue, paths.rescue),
         bugs=paths.log_file,
@@ -82,7 +81,7 @@ def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> RunStorage:
         store=Store(IN_MEMORY),
         personas=Personas(installed, paths.config_file, copies=lambda: folder.path() / "personas"),
         open_threads=OpenThreads(None, run),
-        attachments=AttachmentMemory(),
+        attachments=None,
         edited=lambda: folder.path() / "drafts",
         rescue=lambda _now, _record: None,
         bugs=None,

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from chorus_cli.services import Services
     from chorus_cli.storage.store import Store
 
+# Python's own; a start has a higher one.
+_USUAL_THRESHOLDS = (700, 10, 10)
+
 
 def prepare(services: Services) -> None:
     """Load what the first answer needs."""
@@ -97,3 +100,4 @@ def load_the_rest(services: Services) -> None:
     services.models.load()
     # All that is loaded by now lives as long as the process: to scan it for garbage would stop a talk for 30 ms.
     gc.freeze()
+    gc.set_threshold(*_USUAL_THRESHOLDS)

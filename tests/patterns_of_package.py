@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections import defaultdict
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -118,11 +119,13 @@ class _Uses:
             self._keep_written(module, node)
 
     def _keep_written(self, module: str, call: ast.Call) -> None:
-        """Keep the pattern of a call such as ``re.sub("[a-z]", "", text)``."""
+        """Keep the pattern of a call such as ``re.sub("[a-z]", "", text)``, or ``re.sub(_LETTER, "", text)``."""
         if isinstance(call.func, ast.Attribute) and _name(call.func.value) == "re" and call.func.attr in _METHODS:
             source = call.args[0]
-            if isinstance(source, ast.Constant):
-                used = Used(f"{module}:{call.lineno}", re.compile(source.value), frozenset({call.func.attr}))
+            named = getattr(sys.modules[module], _name(source), None)
+            pattern = source.value if isinstance(source, ast.Constant) else named
+            if isinstance(pattern, str | bytes):
+                used = Used(f"{module}:{call.lineno}", re.compile(pattern), frozenset({call.func.attr}))
                 self.written.append(used)
 
 

@@ -381,6 +381,24 @@ def test_a_salvage_that_the_disk_has_no_room_for_changes_nothing(home: Home) -> 
     assert list(home.path.glob(".restoring*")) == []
 
 
+def test_a_long_salvage_shows_that_it_goes_on(home: Home) -> None:
+    home.sql(
+        "INSERT INTO messages(role, thread_id, persona, timestamp, content, turn_id) WITH RECURSIVE counted(id) AS "
+        "(SELECT 1 UNION ALL SELECT id + 1 FROM counted WHERE id < 10000) "
+        "SELECT 'user', 1, 'chorus', '2026-11-26T10:00:00.000000Z', 'number ' || id, 1 FROM counted"
+    )
+    zeroed(home)
+    with home.shell_in_terminal() as terminal:
+        terminal.say(f"{sys.executable} -m chorus_cli doctor")
+        await_question(terminal, 1)
+        terminal.say("y")
+        terminal.await_text("salvaging the log")
+        await_question(terminal, 2)
+        assert "; 0 are lost" in " ".join(terminal.screen_text().split())
+        terminal.say("n")
+        terminal.await_text("The damaged log is as it was.")
+
+
 def test_a_salvage_reads_a_log_before_a_changed_text_in_it_is_taken_for_true(home: Home) -> None:
     home.sql("UPDATE messages SET content = 'and again!' WHERE id = 5")
     home.sql("UPDATE threads SET title = CAST(x'ff' AS TEXT)")

@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.cli import main
 from chorus_cli.core import limits
 from chorus_cli.machine.bug_report import report_bug
-from chorus_cli.subcommands.argument_parser import BUG
+from chorus_cli.subcommands.exit_codes import BUG
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.run_storage import forgotten
 from chorus_cli.storage.store import IN_MEMORY, Store
-from chorus_cli.subcommands.argument_parser import BUG
+from chorus_cli.subcommands.exit_codes import BUG
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.attached_files import FILES
@@ -133,7 +133,7 @@ class BrokenTerminal(_Terminal):
 async def test_a_bug_that_ends_a_private_chat_is_a_sentence_to_the_chat_around_it(tmp_path: Path) -> None:
     """Else that would write the traceback, which may quote the private one."""
     environment, screen = {"CHORUS_HOME": str(tmp_path)}, Screen(StringIO(), {})
-    terminal = BrokenTerminal(environment, screen, Progress(screen))
+    terminal = BrokenTerminal(environment, screen, lambda: Progress(screen))
     async with opened(Options(), environment) as app:
         begin = terminal._privacy(Options(), app, None).begin
         assert begin is not None

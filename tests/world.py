@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.command_composition import UserTools, compose
 from chorus_cli.composition import Opened, Providers, compose_turns
 from chorus_cli.context.service.current import Current
@@ -291,7 +292,10 @@ async def built_on(
     current = Current(storage.personas, store, clock, Naming(model, {}, lambda: None), storage.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     turns = compose_turns(
-        Opened(paths, storage, current, Notifier(), clock, kept.rescue, report_bug, shell),
+        Opened(
+            *(paths, storage, current, Notifier(), clock, kept.rescue, report_bug, shell),
+            AttachmentFolder(paths.attachments),
+        ),
         providers,
         folds_in_background=False,
     )

@@ -5,20 +5,14 @@ The code that keeps a limit takes its number from here, and the table of ``docs/
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from chorus_cli.core.text.phrases import size_in_words
 
+if TYPE_CHECKING:
+    Unit = Literal["bytes", "characters", "pieces"]
+
 _KB, _MB, _GB = 1_000, 1_000_000, 1_000_000_000
-
-
-class Unit(StrEnum):
-    """Unit of a limit."""
-
-    BYTES = "bytes"
-    CHARACTERS = "characters"
-    PIECES = "pieces"
 
 
 class Limit(NamedTuple):
@@ -27,55 +21,53 @@ class Limit(NamedTuple):
     thing: str
     most: int
     beyond: str
-    unit: Unit = Unit.BYTES
+    unit: Unit = "bytes"
 
     @property
     def size(self) -> str:
         """The limit in words: ``8 MB``, ``100,000 characters``, ``16``."""
-        if self.unit is Unit.BYTES:
+        if self.unit == "bytes":
             return size_in_words(self.most).replace(".0 ", " ")
-        return f"{self.most:,}" if self.unit is Unit.PIECES else f"{self.most:,} {self.unit}"
+        return f"{self.most:,}" if self.unit == "pieces" else f"{self.most:,} {self.unit}"
 
 
 MESSAGE = Limit("a message", 8 * _MB, "It is refused and not stored.")
 PASTE = Limit(
-    "a paste at the prompt", _MB, "It is left out, with a sentence; the text typed before it stays.", Unit.CHARACTERS
+    "a paste at the prompt", _MB, "It is left out, with a sentence; the text typed before it stays.", "characters"
 )
 STANDARD_INPUT = Limit("standard input of `chorus ask`", 20 * _MB, "Nothing is sent.")
-INPUT_LINE = Limit(
-    "a line of the input history", 100 * _KB, "It is sent, but Up does not bring it back.", Unit.CHARACTERS
-)
-INPUT_LINES = Limit("lines of the input history of a persona", 2_000, "The oldest are forgotten.", Unit.PIECES)
+INPUT_LINE = Limit("a line of the input history", 100 * _KB, "It is sent, but Up does not bring it back.", "characters")
+INPUT_LINES = Limit("lines of the input history of a persona", 2_000, "The oldest are forgotten.", "pieces")
 
-REPLY = Limit("a reply", 8 * _MB, "It is stopped; what has arrived is kept, marked as cut.", Unit.CHARACTERS)
-THOUGHTS = Limit("the thoughts before a reply", 8 * _MB, "The reply is stopped.", Unit.CHARACTERS)
+REPLY = Limit("a reply", 8 * _MB, "It is stopped; what has arrived is kept, marked as cut.", "characters")
+THOUGHTS = Limit("the thoughts before a reply", 8 * _MB, "The reply is stopped.", "characters")
 EVENT = Limit("an event of a provider's stream", 64 * _MB, "The reply is told as invalid; the part before it is kept.")
 ERROR_BODY = Limit("a provider's error", _MB, "The rest of it is not read.")
-ERROR_WORDS = Limit("the words of a provider's error", 10 * _KB, "The rest is ignored.", Unit.CHARACTERS)
+ERROR_WORDS = Limit("the words of a provider's error", 10 * _KB, "The rest is ignored.", "characters")
 ARGUMENTS = Limit(
-    "the arguments of a tool call", 250 * _KB, "The call is not carried out; the model is told.", Unit.CHARACTERS
+    "the arguments of a tool call", 250 * _KB, "The call is not carried out; the model is told.", "characters"
 )
 ARRIVING_CALLS = Limit(
-    "all tool calls of a reply, with their arguments", 16 * _MB, "The reply is stopped.", Unit.CHARACTERS
+    "all tool calls of a reply, with their arguments", 16 * _MB, "The reply is stopped.", "characters"
 )
-CALLS = Limit("tool calls of a reply", 16, "The others are not carried out; the model is told.", Unit.PIECES)
-ROUNDS = Limit("rounds of tool calls for a message", 10, "The model must answer without tools.", Unit.PIECES)
-TOOL_RESULT = Limit("the result of a tool", 20 * _KB, "Its middle is cut out.", Unit.CHARACTERS)
+CALLS = Limit("tool calls of a reply", 16, "The others are not carried out; the model is told.", "pieces")
+ROUNDS = Limit("rounds of tool calls for a message", 10, "The model must answer without tools.", "pieces")
+TOOL_RESULT = Limit("the result of a tool", 20 * _KB, "Its middle is cut out.", "characters")
 JOB_OUTPUT = Limit("the output of a job or a `!` command", _MB, "Its middle is dropped; beginning and end are kept.")
 
 SETTINGS_FILE = Limit("a settings file", _MB, "Nothing in it counts, with a sentence, and it is never written.")
-SETTING = Limit("a text or a list among the settings", _KB, "The value is refused.", Unit.CHARACTERS)
-SYSTEM_PROMPT = Limit("the setting `system_prompt`", 400 * _KB, "The value is refused.", Unit.CHARACTERS)
-PERSONA_NAME = Limit("the name of a persona", 40, "The name is refused.", Unit.CHARACTERS)
+SETTING = Limit("a text or a list among the settings", _KB, "The value is refused.", "characters")
+SYSTEM_PROMPT = Limit("the setting `system_prompt`", 400 * _KB, "The value is refused.", "characters")
+PERSONA_NAME = Limit("the name of a persona", 40, "The name is refused.", "characters")
 PERSONA_DOCUMENT = Limit("a document of a persona (`docs/*.md`)", 4 * _MB, "It is left out, with a sentence.")
 PERSONA_DOCUMENTS = Limit("all documents of a persona", 16 * _MB, "The last ones are left out, with a sentence.")
 TEMPLATE = Limit("a command of your own (`commands/*.md`)", _MB, "It is not used, with a sentence.")
 CARD = Limit("a character card, with its picture", 100 * _MB, "The import is refused.")
 CARD_JSON = Limit("the JSON of a character card", 20 * _MB, "The import is refused.")
 
-MEMORY_ITEM = Limit("a memory item", 100 * _KB, "It is refused; a document is split.", Unit.CHARACTERS)
+MEMORY_ITEM = Limit("a memory item", 100 * _KB, "It is refused; a document is split.", "characters")
 CAPTURED_MESSAGE = Limit(
-    "a message or output that memory items are captured from", _MB, "Nothing is captured from it.", Unit.CHARACTERS
+    "a message or output that memory items are captured from", _MB, "Nothing is captured from it.", "characters"
 )
 MEMORY_DOCUMENT = Limit("a document for the memory", 10 * _MB, "The import is refused.")
 ATTACHMENT = Limit("an attachment", 20 * _MB, "It is refused, and nothing is sent.")
@@ -92,13 +84,13 @@ LOG_FILE = Limit(
 )
 
 IMPORTED_ARCHIVE = Limit("an archive to import, unpacked", 16 * _GB, "The import is refused.")
-IMPORTED_ENTRIES = Limit("files in an archive to import", 200_000, "The import is refused.", Unit.PIECES)
+IMPORTED_ENTRIES = Limit("files in an archive to import", 200_000, "The import is refused.", "pieces")
 IMPORTED_FILE = Limit("a file with one conversation to import", 256 * _MB, "The import is refused.")
 IMPORTED_ENTRY = Limit("a file within an archive to import", 128 * _MB, "It is left out.")
 IMPORTED_CONVERSATION = Limit("a conversation in an export of JSON", 64 * _MB, "It is left out, and counted.")
 IMPORTED_LINE = Limit("a line of a file to import", 64 * _MB, "It is left out.")
 IMPORTED_MESSAGE = Limit(
-    "a message to import", 8 * _MB, "Its end is cut off, and the length of that is noted.", Unit.CHARACTERS
+    "a message to import", 8 * _MB, "Its end is cut off, and the length of that is noted.", "characters"
 )
 
 LIMITS: tuple[Limit, ...] = tuple(value for value in [*vars().values()] if isinstance(value, Limit))

@@ -7,6 +7,7 @@ argument is tried between the two, because ``/context 24h`` names no command at 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -226,7 +227,13 @@ class TemplateFile(NamedTuple):
 
 def found(folders: Iterable[Path]) -> tuple[TemplateFile, ...]:
     """Return the templates of some folders, by name in each; a folder that cannot be read has none."""
-    return tuple(file for folder in folders for file in _in(folder))
+    files: list[TemplateFile] = []
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            named = [each for each in entries if each.name.endswith(_ENDING) and not each.name.startswith(".")]
+            states = ((Path(each.path), each.stat()) for each in named if each.is_file())
+            files += sorted(TemplateFile(path, state.st_mtime_ns, state.st_size) for path, state in states)
+    return tuple(files)
 
 
 def read(file: TemplateFile) -> str:
@@ -243,19 +250,6 @@ def read(file: TemplateFile) -> str:
         raise ValueError("it is not UTF-8") from None
     except OSError as error:
         raise ValueError(f"it cannot be read ({error.strerror})") from error
-
-
-def _in(folder: Path) -> list[TemplateFile]:
-    files = []
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(_ENDING) and not entry.name.startswith(".") and entry.is_file():
-                    state = entry.stat()
-                    files.append(TemplateFile(Path(entry.path), state.st_mtime_ns, state.st_size))
-    except OSError:
-        return []
-    return sorted(files)
 
 
 class OwnCommands(Generic[C]):

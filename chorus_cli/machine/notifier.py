@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -12,37 +12,31 @@ if TYPE_CHECKING:
     Listener = Callable[[str], None]
 
 
-class _Listeners(NamedTuple):
-    progress: Listener
-    aside: Listener
-    done: Listener
-
-
 class Notifier:
     """Passes sentences on to the chat while it listens; without a listener they are dropped."""
 
     def __init__(self) -> None:
-        self._listeners: list[_Listeners] = []
+        self._listeners: list[tuple[Listener, Listener, Listener]] = []
 
     def progress(self, sentence: str) -> None:
         """Tell at once how the command that is being carried out gets on."""
-        for listeners in self._listeners:
-            listeners.progress(sentence)
+        for progress, _, _ in self._listeners:
+            progress(sentence)
 
     def aside(self, sentence: str) -> None:
         """Tell of work in the background; the sentence may wait until the prompt is back."""
-        for listeners in self._listeners:
-            listeners.aside(sentence)
+        for _, aside, _ in self._listeners:
+            aside(sentence)
 
     def done(self, sentence: str) -> None:
         """Tell that a reply or a job in the background has ended, as an aside that the terminal rings for."""
-        for listeners in self._listeners:
-            listeners.done(sentence)
+        for _, _, done in self._listeners:
+            done(sentence)
 
     @contextmanager
     def heard_by(self, progress: Listener, aside: Listener, done: Listener | None = None) -> Iterator[None]:
         """Pass sentences on to these listeners meanwhile; without ``done`` its sentences are asides too."""
-        listeners = _Listeners(progress, aside, done or aside)
+        listeners = (progress, aside, done or aside)
         self._listeners.append(listeners)
         try:
             yield

@@ -148,6 +148,12 @@ def made_private(paths: Paths) -> str:
     return " ".join(told)
 
 
+def exposed(paths: Paths) -> list[Path]:
+    """Return the files and folders that other users can get at: all that lie in no private folder."""
+    wide = (found for root, is_exposed in _roots(paths) for found in _wide(root, is_exposed=is_exposed))
+    return sorted(found.path for found in wide if found.is_exposed)
+
+
 def _roots(paths: Paths) -> Iterator[tuple[Path, bool]]:
     """Yield all that Chorus keeps, and whether it is exposed: whole folders, or its own things in one with others."""
     own = {path.name for path in (paths.personas, paths.attachments, paths.backups, paths.commands, paths.state)}

@@ -20,20 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SHARED_MEMORY = Path("/dev") / "shm"
+_IN_MEMORY = (SHARED_MEMORY, Path("/run"))
 _SHELL = "/bin/sh"
 _WATCHER = 'trap "" HUP INT QUIT TERM; read -r _; exec rm -rf -- "$1"'
 _NONE = (
-    "This machine has no file system in memory (tmpfs at /dev/shm), and a private chat writes no "
-    "other file. /set KEY VALUE changes a setting, and a text can be typed at the prompt."
+    "This machine has no file system in memory (XDG_RUNTIME_DIR or /dev/shm), and a private chat writes no other file. "
+    "/set KEY VALUE changes a setting, and a text can be typed at the prompt."
 )
 
 
 class MemoryFolder:
-    """A folder in memory that only the user can read, made below ``parent`` when it is first asked for."""
+    """A folder in memory that only the user can read, made when it is first asked for.
 
-    def __init__(self, environment: Mapping[str, str], parent: Path = SHARED_MEMORY) -> None:
+    It is in ``XDG_RUNTIME_DIR`` if that is in memory, else in ``shared_memory``.
+    """
+
+    def __init__(self, environment: Mapping[str, str], shared_memory: Path = SHARED_MEMORY) -> None:
         self._environment = environment
-        self._parent = parent
+        runtime = Path(environment.get("XDG_RUNTIME_DIR", ""))
+        self._parent = runtime if _is_in_memory(runtime) else shared_memory
         self._making = threading.Lock()
         self._path: Path | None = None
         self._watcher: tuple[int, int] | None = None
@@ -42,8 +47,7 @@ class MemoryFolder:
         """Return the folder; an error if this machine has no file system in memory, or it is full."""
         with self._making:
             if self._path is None:
-                # A folder that is no mount is on a disk.
-                if not self._parent.is_mount() or not os.access(self._parent, os.W_OK | os.X_OK):
+                if not _is_in_memory(self._parent) or not os.access(self._parent, os.W_OK | os.X_OK):
                     raise HomeError(_NONE)
                 path = self._parent / f"chorus-private-{os.urandom(8).hex()}"
                 try:
@@ -66,6 +70,12 @@ class MemoryFolder:
                 with suppress(ChildProcessError):
                     os.waitpid(process_id, 0)
             self._path = self._watcher = None
+
+
+def _is_in_memory(folder: Path) -> bool:
+    """Return whether a folder is in a file system of its own at a place where Linux has tmpfs."""
+    is_mounted = any(each.is_mount() for each in (folder, *folder.parents) if each != each.parent)
+    return is_mounted and any(folder.is_relative_to(place) for place in _IN_MEMORY)
 
 
 def _watching(path: Path, environment: Mapping[str, str]) -> tuple[int, int]:

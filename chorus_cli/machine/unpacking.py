@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 AS_IT_IS = "identity"
 """What a request asks for under ``Accept-Encoding``."""
 
-# zlib recognises the heads of gzip and of its own format.
-_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+# zlib recognises the heads of gzip and of its own format; browsers also take what has neither for "deflate".
+_GZIP_OR_ZLIB, _WITHOUT_HEAD = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
+_DIVISOR_OF_HEADS = 31
 _KNOWN = ("gzip", "x-gzip", "deflate")
 _PIECE_BYTES = 65_536
 
@@ -32,10 +33,13 @@ async def unpacked(pieces: AsyncIterator[bytes], encoding: str) -> AsyncGenerato
         raise UnpackingError("compressed more than once")
     if names and names[0] not in _KNOWN:
         raise UnpackingError("compressed in a way that was not asked for")
-    library = zlib.decompressobj(_GZIP_OR_ZLIB) if names else None
+    library = None
     async for piece in pieces:
-        if library is None:
+        if not names:
             yield piece
+        elif library is None:
+            has_head = names != ["deflate"] or int.from_bytes(piece[:2], "big") % _DIVISOR_OF_HEADS == 0
+            library = zlib.decompressobj(_GZIP_OR_ZLIB if has_head else _WITHOUT_HEAD)
         # Nothing counts after the end of the compressed data.
         while library is not None and not library.eof:
             try:

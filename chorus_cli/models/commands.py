@@ -80,7 +80,8 @@ async def cost(
     asked = wanted or AskedCost()
     slug = await services.only_of(persona)
     report = await services.costs.report(by or asked.grouping, since or asked.since, slug)
-    return Report((*cost_report(report).parts, Text(await _today(services))), data_of(report.as_json()))
+    today = [Text(await _today(services))] if services.is_chat else []
+    return Report((*cost_report(report).parts, *today), data_of(report.as_json()))
 
 
 def cost_report(report: CostReport) -> Report:

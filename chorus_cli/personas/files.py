@@ -22,7 +22,7 @@ from chorus_cli.storage.files import RANDOM, read_within, sync_folder, write_ato
 from chorus_cli.storage.permissions import access_advice, is_refused, is_there
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
 SETTINGS_FILE = "system.jsonc"
@@ -37,6 +37,7 @@ _MAKING = ".making"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.personas-{RANDOM}"
 """The names of folders of personas that are being made, and of all shipped ones, as regular expressions."""
+LOCKS = frozenset({f"{SETTINGS_FILE}.lock", f"{_MAKING}.lock"})
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 """Path, mtime and ctime in nanoseconds, inode and size of each file; the errno for one without a status."""
@@ -52,7 +53,10 @@ def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
 
 def exists(personas: Path, slug: str) -> bool:
     """Return whether there is a persona of that name, in use or archived."""
-    return _SLUG.fullmatch(slug) is not None and is_there(personas / slug) and (personas / slug).is_dir()
+    try:
+        return _SLUG.fullmatch(slug) is not None and (personas / slug).is_dir()
+    except OSError:
+        return False
 
 
 def names_taken(personas: Path) -> frozenset[str]:
@@ -201,10 +205,12 @@ def install(shipped: Path, personas: Path) -> None:
             raise HomeError(f"The personas cannot be copied to {personas}: {reason}.") from error
 
 
-def _document_paths(folder: Path) -> Iterator[Path]:
-    if not is_refused(folder):
-        found = (path for path in folder.glob("*.md") if not path.name.startswith("."))
-        yield from sorted(path for path in found if path.is_file())
+def _document_paths(folder: Path) -> Sequence[Path]:
+    """Return the documents in a folder, none of one that permissions keep the user from."""
+    try:
+        return sorted(path for path in folder.glob("*.md") if not path.name.startswith(".") and path.is_file())
+    except OSError:
+        return ()
 
 
 @contextmanager

@@ -108,7 +108,7 @@ def _note(connection: Connection, persona: str, present: JsonValue, now: datetim
     if present is not None and hours_in(present) is None:
         return
     try:
-        known = json.loads(meta_rows.value(connection, meta_rows.window_key(persona)) or "")
+        known = json.loads(meta_rows.value(connection, meta_rows.WINDOW + persona) or "")
     except ValueError:
         _know(connection, persona, present)
         return
@@ -119,7 +119,7 @@ def _note(connection: Connection, persona: str, present: JsonValue, now: datetim
 
 def _know(connection: Connection, persona: str, window: JsonValue) -> None:
     if window is None or hours_in(window) is not None:
-        meta_rows.store(connection, meta_rows.window_key(persona), json.dumps(window))
+        meta_rows.store(connection, meta_rows.WINDOW + persona, json.dumps(window))
 
 
 def _window_in(text: str) -> JsonValue:

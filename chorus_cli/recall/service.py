@@ -260,7 +260,7 @@ def recalled(
     without keys that the question refers to, then corrected ones whose old wording the request has, then those that
     have become HOT; what the request has already stays out. ``other_tokens`` are those of the rest of the preamble.
     """
-    persona, messages = snapshot.target.persona.slug, _sent_messages(snapshot)
+    persona, messages = snapshot.request_settings.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
     room = recall_room(snapshot.budget, taken_tokens)
     chosen: dict[int, Item] = {}
@@ -277,7 +277,7 @@ def recalled(
     by_keys = ((called, MOST_CALLED), (called_before, MOST_CALLED))
     for items, most in (*by_keys, (referred, MOST_RECALLED), (corrected, MOST_HOT), (hot, MOST_HOT)):
         left = room - sum(map(tokens_in_request, chosen.values()))
-        as_sent = sent_items(snapshot.target.persona, items)
+        as_sent = sent_items(snapshot.request_settings.target.persona, items)
         candidates = [item for item in unsent(as_sent, snapshot.hot, messages) if item.id not in chosen]
         chosen |= {item.id: item for item in best_within(candidates, left, most)}
     loaded = {*chosen, *(item.id for item in snapshot.hot)}

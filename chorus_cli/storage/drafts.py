@@ -12,13 +12,14 @@ import shutil
 import stat
 import tempfile
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
-from chorus_cli.storage.files import PREFIX, SUFFIX, make_folder, opened_file, sweep_stale, sync_folder
+from chorus_cli.core.time.timeline import UNSENT_KEPT
+from chorus_cli.storage.files import PREFIX, SUFFIX, UNSENT_DRAFTS, make_folder, opened_file, sweep_stale, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,9 +28,6 @@ _PREFIX = "draft-"
 _DAMAGED = "damaged-"
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
 _BACKUP_SUFFIX = "~"
-KEPT = timedelta(days=7)
-"""How long a draft or an unsent text is kept after its last change, unless a process that runs owns it."""
-
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 # An editor may have replaced the draft: a link is not followed, and opening a pipe does not wait.
@@ -124,7 +122,7 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
 
     Drafts of a process that ``is_alive`` are not among them: they may still be open.
     """
-    oldest_kept = (now - KEPT).timestamp()
+    oldest_kept = (now - UNSENT_KEPT).timestamp()
     paths = [path for path in _of_ended(folder, f"{_PREFIX}*", is_alive) if not path.name.endswith(_BACKUP_SUFFIX)]
     found = sorted((_changed_at(path), path) for path in paths)
     return tuple(path for changed_at, path in found if changed_at >= oldest_kept)
@@ -132,7 +130,7 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
 
 def unsent(folder: Path, is_alive: Callable[[str], bool]) -> tuple[tuple[Path, datetime], ...]:
     """Return the files of an older Chorus with unsent messages of processes that ended, and when they changed."""
-    paths = _of_ended(folder, f"{_PREFIX}*unsent-*.md", is_alive)
+    paths = _of_ended(folder, UNSENT_DRAFTS, is_alive)
     return tuple((path, datetime.fromtimestamp(_changed_at(path), UTC)) for path in paths)
 
 
@@ -148,7 +146,7 @@ def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
     Those of a process that ``is_alive`` stay.
     """
     sweep_stale(folder)
-    oldest_kept = (now - KEPT).timestamp()
+    oldest_kept = (now - UNSENT_KEPT).timestamp()
     for path in folder.glob(f"*{_PREFIX}*"):
         if path.name.startswith(_DAMAGED) or is_owned(path, is_alive):
             continue

@@ -14,12 +14,14 @@ from chorus_cli.core.errors import (
     StorageError,
 )
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.storage.untrusted import GIVEN_UP
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _REASON_CHARACTERS = 120
+GIVEN_UP = "reading it takes far more work than a log of its size needs"
+"""The reason of ``SQLITE_INTERRUPT``."""
+
 READ_ONLY = "this log is read-only"
 """The error when something is to be added to a private copy."""
 
@@ -78,23 +80,18 @@ def folder_in_the_way(path: Path) -> StorageError:
     )
 
 
-def commit(connection: sqlite3.Connection) -> None:
-    """Commit the transaction.
+def unconfirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> DatabaseUnconfirmedError | None:
+    """Return the error of a commit that may be made all the same; ``None`` if ``error`` means that it is not.
 
-    Raises:
-        DatabaseUnconfirmedError: it may have been made: after an I/O error the journal may be gone, and only the last
-            sync have failed.
+    After an I/O error nobody knows that: the journal may be gone already, and only the last sync have failed.
     """
-    try:
-        connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if connection.in_transaction or code != sqlite3.SQLITE_IOERR:
-            raise
-        raise DatabaseUnconfirmedError(
-            f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
-            "then the log (/log, or chorus log) shows whether the change was made."
-        ) from error
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if connection.in_transaction or code != sqlite3.SQLITE_IOERR:
+        return None
+    return DatabaseUnconfirmedError(
+        f"The disk does not confirm a change of {file_of(connection)} ({error}): it may be lost. Look at the disk; "
+        "then the log (/log, or chorus log) shows whether the change was made."
+    )
 
 
 def file_of(connection: sqlite3.Connection) -> str:

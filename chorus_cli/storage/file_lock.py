@@ -7,8 +7,8 @@ import fcntl
 import os
 import re
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import HomeError, SettingsError
 
@@ -22,10 +22,10 @@ _GLANCE_SECONDS = 1.0
 """Far longer than `is_locked` of another process holds the lock."""
 
 _PAUSE_SECONDS = 0.01
-_RUN = re.compile(r"[0-9]+-[0-9a-f]{8}")
+_RUN = r"[0-9]+-[0-9a-f]{8}"
 
 
-class FileLock:
+class FileLock(AbstractContextManager["FileLock"]):
     """A lock that this process holds until it is closed."""
 
     def __init__(self, descriptor: int) -> None:
@@ -36,9 +36,6 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -115,7 +112,7 @@ def held_in(folder: Path) -> tuple[str, ...]:
 
 def left_in(folder: Path) -> tuple[Path, ...]:
     """Return the lock files of runs in ``folder`` that are free: their processes have ended."""
-    return tuple(sorted(path for path in folder.iterdir() if _RUN.fullmatch(path.name) and not may_be_locked(path)))
+    return tuple(sorted(path for path in folder.iterdir() if re.fullmatch(_RUN, path.name) and not may_be_locked(path)))
 
 
 def sweep(folder: Path) -> None:
@@ -139,15 +136,11 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
 
     Each change replaces the file itself, so a lock on it would be a lock on the old one.
     """
-    lock = wait_for(_beside(path), patience_seconds)
+    lock = wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
     if lock is None:
         raise SettingsError(f"{path} is being changed by another Chorus, which does not finish. Try again in a moment.")
     with lock:
         yield
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.lock")
 
 
 def wait_for(path: Path, patience_seconds: float) -> FileLock | None:

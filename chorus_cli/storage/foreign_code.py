@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.storage import migrations
+from chorus_cli.storage import migrations, store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +26,11 @@ _TABLES = (
     "SELECT name, sql FROM sqlite_master WHERE type = 'table' "
     "AND name NOT GLOB 'message_words*' AND name NOT GLOB 'context_item_words*' ORDER BY name"
 )
+_GENERATED = """
+    SELECT tables.name, columns.name FROM sqlite_master AS tables JOIN pragma_table_xinfo(tables.name) AS columns
+    WHERE tables.type = 'table' AND tables.sql NOT LIKE 'CREATE VIRTUAL%' AND hidden IN (2, 3)
+"""
+
 _ADDED_COLUMNS = re.compile(
     r"""(,\s*(\w+|"[^"]+")(\s+(TEXT|INTEGER|REAL|BLOB|ANY))?((\s+NOT\s+NULL)?\s+DEFAULT\s+('[^']*'|[\w.+-]+))?)+""",
     re.IGNORECASE,
@@ -70,6 +75,24 @@ def changed_tables(connection: sqlite3.Connection) -> Sequence[str]:
     if sorted(migrations.applied(connection)) != [name for name, _ in migrations.STEPS[:steps]]:
         changed.add("schema_migrations")
     return _named(*(("table", name) for name in sorted(changed)))
+
+
+def read_tables_only(connection: sqlite3.Connection) -> None:
+    """Confine a connection that only reads; to it, views are refused and generated columns are NULL."""
+    store.confine(connection)
+    views = {name.lower() for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
+    generated = {(table.lower(), column.lower()) for table, column in connection.execute(_GENERATED)}
+
+    def allowed(action: int, table: str | None, column: str | None, *_: str | None) -> int:
+        if action != sqlite3.SQLITE_READ or table is None:
+            return sqlite3.SQLITE_OK
+        if table.lower() in views:
+            return sqlite3.SQLITE_DENY
+        is_generated = (table.lower(), (column or "").lower()) in generated
+        return sqlite3.SQLITE_IGNORE if is_generated else sqlite3.SQLITE_OK
+
+    if views or generated:
+        connection.set_authorizer(allowed)
 
 
 def _named(*code: tuple[str, str]) -> list[str]:

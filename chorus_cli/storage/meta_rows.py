@@ -14,46 +14,22 @@ PURGE = "purge"
 """The key of a purge that was decided and is not complete."""
 NEWEST_PURGE = "newest_purge"
 """The key of the newest operation that has overwritten rows of a purge."""
-
-
-def last_thread_key(persona: str) -> str:
-    """Return the key of the thread of ``persona`` that was last used."""
-    return f"last_thread:{persona}"
-
-
-def threads_before_key(persona: str) -> str:
-    """Return the key of the newest thread of an earlier persona of the folder ``persona``."""
-    return f"threads_before:{persona}"
-
-
-def window_key(persona: str) -> str:
-    """Return the key of the window of ``persona`` that its journal has noted last, as JSON."""
-    return f"window:{persona}"
-
-
-def calibration_key(model: str) -> str:
-    """Return the key of the calibration of token counts for ``model``."""
-    return f"calibration:{model}"
-
-
-def memory_renewed_key(persona: str) -> str:
-    """Return the key of the time when the scores of a persona's memory items were last renewed."""
-    return f"memory_renewed:{persona}"
-
-
-def fold_failed_key(thread_id: int) -> str:
-    """Return the key of the newest message of a thread at the time when its last fold failed."""
-    return f"fold_failed:{thread_id}"
-
-
-def tools_refused_key(model: str) -> str:
-    """Return the key of the time at which ``model`` refused tools."""
-    return f"tools_refused:{model}"
-
-
-def plain_history_key(thread_id: int, model: str) -> str:
-    """Return the key of the boundary since which ``model`` is sent earlier turns of a thread as plain text."""
-    return f"plain_history:{thread_id}:{model}"
+LAST_THREAD = "last_thread:"
+"""The key, with a persona's slug behind it, of the thread of the persona that was last used."""
+THREADS_BEFORE = "threads_before:"
+"""The key, with a slug behind it, of the newest thread of an earlier persona of that folder."""
+WINDOW = "window:"
+"""The key, with a persona's slug behind it, of the window that its journal has noted last, as JSON."""
+CALIBRATION = "calibration:"
+"""The key, with a model behind it, of the calibration of its token counts."""
+MEMORY_RENEWED = "memory_renewed:"
+"""The key, with a persona's slug behind it, of the time when its memory items last got their scores anew."""
+FOLD_FAILED = "fold_failed:"
+"""The key, with a thread's id behind it, of its newest message at the time when its last fold failed."""
+TOOLS_REFUSED = "tools_refused:"
+"""The key, with a model behind it, of the time at which it refused tools."""
+PLAIN_HISTORY = "plain_history:"
+"""The key, with a thread's id and a model behind it, of the boundary since which the model gets it as plain text."""
 
 
 def value(connection: sqlite3.Connection, key: str) -> str | None:

@@ -18,17 +18,19 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import StorageError
-from chorus_cli.storage import migrations, untrusted
-from chorus_cli.storage.errors import READ_ONLY, commit, storage_error
+from chorus_cli.storage import migrations
+from chorus_cli.storage.errors import READ_ONLY, storage_error, unconfirmed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from sqlite3 import _Parameters
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,7 +41,8 @@ _GLANCE_SECONDS = 0.1
 IN_MEMORY = Path(":memory:")
 """The path of a database that has no file: it is gone when it is closed, or with its process."""
 
-_TO_WRITE = "BEGIN IMMEDIATE"
+_TO_READ, _TO_WRITE = "BEGIN", "BEGIN IMMEDIATE"
+"""A deferred start could fail at once when it turns from reading to writing."""
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA synchronous = EXTRA",
@@ -51,6 +54,12 @@ _PRAGMAS = (
 )
 _NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 _MOST_FINISHED, _MOST_FINISHED_CHARACTERS = 5_000, 1 << 24
+
+_STEPS_AT_A_TIME = 1_000_000
+_MOST_STEPS = 100_000_000
+"""A second or two of work, more than a small log ever needs."""
+_MOST_STEPS_A_BYTE = 10
+"""What a large log may need beyond that; all checks of a log of short messages take one step a byte."""
 
 _KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_items", "outbox")
 
@@ -76,37 +85,60 @@ class FinishedRows(Generic[T]):
         self,
         connection: sqlite3.Connection,
         ids: Sequence[int],
-        read: Callable[[Iterable[int]], Mapping[int, T]],
-        size: Callable[[T], int | None],
+        read: Callable[[Sequence[int]], Iterable[tuple[int, T, int | None]]],
     ) -> list[T]:
-        """Return the rows of ``ids`` in their order; ``read`` returns those that are not known.
+        """Return the rows of ``ids`` in their order; ``read`` returns those that are not known, each with its id.
 
-        Those that it does not return are passed over. ``size`` returns the characters of a row that is finished,
+        Those that it does not return are passed over. It also returns the characters of each row that is finished,
         ``None`` for one that may change.
         """
         changes = connection.execute("SELECT count FROM changed_rows").fetchone()
         if changes != self._changes or len(self._rows) > _MOST_FINISHED or self._characters > self._most_characters:
             self.forget()
             self._changes = changes
-        known = self._rows
+        known, fresh = self._rows, dict[int, T]()
         missing = [id_ for id_ in ids if id_ not in known]
-        fresh = read(missing) if missing else {}
-        found = [row for id_ in ids if (row := fresh.get(id_) or known.get(id_))]
-        for id_, row in fresh.items():
-            if (characters := size(row)) is not None:
+        for id_, row, characters in read(missing) if missing else ():
+            fresh[id_] = row
+            if characters is not None:
                 known[id_] = row
                 self._characters += characters
-        return found
+        return [found for id_ in ids if (found := fresh.get(id_) or known.get(id_))]
 
 
-class Connection(untrusted.Connection):
+class Work:
+    """The steps that SQLite has done for a statement, and their bound: it grows with the file at ``path``."""
+
+    def __init__(self, path: str, size_bytes: int) -> None:
+        self._path = path
+        self._size_bytes = size_bytes
+        self.steps = 0
+
+    def is_enough(self) -> bool:
+        """Count the steps since the last call, of which SQLite makes one from time to time."""
+        self.steps += _STEPS_AT_A_TIME
+        if self.steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes:
+            with suppress(OSError):
+                self._size_bytes = max(self._size_bytes, Path(self._path).stat().st_size)
+        return self.steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes
+
+
+class Connection(sqlite3.Connection):
     """A connection that knows the messages that it has read and that do not change any more.
 
-    ``has_begun`` says whether a transaction is open, also while it waits to be committed.
+    ``has_begun`` says whether a transaction is open, also while it waits to be committed. Once it is confined, each
+    statement may do as much ``work`` as all together on any other connection.
     """
 
     finished_rows: FinishedRows[Any]
     has_begun = False
+    work: Work | None = None
+
+    def execute(self, sql: str, parameters: _Parameters = (), /) -> sqlite3.Cursor:
+        """Run a statement."""
+        if self.work:
+            self.work.steps = 0
+        return super().execute(sql, parameters)
 
 
 class Store:
@@ -141,7 +173,7 @@ class Store:
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
-        return await self.write_in_steps(lambda c: _transaction(c, "BEGIN", lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs), _TO_READ))
 
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction: all of it is committed, or nothing.
@@ -160,7 +192,10 @@ class Store:
 
         def steps() -> T:
             with self._resting:
-                return work(self._opened, *args, **kwargs)
+                if self._connection is None:
+                    message = "the store is not open"
+                    raise RuntimeError(message)
+                return work(self._connection, *args, **kwargs)
 
         return await self._on_thread(steps)
 
@@ -172,7 +207,7 @@ class Store:
         """
         gives_up_at = time.monotonic() + self._busy_timeout_seconds + 1
         while not (is_resting := self._resting.acquire(timeout=_GLANCE_SECONDS)):
-            if not self._opened.has_begun or time.monotonic() > gives_up_at:
+            if not (self._connection and self._connection.has_begun) or time.monotonic() > gives_up_at:
                 break
         try:
             yield
@@ -183,7 +218,7 @@ class Store:
     async def seal(self) -> None:
         """Refuse to add to a log that is read-only from now on, with a `DatabaseReadOnlyError`."""
         if self.is_read_only:
-            await self._on_thread(lambda: seal(self._opened))
+            await self.write_in_steps(seal)
 
     async def compact(self) -> None:
         """Return unused pages to the file system."""
@@ -199,13 +234,6 @@ class Store:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
             raise storage_error(error, self._path) from error
-
-    @property
-    def _opened(self) -> Connection:
-        if self._connection is None:
-            message = "the store is not open"
-            raise RuntimeError(message)
-        return self._connection
 
     def _open(self) -> None:
         if self._path != IN_MEMORY:
@@ -235,32 +263,18 @@ class Store:
             self._connection = None
 
 
-def committed(connection: Connection, work: Callable[[Connection], T]) -> T:
+def committed(connection: Connection, work: Callable[[Connection], T], begin: str = _TO_WRITE) -> T:
     """Run ``work`` in one transaction, all or nothing, and return its result."""
-    # A deferred start could fail at once when it turns from reading to writing.
-    return _transaction(connection, _TO_WRITE, work)
-
-
-def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
-    connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None, factory=Connection)
-    connection.finished_rows = FinishedRows()
-    try:
-        for pragma in (*_PRAGMAS, _NO_TEMPORARY_FILES) if path == IN_MEMORY else _PRAGMAS:
-            connection.execute(pragma).fetchall()
-        # A trigger or a view that somebody put into the log may have no end.
-        untrusted.confine(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _transaction(connection: Connection, begin: str, work: Callable[[Connection], T]) -> T:
     connection.execute(begin)
     connection.has_begun = True
     try:
         result = work(connection)
-        commit(connection)
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if doubt := unconfirmed(connection, error):
+                raise doubt from error
+            raise
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -269,6 +283,34 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     finally:
         connection.has_begun = False
     return result
+
+
+def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
+    connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None, factory=Connection)
+    connection.finished_rows = FinishedRows()
+    try:
+        for pragma in (*_PRAGMAS, _NO_TEMPORARY_FILES) if path == IN_MEMORY else _PRAGMAS:
+            connection.execute(pragma).fetchall()
+        confine(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def confine(connection: sqlite3.Connection) -> None:
+    """Bound the values and the steps of all later statements; beyond the steps they fail with ``SQLITE_INTERRUPT``.
+
+    Whoever made the database may have put code into it, such as triggers without an end.
+    """
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.STORED_ATTACHMENT.most)
+    (pages,), (page_bytes,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+    work = Work(path, pages * page_bytes)
+    connection.set_progress_handler(work.is_enough, _STEPS_AT_A_TIME)
+    if isinstance(connection, Connection):
+        connection.work = work
 
 
 def is_writable(path: Path) -> bool:

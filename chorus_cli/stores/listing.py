@@ -1,4 +1,4 @@
-"""The list of stores: every place of a home where words of the user can stand.
+"""The list of stores: every place of a home where words of the user can be.
 
 Purge, backup, restore, doctor and salvage walk it. A table or a folder that is not on it fails a test.
 """
@@ -6,11 +6,20 @@ Purge, backup, restore, doctor and salvage walk it. A table or a folder that is 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chorus_cli.machine.paths import Paths
+from chorus_cli.personas import files as persona_files
+from chorus_cli.storage import migrations
+from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomically
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
 AMONG = "IN (SELECT value FROM json_each(:ids))"
 """The condition for an id among ``ids``, which are a list of JSON."""
@@ -39,6 +48,11 @@ class RowStore(NamedTuple):
             f"SELECT id, persona, {self.columns[0]}, {self.time} FROM {self.table} "
             f"WHERE {self.is_there} AND {self.columns[0]} <> ''"
         ).fetchall()
+
+    def rows(self, connection: sqlite3.Connection, columns: str, ids: Collection[int]) -> list[Any]:
+        """Return columns of the rows of these ids."""
+        query = f"SELECT {columns} FROM {self.table} WHERE id {AMONG} ORDER BY id"
+        return connection.execute(query, {"ids": json.dumps([*ids])}).fetchall()
 
     def erase(self, connection: sqlite3.Connection, ids: Collection[int], operation_id: int) -> None:
         """Overwrite the texts of rows, for the purge that an operation is."""
@@ -113,15 +127,119 @@ WORDLESS = frozenset(
 )
 """Tables of ids, numbers, names of other programs and hashes."""
 
-FOLDERS = {
-    "database": "ROWS",
-    "personas": "sessions, and documents, which a purge names and leaves to the user",
-    "attachments": "files that messages name, and texts that were never sent",
-    "backups": "each opened as a home; deleted personas with their sessions among them",
-    "drafts": "texts that an editor has open",
-    "rescue": "texts that could not be stored",
-}
-"""The places of a home that a purge looks into, by their names in ``chorus paths``, and what is in them."""
+STAGED = ".restoring"
+"""The name of a folder that is being put in the place of a home, and the beginning of those that are not yet."""
 
-WORDLESS_FOLDERS = frozenset({"config", "commands", "run", "log"})
-"""Places with nothing of a talk: settings, commands that the user wrote, locks, and reports without words."""
+
+class FileStore(NamedTuple):
+    """Files of a home; ``name`` is that of their place in `Paths`.
+
+    A backup has them if ``put`` brings them from an unpacked backup into their place. A purge looks into each file if
+    ``is_searched``. A process that is killed leaves files or folders with names that fit the pattern ``temporary`` in
+    the place, around it if it ``is_file``, and with names that fit ``temporary_below`` in the folders in it.
+    """
+
+    name: str
+    put: Callable[[Path, Path], None] | None = None
+    is_searched: bool = False
+    is_file: bool = False
+    temporary: str = TEMPORARY
+    temporary_below: str = ""
+
+    def place(self, home: Paths) -> Path:
+        """Return the folder, or the file."""
+        found: Path = getattr(home, self.name)
+        return found
+
+    def files(self, home: Paths) -> Iterator[Path]:
+        """Yield the files in their order; locks, temporary files and what is in temporary folders stay out."""
+        place, left = self.place(home), {*self.leftovers(home)}
+        for path in [place] if self.is_file else sorted(place.rglob("*")):
+            is_left = left and not left.isdisjoint((path, *path.parents))
+            if not is_left and path.is_file() and path.name not in persona_files.LOCKS:
+                yield path
+
+    def packed(self, home: Paths) -> Iterator[tuple[Path, str]]:
+        """Yield the files with their names in a backup, which are those in a home that is one folder."""
+        place, entry = self.place(home), self.place(home_in(Path()))
+        return ((path, (entry / path.relative_to(place)).as_posix()) for path in self.files(home))
+
+    def leftovers(self, home: Paths) -> Iterator[Path]:
+        """Yield temporary files and folders, also those in use; links are no files of Chorus."""
+        names, place = self.temporary, self.place(home)
+        for folder, below, found in os.walk(place.parent if self.is_file else place):
+            matching = {name for name in (*below, *found) if re.fullmatch(names, name)}
+            yield from (path for path in map(Path(folder).joinpath, sorted(matching)) if not path.is_symlink())
+            below[:] = [name for name in below if self.temporary_below and name not in matching]
+            names = self.temporary_below
+
+
+def home_in(folder: Path) -> Paths:
+    """Return a backup that is unpacked in a folder, as a home."""
+    return Paths(folder, folder, folder)
+
+
+def _replace_folder(source: Path, place: Path) -> None:
+    """Put a folder in the place of another, which is deleted with the unpacked backup when all is in place."""
+    if place.exists():
+        replaced = source.with_name("replaced")
+        shutil.rmtree(replaced, ignore_errors=True)
+        place.rename(replaced)
+    source.rename(place)
+
+
+def _write_file(source: Path, place: Path) -> None:
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomically(place, source.read_bytes())
+
+
+def _add_files(source: Path, place: Path) -> None:
+    """Add the files that are not there."""
+    for path in sorted(path for path in source.rglob("*") if path.is_file()):
+        added = place / path.relative_to(source)
+        if not added.exists():
+            added.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.rename(added)
+            sync_folder(added.parent)
+
+
+def _replace_database(source: Path, place: Path) -> None:
+    # SQLite would write the journal of the old database into the new one.
+    place.with_name(f"{place.name}-journal").unlink(missing_ok=True)
+    sync_folder(place.parent)
+    source.replace(place)
+
+
+_KEPT_COPY = r"\.[0-9a-f]{64}\.tmp"
+_BESIDE_DATABASE = rf"{TEMPORARY}|{migrations.TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\{STAGED}-{RANDOM}"
+# A backup that is being written, a copy of the log for it, its working folder, and a copy before an upgrade.
+_BESIDE_BACKUPS = rf"\.chorus-{RANDOM}(\.tmp(-journal)?|\.locked)?|{migrations.TEMPORARY_COPY}"
+
+PERSONAS = FileStore(
+    "personas",
+    _replace_folder,
+    is_searched=True,
+    temporary=f"{TEMPORARY}|{persona_files.TEMPORARY}",
+    temporary_below=TEMPORARY,
+)
+CONFIG = FileStore("config_file", _write_file, is_file=True)
+ATTACHMENTS = FileStore("attachments", _add_files, is_searched=True, temporary_below=TEMPORARY)
+DATABASE = FileStore("database", _replace_database, is_file=True, temporary=_BESIDE_DATABASE)
+BACKUPS = FileStore("backups", temporary=_BESIDE_BACKUPS)
+KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=_KEPT_COPY)
+FILES = (
+    PERSONAS,
+    CONFIG,
+    ATTACHMENTS,
+    DATABASE,
+    BACKUPS,
+    KEPT_ATTACHMENTS,
+    FileStore("deleted_personas", is_searched=True),
+    FileStore("drafts", is_searched=True),
+    FileStore("rescue", is_searched=True),
+    # Settings, commands that the user wrote, locks, and reports without words.
+    FileStore("commands"),
+    FileStore("run"),
+    FileStore("log_file", is_file=True),
+)
+"""The files of a home; in this order a restore puts them in place."""

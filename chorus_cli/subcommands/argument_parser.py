@@ -1,20 +1,15 @@
-"""The parser of a command line, the arguments that several commands have, and the exit codes."""
+"""The parser of a command line, and the arguments that several commands have."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, NoReturn
 
+from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-DONE = 0
-FAILED = 1
-WRONG_ARGUMENTS = 2
-BUG = 3
-"""Exit codes of the process; one ended by signal n exits with 128 + n."""
 
 VALUED = ("--persona", "--model", "--home", "--thread", "--effort", "--attach")
 """The options that may stand before a command and take a value."""

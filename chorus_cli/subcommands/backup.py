@@ -14,11 +14,11 @@ from chorus_cli.machine.paths import paths
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import restoring
-from chorus_cli.stores.backup.archive import DATABASE
+from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge.backups import purged_since
 from chorus_cli.stores.service.backups import Backups, contents_in_words, keep_present
-from chorus_cli.subcommands.argument_parser import DONE, FAILED
 from chorus_cli.subcommands.conventions import print_json
+from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, standard_output
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
 
 def _purged(found: Staged, home: Paths) -> Iterator[str]:
     """Yield a sentence about messages in a backup that were purged since."""
-    number = purged_since(home.database, found.folder / DATABASE)
+    number = purged_since(home.database, home_in(found.folder).database)
     if number:
         was = "was" if number == 1 else "were"
         yield f"{counted(number, 'message')} in it {was} purged since, and would come back."

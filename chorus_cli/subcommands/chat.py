@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.subcommands.argument_parser import DONE
 from chorus_cli.subcommands.conventions import options
+from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.prompt.keyboard import typed_early, typing_ahead
 from chorus_cli.terminal.screen.output import refuse_closed_output
 

@@ -11,15 +11,7 @@ from chorus_cli.app import opened
 from chorus_cli.catalogue import registry
 from chorus_cli.framework.registry import Command
 from chorus_cli.framework.replies import Question
-from chorus_cli.subcommands.argument_parser import (
-    VALUED,
-    Parser,
-    add_common,
-    add_json,
-    add_thread,
-    first_word,
-    path,
-)
+from chorus_cli.subcommands.argument_parser import VALUED, Parser, add_common, add_json, add_thread, first_word, path
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal.one_command import Manner, carry_out
 from chorus_cli.terminal.screen.output import standard_error, standard_output

@@ -15,8 +15,8 @@ from chorus_cli.personas.service.personas import Personas
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note
 from chorus_cli.stores.service.home_checks import check_home, check_leftovers, unless_refused
 from chorus_cli.stores.service.log_checks import check_log
-from chorus_cli.subcommands.argument_parser import DONE, FAILED
 from chorus_cli.subcommands.conventions import print_json
+from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.subcommands.reachability import check_model
 from chorus_cli.subcommands.repairs import MENDS
 from chorus_cli.terminal.screen.output import agreed, can_ask, standard_error, standard_output

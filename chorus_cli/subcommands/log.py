@@ -22,8 +22,8 @@ from chorus_cli.log.rules.operations import NO_NUMBERS, Numbers
 from chorus_cli.log.rules.wording import entry_as_json, log_entry
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.sessions.rows import leave_behind
-from chorus_cli.subcommands.argument_parser import DONE
 from chorus_cli.subcommands.conventions import options, print_json
+from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.journal import LogMarks
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.terminal.screen.output import Screen
-
-
-_MOST_FOUND = 100
 
 
 async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:

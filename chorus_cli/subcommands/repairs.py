@@ -14,6 +14,7 @@ from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.paths import exposed, made_private
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
@@ -22,10 +23,11 @@ from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring, salvaging
+from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
-from chorus_cli.stores.salvage import copying, examination, soundness
+from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.service import home_checks, stored_files
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.subcommands.backup import alone
@@ -47,12 +49,8 @@ _EMPTY = (
 
 
 async def _narrow(home: Paths) -> bool:
-    found = home_checks.exposed(home)
-    home_checks.narrow(found)
-    standard_output().paragraph(
-        f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now."
-    )
-    return True
+    standard_output().paragraph(made_private(home))
+    return not exposed(home)
 
 
 async def _renew_index(home: Paths) -> bool:
@@ -81,13 +79,13 @@ def _alone(home: Paths) -> Iterator[Paths]:
 
 async def _bring_texts(home: Paths) -> bool:
     with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
-        changed = soundness.checked(connection).changed
+        changed = examination.checked(connection).changed
         if not changed:
             return True
         without = examination.purged(connection)
         backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
         connection.execute("BEGIN IMMEDIATE")
-        remaining = soundness.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
+        remaining = examination.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
         brought = f"{counted(len(changed) - len(remaining), 'text')} brought from {backup}."
         standard_output().paragraph(brought if backup else "There is no backup that texts can be brought from.")
@@ -97,7 +95,7 @@ async def _bring_texts(home: Paths) -> bool:
         texts, is_agreed = _present_texts(len(remaining)), await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
-            soundness.accept(connection, remaining)
+            examination.accept(connection, remaining)
             connection.execute("COMMIT")
         left = "as before; chorus doctor will tell of the difference again"
         standard_output().paragraph(f"{texts} {'taken for true now' if is_agreed else left}.")
@@ -116,7 +114,7 @@ async def _salvage(home: Paths) -> bool:
             folder, counts = await asyncio.to_thread(work.enter_context, salvaging.salvaged(places))
         standard_output().paragraph(_counts(counts))
         is_empty = not counts.read + counts.from_backup
-        remaining = _remaining(folder / archive.DATABASE)
+        remaining = _remaining(home_in(folder).database)
         if remaining:
             standard_output().paragraph(f"These faults would remain: {enumerated(remaining)}.")
         if is_empty:

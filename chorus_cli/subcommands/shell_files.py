@@ -15,8 +15,8 @@ from chorus_cli import __version__
 from chorus_cli.core.errors import CommandError
 from chorus_cli.machine.paths import paths
 from chorus_cli.settings.rules.schema import schema_text
-from chorus_cli.subcommands.argument_parser import DONE
 from chorus_cli.subcommands.command_line import SHELLS, parser
+from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_output
 
 if TYPE_CHECKING:

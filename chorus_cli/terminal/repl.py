@@ -106,9 +106,11 @@ class Backend(NamedTuple):
 
 
 class Repl:
-    """One run of the chat. ``progress`` is a line on ``screen``, which has shown the keys ``typed_early``."""
+    """One run of the chat. ``progress`` returns a line on ``screen``, which has shown the keys ``typed_early``."""
 
-    def __init__(self, backend: Backend, screen: Screen, progress: Progress, typed_early: str = "") -> None:
+    def __init__(
+        self, backend: Backend, screen: Screen, progress: Callable[[], Progress], typed_early: str = ""
+    ) -> None:
         self._backend = backend
         self._current = backend.current
         self._screen = screen
@@ -165,7 +167,7 @@ class Repl:
         from chorus_cli.terminal.line_handling import LineHandler  # noqa: PLC0415 - the prompt does not wait for it
 
         if self._lines is None:
-            parts = (self._screen, self._progress, self._prompt)
+            parts = (self._screen, self._progress(), self._prompt)
             self._lines = LineHandler(self._backend.services(), self._unsent, *parts, self._foreground.stop)
         return self._lines
 

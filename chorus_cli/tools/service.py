@@ -336,11 +336,11 @@ class ToolOffers:
         now = timestamps.to_text(self.clock.now())
         # What cannot be stored now, the next run finds out again.
         with suppress(StorageError):
-            await self.store.write(meta_rows.store, meta_rows.tools_refused_key(model), now)
+            await self.store.write(meta_rows.store, meta_rows.TOOLS_REFUSED + model, now)
         return f"{model} takes no tools, so it is asked without them from now on."
 
     async def _ask_whether_taken(self, model: str) -> bool:
-        written = await self.store.read(meta_rows.value, meta_rows.tools_refused_key(model))
+        written = await self.store.read(meta_rows.value, meta_rows.TOOLS_REFUSED + model)
         with suppress(ValueError):
             if written is not None and self.clock.now() - timestamps.from_text(written) < _REFUSAL_HOLDS:
                 return False

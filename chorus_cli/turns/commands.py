@@ -159,8 +159,9 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
         f"The context at {local(moment)}, with a window of {hours}h: {amount}.",
         "Earlier system prompts and documents are not kept; a request would have today's.",
     ]
-    if past.target.thread_id != target.thread_id:
-        lines.insert(1, f"This thread was forked later; this is the context of thread #{past.target.thread_number}.")
+    then = past.request_settings.target
+    if then.thread_id != target.thread_id:
+        lines.insert(1, f"This thread was forked later; this is the context of thread #{then.thread_number}.")
     if view.summary is not None:
         folded = counted(view.folded_number, "message")
         lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")

@@ -6,7 +6,7 @@ import pytest
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.limits import LIMITS, Limit, Unit
+from chorus_cli.core.limits import LIMITS, Limit
 from chorus_cli.log.rules.calls import CallAssembly, CallPiece
 from chorus_cli.models.rules.events import Lengths, ReasoningDelta, TextDelta
 
@@ -26,8 +26,8 @@ def test_a_size_is_written_in_the_largest_unit_that_it_fills(number_of_bytes: in
 
 
 def test_characters_and_pieces_are_written_as_numbers() -> None:
-    assert Limit("a", 1_000, ".", Unit.CHARACTERS).size == "1,000 characters"
-    assert Limit("a", 16, ".", Unit.PIECES).size == "16"
+    assert Limit("a", 1_000, ".", "characters").size == "1,000 characters"
+    assert Limit("a", 16, ".", "pieces").size == "16"
 
 
 def test_a_reply_and_thoughts_without_an_end_are_stopped() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,6 +16,7 @@ from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.tmpfs import SHARED_MEMORY, MemoryFolder
 
 _PATIENCE_SECONDS = 60.0
+_ON_A_DISK = Path(__file__).parent
 needs_memory = pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="there is no file system in memory")
 
 
@@ -54,10 +56,19 @@ def test_the_folder_of_a_process_that_was_killed_is_deleted() -> None:
         time.sleep(0.01)
 
 
+@needs_memory
+def test_the_runtime_folder_is_taken_if_it_is_in_memory() -> None:
+    with TemporaryDirectory(dir=SHARED_MEMORY) as runtime:
+        for place, parent in ((runtime, Path(runtime)), (f"{_ON_A_DISK}", SHARED_MEMORY)):
+            folder = MemoryFolder({"XDG_RUNTIME_DIR": place})
+            assert folder.path().parent == parent
+            folder.close()
+
+
 @pytest.mark.parametrize("parent", ["missing", ""], ids=["no folder", "a folder on a disk"])
-def test_a_machine_without_a_file_system_in_memory_gets_a_sentence(tmp_path: Path, parent: str) -> None:
+def test_a_machine_without_a_file_system_in_memory_gets_a_sentence(parent: str) -> None:
     with pytest.raises(HomeError, match="no file system in memory"):
-        MemoryFolder({}, tmp_path / parent).path()
+        MemoryFolder({}, _ON_A_DISK / parent).path()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ class QuickStore(Store):
             self._path.touch(0o600)
             self._path.write_bytes(new_database())
         super()._open()
-        self._opened.execute("PRAGMA synchronous = OFF")
+        assert self._connection
+        self._connection.execute("PRAGMA synchronous = OFF")
 
 
 def new_database() -> bytes:
@@ -36,7 +37,8 @@ def _made() -> tuple[bytes, str]:
         path = Path(folder) / "chorus.db"
         made = Store(path)
         made._open()
-        (origin,) = made._opened.execute("SELECT origin FROM installation").fetchone()
+        assert made._connection
+        (origin,) = made._connection.execute("SELECT origin FROM installation").fetchone()
         made._close()
         return path.read_bytes(), origin
 

@@ -46,7 +46,7 @@ async def failing(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
 
 async def write_mine(failing: Store, code: int = sqlite3.SQLITE_IOERR_FSYNC, *, is_made: bool) -> None:
-    connection = failing._opened
+    connection = failing._connection
     assert isinstance(connection, Failing)
     connection.is_made, connection.code, connection.fails = is_made, code, True
     await failing.write(note, "mine")

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chorus_cli.machine.paths import paths
 from chorus_cli.stores import listing
+from chorus_cli.tools.service import BUILT_IN
 from tests.storage.database import database
+from tests.stores.service.canary_talk import CANARY, canary_talk, holding
+from tests.world import Tools, built
+
+if TYPE_CHECKING:
+    from chorus_cli.storage.store import Connection, Store
+    from tests.fakes import FakeClock, ScriptedModel
 
 
 def test_every_table_is_on_the_list_once() -> None:
@@ -20,6 +30,41 @@ def test_every_table_is_on_the_list_once() -> None:
 
 
 def test_every_place_of_a_home_is_on_the_list_once() -> None:
-    places = {name for name, _ in paths({}, "/home/of/nobody").listing()}
-    assert places == listing.FOLDERS.keys() | listing.WORDLESS_FOLDERS
-    assert not listing.FOLDERS.keys() & listing.WORDLESS_FOLDERS
+    home = paths({}, "/home/of/nobody")
+    listed = [each.place(home) for each in listing.FILES]
+    roots = {home.data, home.config, home.state}
+    assert sorted(listed) == sorted({*vars(home).values(), *(path for _, path in home.listing())} - roots)
+
+
+def test_a_backup_is_named_as_a_home_in_one_folder() -> None:
+    backup, root = listing.home_in(Path("/backup")), Path("/backup")
+    assert [str(each.place(backup).relative_to(root)) for each in listing.FILES if each.put] == [
+        "personas",
+        "config.jsonc",
+        "attachments",
+        "chorus.db",
+    ]
+
+
+async def test_each_store_that_a_purge_looks_into_has_the_canary_and_loses_it(
+    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
+) -> None:
+    """A new store fails this test until the canary is said in it, and then until a purge finds it there."""
+    world = await built(tmp_path, store, clock, model, 10_000, Tools(BUILT_IN))
+    await canary_talk(world)
+    home = listing.home_in(world.folder)
+    shutil.copytree(home.personas / "chorus", home.deleted_personas / "chorus-20260101-090000-000000")
+    places = {each.place(home) for each in listing.FILES}
+    for path in (world.folder / name for name in holding(world.folder)):
+        assert not places.isdisjoint((path, *path.parents)), path
+    assert await world.store.read(named) == {each.name for each in listing.ROWS}
+    for place in (each.place(home) for each in listing.FILES if each.is_searched):
+        assert holding(place), place
+    await (await world.asked_back(f"/purge search {CANARY}")).confirmed()
+    assert await world.store.read(named) == set()
+    assert holding(world.folder) == []
+
+
+def named(connection: Connection) -> set[str]:
+    """Return the names of the stores that have the canary in their rows."""
+    return {each.name for each in listing.ROWS if any(CANARY in text for _, _, text, _ in each.texts(connection))}

@@ -62,7 +62,7 @@ async def test_what_the_context_shows_is_sent_also_after_very_long_thoughts(name
         texts = [
             f"{word} {number}{end}" for number in range(1, 4) for word, end in (("Question", "?"), ("Answer", "."))
         ]
-        shown = [message.content for message in plan.messages if message.role != "system"]
+        shown = [message.content for message in plan.request.messages if message.role != "system"]
         assert (shown, plan.cut, plan.too_large) == (texts, (), ())
         assert [text for text in texts if text not in newest] == []
         assert main.server.refused == []

@@ -84,7 +84,7 @@ async def test_a_chat_that_meets_the_same_bug_again_and_again_ends(world: World)
     histories = BrokenHistories(nothing_read, nothing_written, no_purge)
     backend = Backend(world.current, unsent, histories, Notifier(), report_bug, lambda: world.services)
     with pytest.raises(KeyError):
-        await Repl(backend, screen, Progress(screen)).run(lambda: None)
+        await Repl(backend, screen, lambda: Progress(screen)).run(lambda: None)
     assert len(bugs) == 2
 
 

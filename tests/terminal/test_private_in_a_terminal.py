@@ -79,7 +79,7 @@ def test_a_private_chat_leaves_nothing_however_it_ends(
             chat.hang_up()
         else:
             chat.press("ctrl-c")
-            chat.type(f"/editor {WORD}")
+            chat.type("/editor")
             chat.press("enter")
             chat.until(lambda: bool(user.traces()), "a draft in memory")
             assert all(trace.startswith(str(user.runtime)) for trace in user.traces())

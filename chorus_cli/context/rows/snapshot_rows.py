@@ -63,7 +63,7 @@ def of_folds(
 
 def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:
     """Store the summary that a fold has written, and forget that one failed; the fold itself is stored already."""
-    meta_rows.taken(connection, meta_rows.fold_failed_key(thread_id))
+    meta_rows.taken(connection, f"{meta_rows.FOLD_FAILED}{thread_id}")
     ids = expanded(summary.stands_for)
     connection.execute(
         "INSERT INTO summaries(operation_id, persona, thread_id, base_operation_id, first_message_id, "
@@ -87,12 +87,12 @@ def store_failure(connection: sqlite3.Connection, thread_id: int) -> None:
     """Remember that a fold of a thread failed after the newest of its messages."""
     newest = "SELECT coalesce(max(id), 0) FROM messages WHERE thread_id = ?"
     (message_id,) = connection.execute(newest, (thread_id,)).fetchone()
-    meta_rows.store(connection, meta_rows.fold_failed_key(thread_id), str(message_id))
+    meta_rows.store(connection, f"{meta_rows.FOLD_FAILED}{thread_id}", str(message_id))
 
 
 def is_resting(connection: sqlite3.Connection, thread_id: int) -> bool:
     """Return whether the last fold of a thread failed, in whichever process, and few questions have followed."""
-    failed_after = meta_rows.value(connection, meta_rows.fold_failed_key(thread_id))
+    failed_after = meta_rows.value(connection, f"{meta_rows.FOLD_FAILED}{thread_id}")
     if failed_after is None:
         return False
     since = "SELECT count(*) FROM messages WHERE thread_id = ? AND role = 'user' AND id > CAST(? AS INTEGER)"
@@ -192,15 +192,16 @@ def read_snapshot(
     target = request_settings.target
     seen = read_view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
-    held = start.hot if start.summary_id == seen.summary_id else None
+    held = start.hot if start.summary == seen.summary else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
         # A fork has messages of its origin.
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
-    stored = meta_rows.value(connection, meta_rows.calibration_key(target.choice.model))
+    stored = meta_rows.value(connection, meta_rows.CALIBRATION + target.choice.model)
     learned = read_calibration(stored) if stored else Calibration()
-    refused_since = meta_rows.value(connection, meta_rows.plain_history_key(target.thread_id, target.choice.model))
-    is_plain = refused_since == str(seen.boundary_id or 0)
+    plain = f"{meta_rows.PLAIN_HISTORY}{target.thread_id}:{target.choice.model}"
+    refused_since = meta_rows.value(connection, plain)
+    is_plain = refused_since is not None and refused_since == str(seen.boundary_id or 0)
     chosen = target.persona.settings
     usage, most_output = chosen.context_usage_threshold, chosen.max_output_tokens
     allowed = budget(request_settings.limit, usage, most_output, learned, fold_is_undone=known.fold_is_undone)

@@ -283,7 +283,7 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
 
     The next run goes on in it.
     """
-    persona, origin = snapshot.target.persona.slug, snapshot.target.thread_id
+    persona, origin = snapshot.request_settings.target.persona.slug, snapshot.request_settings.target.thread_id
     if through_id is not None:
         through_id = _present_wording(connection, snapshot.view, through_id)
     seen = forkable(snapshot.view, through_id)

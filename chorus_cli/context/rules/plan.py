@@ -46,7 +46,7 @@ class RequestPlan:
     ``sent`` are the rows, some of them shortened; ``cut`` are the same before that. ``too_large`` had no room. The
     summary is ``None`` if there is none, or no room for it. ``tokens`` are the estimated ones of the whole request,
     ``message_tokens`` those of the rows; without ``is_exact`` they are upper bounds. ``is_crowded`` says that something
-    of the context has no room.
+    of the context has no room. ``begins_at`` is the first message, but for pinned ones, if older ones are left out.
     """
 
     snapshot: ContextSnapshot
@@ -59,17 +59,7 @@ class RequestPlan:
     cut: tuple[Message, ...] = ()
     is_crowded: bool = False
     is_exact: bool = True
-
-    @property
-    def messages(self) -> tuple[PromptMessage, ...]:
-        """The messages of the request."""
-        return self.request.messages
-
-    @property
-    def begins_at(self) -> int | None:
-        """The first message, but for pinned ones, if the request leaves older ones out."""
-        sent = (row.id for row in self.sent if row.id not in self.snapshot.view.pinned)
-        return next(sent, None) if self.too_large else None
+    begins_at: int | None = None
 
     @property
     def meter(self) -> Meter:
@@ -115,7 +105,9 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
     """Build the request of a snapshot without leaving anything out; ``None`` if that does not fit the budget."""
     summary = snapshot.view.summary
     fixed_tokens = system_tokens(snapshot, summary)
-    rows = _weighed(snapshot)
+    rows = usable(snapshot.view.verbatim)
+    if snapshot.echoed:
+        rows = weighed(rows, snapshot.echoed)
     message_tokens = total_tokens(rows)
     tokens = fixed_tokens + message_tokens
     if tokens > snapshot.budget.room.budget:
@@ -128,7 +120,7 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
 def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> RequestPlan | None:
     """Build the request of a snapshot whose messages need no count, by upper bounds; ``None`` if it may not fit."""
     view = snapshot.view
-    model = snapshot.target.choice.model
+    model = snapshot.request_settings.target.choice.model
     rows = [
         row if row.token_count is not None else row._replace(token_count=own_tokens(row, at_most, model))
         for row in view.messages
@@ -150,10 +142,10 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
     Its messages are counted as ``count`` does. Before words are cut, the thoughts of earlier turns are left out. It
     fits the budget if the system prompt and the newest user message do.
     """
-    plan = _fitted(snapshot, _weighed(snapshot), count)
+    rows = usable(snapshot.view.verbatim)
+    plan = _fitted(snapshot, weighed(rows, snapshot.echoed), count)
     if not (plan.cut and snapshot.echoed):
         return plan
-    rows = usable(snapshot.view.verbatim)
     echoed = of_newest_turn(snapshot.echoed, rows)
     return _fitted(replace(snapshot, echoed=echoed), rows, count, sum(each.tokens or 0 for each in echoed.values()))
 
@@ -189,6 +181,7 @@ def _fitted(
         snapshot = replace(snapshot, echoed=whole)
     if beside_tokens:
         fitted = weighed(fitted, snapshot.echoed)
+    unpinned = (row.id for row in fitted if row.id not in snapshot.view.pinned)
     message_tokens = total_tokens(fitted)
     tokens = system_tokens(snapshot, summary) + message_tokens
     return RequestPlan(
@@ -202,12 +195,8 @@ def _fitted(
         cut,
         is_crowded=bool(too_large or cut or (summary is None and snapshot.view.summary is not None)),
         is_exact=not snapshot.is_plain,
+        begins_at=next(unpinned, None) if too_large else None,
     )
-
-
-def _weighed(snapshot: ContextSnapshot) -> list[Message]:
-    rows = usable(snapshot.view.verbatim)
-    return weighed(rows, snapshot.echoed) if snapshot.echoed else rows
 
 
 def _pinned(

@@ -63,20 +63,17 @@ def preamble(*parts: str) -> str:
     return "\n".join(filter(None, parts))
 
 
-def gap_line(last_spoken: datetime | None, now: datetime, *, clock: bool) -> str:
-    """Return the line in brackets that stands before a message, empty when there is nothing to tell.
+def gap_line(pause: timedelta, now: datetime) -> str:
+    """Return the line in brackets that stands before a message after a pause.
 
-    ``now`` is aware and local, because the model is told the time that the user sees. A clock that was set back makes
-    no gap.
+    ``now`` is aware and local, because the model is told the time that the user sees.
     """
-    if not clock or last_spoken is None or now - last_spoken <= NOTICEABLE_GAP:
-        return ""
-    return f"[{gap(now - last_spoken)} later: {now:%A} {now.day} {now:%B %Y}, {now:%H:%M}]"
+    return f"[{gap(pause)} later: {now:%A} {now.day} {now:%B %Y}, {now:%H:%M}]"
 
 
-def pause_notice(last_spoken: datetime | None, now: datetime) -> str:
+def pause_notice(pause: timedelta, now: datetime) -> str:
     """Return the same fact as a line for the user: ``7 h 12 m later, Tue 08:03``."""
-    return f"{gap(now - last_spoken)} later, {now:%a %H:%M}" if last_spoken else ""
+    return f"{gap(pause)} later, {now:%a %H:%M}"
 
 
 def thread_lines(own: ActiveThread, others: Sequence[ActiveThread], now: datetime) -> str:

@@ -62,10 +62,10 @@ class Summary:
     boundary_id: int | None
     stands_for: Runs
     content: str
-    token_count: int | None
+    # A count that comes later makes no other summary, and the id tells folds apart.
+    token_count: int | None = field(compare=False)
     model: str | None
     created_at: datetime
-    # The id tells folds apart.
     number: int = field(default=0, compare=False)
 
 
@@ -150,11 +150,6 @@ class View:
     def boundary_id(self) -> int | None:
         """The id of the boundary, ``None`` if there is none."""
         return self.boundary.id if self.boundary else None
-
-    @property
-    def summary_id(self) -> int | None:
-        """The id of the fold that wrote the summary, ``None`` if there is none."""
-        return self.summary.operation_id if self.summary else None
 
     def with_summary(self, summary: Summary | None) -> View:
         """Return the view with another summary, if that stands for the beginning of its messages."""
@@ -306,11 +301,6 @@ class SystemPrompt(NamedTuple):
     prompt_tokens: int
     document_tokens: int
 
-    @property
-    def tokens(self) -> int:
-        """The tokens of the system message without a summary."""
-        return self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE
-
 
 def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
     """Return the system message: the prompt, then each document under its name."""
@@ -337,7 +327,8 @@ class RequestSettings:
     @property
     def fixed_tokens(self) -> int:
         """The estimated tokens that every request has: the system message without a summary, and the tools."""
-        return self.system_prompt.tokens + self.offer.tokens
+        system = self.system_prompt
+        return system.prompt_tokens + system.document_tokens + TOKENS_PER_MESSAGE + self.offer.tokens
 
     def budget(self, learned: Calibration) -> Budget:
         """Return the budget of a request that has no conversation before it."""
@@ -353,14 +344,13 @@ class RequestStart(NamedTuple):
     """The beginning of a request: its window, and what it has in common with the last one while that is warm.
 
     ``first_message_id`` is the message that the last request began with, where it left others out. ``hot`` are the
-    memory items of the system message, ``None`` if they are chosen anew, as they are with another summary than
-    ``summary_id``.
+    memory items of the system message, ``None`` if they are chosen anew, as they are with another ``summary``.
     """
 
     window: datetime
     first_message_id: int | None = None
     hot: tuple[Item, ...] | None = None
-    summary_id: int | None = None
+    summary: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,11 +376,6 @@ class ContextSnapshot:
     echoed: Mapping[int, Echoed] = field(default_factory=dict)
     is_plain: bool = False
     unread: str = ""
-
-    @property
-    def target(self) -> Target:
-        """Persona, thread and model that the next message is addressed to."""
-        return self.request_settings.target
 
 
 def usable(view: Sequence[Message]) -> list[Message]:

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from chorus_cli.context.rows import snapshot_rows
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _COLD_AFTER = timedelta(minutes=5)
 _LONGEST_HELD = timedelta(hours=1)
 _SHARE_OF_WINDOW = 8
+_NO_ECHOES: Mapping[int, Echoed] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +57,6 @@ class _Prefix:
     made_at: datetime
     used_at: datetime
 
-    def is_warm(self, target: Target, now: datetime, operation_id: int) -> bool:
-        """Return whether a request made now goes on with the window."""
-        before, chosen = self.target.persona.settings, target.persona.settings
-        longest = min(_LONGEST_HELD, timedelta(hours=chosen.context_hours) / _SHARE_OF_WINDOW)
-        return (
-            (before.context_hours, before.context_token_limit) == (chosen.context_hours, chosen.context_token_limit)
-            and (self.target.choice.model, self.operation_id) == (target.choice.model, operation_id)
-            and now - self.used_at <= _COLD_AFTER
-            # In both directions: a clock that is set back by a little brings nothing back that had left the window.
-            and abs(now - self.made_at) <= longest
-        )
-
 
 class Prefixes:
     """The prefixes of this process, by persona and thread."""
@@ -81,11 +71,21 @@ class Prefixes:
         model, a pause of five minutes, or an eighth of the window, at most an hour, in either direction of the clock:
         one that is set back by less lets a window last twice as long at most.
         """
-        known = self._known.get((target.persona.slug, target.thread_id))
-        if known is not None and known.is_warm(target, now, operation_id):
+        known, chosen = self._known.get((target.persona.slug, target.thread_id)), target.persona.settings
+        if known is None:
+            return RequestStart(cutoff(now, chosen.context_hours))
+        before = known.target.persona.settings
+        longest = min(_LONGEST_HELD, timedelta(hours=chosen.context_hours) / _SHARE_OF_WINDOW)
+        is_warm = (
+            (before.context_hours, before.context_token_limit) == (chosen.context_hours, chosen.context_token_limit)
+            and (known.target.choice.model, known.operation_id) == (target.choice.model, operation_id)
+            and now - known.used_at <= _COLD_AFTER
+            # In both directions: a clock that is set back by a little brings nothing back that had left the window.
+            and abs(now - known.made_at) <= longest
+        )
+        if is_warm:
             return known.start
-        window = cutoff(now, target.persona.settings.context_hours)
-        return RequestStart(window, known.start.first_message_id if known is not None else None)
+        return RequestStart(cutoff(now, chosen.context_hours), known.start.first_message_id)
 
     def last_window(self, target: Target) -> datetime | None:
         """Return the start of the window of the last request of this process; ``None`` if there was none."""
@@ -98,8 +98,8 @@ class Prefixes:
         Its first message counts only if it left older ones out: leaving out one turn more each time would change the
         beginning of each request, and no cache would help.
         """
-        snapshot, target = plan.snapshot, plan.snapshot.target
-        start = RequestStart(snapshot.view.cutoff, plan.begins_at, snapshot.hot, snapshot.view.summary_id)
+        snapshot, target = plan.snapshot, plan.snapshot.request_settings.target
+        start = RequestStart(snapshot.view.cutoff, plan.begins_at, snapshot.hot, snapshot.view.summary)
         key = target.persona.slug, target.thread_id
         known = self._known.get(key)
         made_at = known.made_at if known is not None and known.start.window == start.window else now
@@ -213,7 +213,7 @@ class Context:
             if plan is not None:
                 return plan
         if not snapshot.request_settings.is_exact:
-            snapshot = replace(snapshot, request_settings=await self.request_settings(snapshot.target))
+            snapshot = replace(snapshot, request_settings=await self.request_settings(snapshot.request_settings.target))
         return await self.plan(await self.counted(snapshot))
 
     async def planned(self, target: Target, now: datetime) -> RequestPlan:
@@ -227,21 +227,21 @@ class Context:
 
     async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the target's model that has no conversation before it."""
-        learned = await self.store.read(meta_rows.value, meta_rows.calibration_key(target.choice.model))
+        learned = await self.store.read(meta_rows.value, meta_rows.CALIBRATION + target.choice.model)
         limit, chosen = await self.limit(target), target.persona.settings
         calibration = budget.read_calibration(learned)
         return budget.budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens, calibration)
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
         """Count the messages, the thoughts and the summary that were put in without a count, and store the counts."""
-        view, echoed = await self._counted(snapshot.view, snapshot.echoed, snapshot.target.choice.model)
+        model = snapshot.request_settings.target.choice.model
+        view, echoed = await self.counted_view(snapshot.view, model, snapshot.echoed)
         return snapshot if view is snapshot.view else replace(snapshot, view=view, echoed=echoed)
 
-    async def counted_view(self, view: View, model: str) -> View:
-        """Count the messages and the summary of a view that were put in without a count, and store the counts."""
-        return (await self._counted(view, {}, model))[0]
-
-    async def _counted(self, view: View, echoed: Mapping[int, Echoed], model: str) -> tuple[View, Mapping[int, Echoed]]:
+    async def counted_view(
+        self, view: View, model: str, echoed: Mapping[int, Echoed] = _NO_ECHOES
+    ) -> tuple[View, Mapping[int, Echoed]]:
+        """Count the messages, the summary and the thoughts that were put in without a count, and store the counts."""
         # A reply that still grows is not sent, and counting it again and again would take long.
         rows = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
         thoughts = {id_: each.thoughts for id_, each in echoed.items() if each.tokens is None}
@@ -269,14 +269,15 @@ class Context:
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""
-        key = meta_rows.calibration_key(model)
+        key = meta_rows.CALIBRATION + model
         # What cannot be stored now, the next report says again.
         with suppress(StorageError):
             await self.store.write(_learn, key, estimated_tokens, reported_tokens)
 
     async def remember_refusal(self, snapshot: ContextSnapshot) -> None:
         """Remember that the model takes the turns since the boundary only as plain text."""
-        key = meta_rows.plain_history_key(snapshot.target.thread_id, snapshot.target.choice.model)
+        target = snapshot.request_settings.target
+        key = f"{meta_rows.PLAIN_HISTORY}{target.thread_id}:{target.choice.model}"
         # What cannot be stored now, the next request finds out again.
         with suppress(StorageError):
             await self.store.write(meta_rows.store, key, str(snapshot.view.boundary_id or 0))

@@ -247,7 +247,7 @@ class Current:
         if self._noted_files.get(slug) == state:
             return
         present = json.dumps(self._personas.own_value(slug, "context_hours"))
-        if await self._store.read(meta_rows.value, meta_rows.window_key(slug)) != present:
+        if await self._store.read(meta_rows.value, meta_rows.WINDOW + slug) != present:
             from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - seldom is there one
 
             with suppress(DatabaseFullError):

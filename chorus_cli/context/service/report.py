@@ -79,7 +79,7 @@ class ContextReport(NamedTuple):
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
-        target, budget = self.plan.snapshot.target, self.plan.snapshot.budget
+        target, budget = self.plan.snapshot.request_settings.target, self.plan.snapshot.budget
         return {
             "persona": target.persona.slug,
             "thread": target.thread_number,
@@ -89,7 +89,7 @@ class ContextReport(NamedTuple):
             "tokens": self.plan.meter.tokens,
             "parts": [part._asdict() for part in self.parts],
             "left_out": [omission._asdict() for omission in self.omissions],
-            "messages": [_as_json(message) for message in self.plan.messages],
+            "messages": [_as_json(message) for message in self.plan.request.messages],
             "memory": [_memory_as_json(use) for use in self.memory],
         }
 
@@ -146,7 +146,7 @@ def _parts(plan: RequestPlan) -> tuple[Part, ...]:
 
 
 def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
-    persona, view = plan.snapshot.target.persona, plan.snapshot.view
+    persona, view = plan.snapshot.request_settings.target.persona, plan.snapshot.view
     measured = plan.snapshot.request_settings.system_prompt
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
     names = ", ".join(document.name for document in persona.documents)
@@ -159,7 +159,7 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.number}"
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
-    model, replies = plan.snapshot.target.choice.model, set(map(reply_of, plan.sent))
+    model, replies = plan.snapshot.request_settings.target.choice.model, set(map(reply_of, plan.sent))
     measured_files = (attachment_tokens(row.attachments, model) for row in plan.sent if row.attachments)
     attached = min(plan.message_tokens, sum(measured_files))
     repeated = [echoed for id_, echoed in plan.snapshot.echoed.items() if id_ in replies]
@@ -180,13 +180,11 @@ def _why_sent(plan: RequestPlan) -> str:
     """Say how many messages are sent for which reason: their time, the boundary, a later operation."""
     view = plan.snapshot.view
     number, pinned = (sum(row.id in ids for row in plan.sent) for ids in (view.kept, view.pinned))
-    boundary = view.boundary
-    members = set(boundary.members_in(plan.snapshot.target.thread_id)) - view.kept if boundary else set()
+    boundary, target = view.boundary, plan.snapshot.request_settings.target
+    members = set(boundary.members_in(target.thread_id)) - view.kept if boundary else set()
     old = sum(row.id in members and row.timestamp <= view.cutoff for row in plan.sent)
     since = " since the boundary" if boundary is not None else ""
-    parts = [
-        f"{len(plan.sent) - number - old} in the {plan.snapshot.target.persona.settings.context_hours}h window{since}"
-    ]
+    parts = [f"{len(plan.sent) - number - old} in the {target.persona.settings.context_hours}h window{since}"]
     parts += [f"{old} kept by your {boundary.act.kind}"] if boundary and old else []
     parts += [f"{number - pinned} kept whatever their age"] if number > pinned else []
     parts += [f"{pinned} pinned"] if pinned else []

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import JsoncError, SettingsError
+from chorus_cli.core.text.code_points import has_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +31,6 @@ GAP = re.compile(rf"(?:[ \t\r\n]++|{COMMENT.pattern})*", re.DOTALL)
 """White space and comments, allowed between any two tokens."""
 
 _OPEN_STRING = re.compile(r'"(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _WORD = re.compile(r'[^\s",:\[\]{}/]*+')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<fraction>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)")
 _INDENTATION = "  "
@@ -194,7 +194,7 @@ class _Reader:
             raise self.error(_missing_in_string(self.text[self.offset : self.offset + 1]))
         self.offset += 1
         value: str = json.loads(self.text[start : self.offset])
-        if _SURROGATE.search(value):
+        if has_surrogates(value):
             self.offset = start
             raise self.error("both halves of a surrogate pair such as \\ud83d\\ude00")
         return value
@@ -260,11 +260,11 @@ def remove_key(text: str, key: str) -> str:
 
 
 def _written(value: JsonValue) -> str:
-    """Return ``value`` as JSON on one line, checked to be readable by ``parse``."""
+    """Return ``value`` as JSON on one line, checked to be readable again."""
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         # The value will be inside an object, which takes one level of nesting.
-        parse(f"[{written}]")
+        _Reader(f"[{written}]").root()
     except (ValueError, RecursionError, JsoncError) as error:
         raise SettingsError(
             "The value cannot be written as JSON: it holds a number that is too large or not finite, half of a "

@@ -67,7 +67,7 @@ UNFINISHED_FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{0,6}}"
 """The beginning of a flag."""
 
 
-_SURROGATE = re.compile(f"[{SURROGATES}]")
+_SURROGATE = f"[{SURROGATES}]"
 
 
 def has_surrogates(text: str) -> bool:
@@ -90,13 +90,16 @@ def paired(text: str) -> str:
 
 def join_surrogates(text: str) -> str:
     """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD, so that it can be encoded."""
-    return _SURROGATE.sub(REPLACEMENT_CHARACTER, paired(text)) if has_surrogates(text) else text
+    return re.sub(_SURROGATE, REPLACEMENT_CHARACTER, paired(text)) if has_surrogates(text) else text
 
 
 def cleaned_input(text: str) -> tuple[str, bool]:
     """Return typed text as it is stored, and whether a lone surrogate (now U+FFFD) or NUL was replaced."""
-    replaced = "\0" in text or (has_surrogates(text) and has_surrogates(paired(text)))
-    whole_lines = join_surrogates(text).replace("\r\n", "\n").replace("\r", "\n")
+    replaced = "\0" in text
+    if has_surrogates(text):
+        text, alone = re.subn(_SURROGATE, REPLACEMENT_CHARACTER, paired(text))
+        replaced = replaced or alone > 0
+    whole_lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return whole_lines.replace("\0", "\u2400"), replaced
 
 

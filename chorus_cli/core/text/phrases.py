@@ -45,24 +45,24 @@ def size_in_words(size_bytes: int) -> str:
 
 
 # A carriage return before a line feed is the line break of another system.
-_CONTROL = re.compile(rf"[{CONTROLS}{C1_CONTROLS}\x85]|\r(?!\n)")
-_LIKE_A_REFERENCE = re.compile(r"&(?=(?:amp;)*#[0-9]{1,3};)")
-_REFERENCE = re.compile(r"&(amp;)?((?:amp;)*#([0-9]{1,3});)")
+_CONTROL = rf"[{CONTROLS}{C1_CONTROLS}\x85]|\r(?!\n)"
+_LIKE_A_REFERENCE = r"&(?=(?:amp;)*#[0-9]{1,3};)"
+_REFERENCE = r"&(amp;)?((?:amp;)*#([0-9]{1,3});)"
 
 
 def has_controls(text: str) -> bool:
     """Return whether a text has control characters other than tabs and line breaks."""
-    return _CONTROL.search(text) is not None
+    return re.search(_CONTROL, text) is not None
 
 
 def with_references(text: str) -> str:
     """Return a text with references in place of its control characters."""
-    return _CONTROL.sub(lambda found: f"&#{ord(found[0])};", _LIKE_A_REFERENCE.sub("&amp;", text))
+    return re.sub(_CONTROL, lambda found: f"&#{ord(found[0])};", re.sub(_LIKE_A_REFERENCE, "&amp;", text))
 
 
 def without_references(text: str) -> str:
     """Return a text that ``with_references`` made as it was."""
-    return _REFERENCE.sub(lambda found: f"&{found[2]}" if found[1] else chr(int(found[3])), text)
+    return re.sub(_REFERENCE, lambda found: f"&{found[2]}" if found[1] else chr(int(found[3])), text)
 
 
 def dollars(amount: float) -> str:
@@ -103,12 +103,12 @@ def quoted(text: str) -> str:
 
 
 _SHORTEST_FENCE = 3
-_TICKS = re.compile("`+")
+_TICKS = "`+"
 
 
 def fenced(text: str, language: str = "") -> str:
     """Return a block of code that nothing in the text can end."""
-    longest = max(map(len, _TICKS.findall(text)), default=0)
+    longest = max(map(len, re.findall(_TICKS, text)), default=0)
     fence = "`" * max(_SHORTEST_FENCE, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 

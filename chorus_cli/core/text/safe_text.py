@@ -24,8 +24,7 @@ _TAG_OFFSET = 0xE0000
 _CONTROL_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
 
 _PLAIN_ASCII = re.compile(r"[\n\t -~]+")
-_UNDECIDED_TAIL = re.compile(rf"(?:\r|(?:{code_points.UNFINISHED_FLAG_PATTERN})?[{code_points.HIGH_SURROGATES}]?)\Z")
-_SELECTOR = re.compile(f"[{code_points.EMOJI_SELECTORS}]")
+_SELECTOR = f"[{code_points.EMOJI_SELECTORS}]"
 _BREAKS_AND_TABS = re.compile(r"[\n\t]+")
 
 
@@ -63,6 +62,11 @@ def _token_pattern() -> re.Pattern[str]:
 
 
 @cache
+def _undecided_tail() -> re.Pattern[str]:
+    return re.compile(rf"(?:\r|(?:{code_points.UNFINISHED_FLAG_PATTERN})?[{code_points.HIGH_SURROGATES}]?)\Z")
+
+
+@cache
 def _hiding() -> re.Pattern[str]:
     return re.compile(
         f"[{code_points.BIDI_CONTROLS}{code_points.NONCHARACTERS}{code_points.IGNORABLES}"
@@ -93,7 +97,7 @@ class SafeTextStream:
         if not (self._undecided or self._joiner_waits) and _is_plain(chunk):
             return self._shown(chunk)
         text = code_points.paired(self._undecided + chunk)
-        tail = _UNDECIDED_TAIL.search(text, max(0, len(text) - _LONGEST_UNDECIDED_TAIL))
+        tail = _undecided_tail().search(text, max(0, len(text) - _LONGEST_UNDECIDED_TAIL))
         decided = tail.start() if tail else len(text)
         self._undecided = text[decided:]
         return self._filtered(text[:decided])
@@ -168,7 +172,7 @@ class SafeTextStream:
     def _selector(self, selector: str) -> str:
         """Keep one after something that can be seen; it counts as a mark, lest it restart the count of marks."""
         after_visible = self._previous.strip() and self._previous != code_points.ZERO_WIDTH_NON_JOINER
-        if not after_visible or _SELECTOR.match(self._previous):
+        if not after_visible or re.match(_SELECTOR, self._previous):
             return self._hidden(selector)
         return self._mark(selector)
 

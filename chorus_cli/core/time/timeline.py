@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+UNSENT_KEPT = timedelta(days=7)
+"""How long a draft or an unsent text is kept after its last change, unless a process that runs owns it."""
+
 BOUNDARY = "│"
 NOTHING = "·"
 _SECONDS_OF_AN_HOUR = 3600

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.command_signs import before_private, unescaped_line
+from chorus_cli.core.time.timeline import UNSENT_KEPT
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
-from chorus_cli.storage.drafts import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +134,8 @@ class UnsentInput:
         done = [
             each
             for each in left
-            if (each.at < now - KEPT and not each.text.is_sent) or (each in newest and _is_stored(each.text, stored))
+            if (each.at < now - UNSENT_KEPT and not each.text.is_sent)
+            or (each in newest and _is_stored(each.text, stored))
         ]
         back = [each for each in newest if each not in done]
         self._held = tuple(each.text for each in back)

@@ -21,7 +21,9 @@ from chorus_cli.core.json import values
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
 from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled, nodes_of
 from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to
-from chorus_cli.storage import untrusted
+from chorus_cli.storage import foreign_code
+from chorus_cli.storage.errors import GIVEN_UP
+from chorus_cli.storage.store import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -283,7 +285,7 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         is_endless = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT
-        reason = untrusted.GIVEN_UP if is_endless else error
+        reason = GIVEN_UP if is_endless else error
         raise ImportFormatError(f"{path} cannot be read as the log of llm: {reason}.") from error
 
 
@@ -293,7 +295,7 @@ def _opened(opening: Opening) -> Source | None:
     address = f"file:{quote(str(opening.path.absolute()))}?mode=ro"
     with _readable(opening.path), ExitStack() as resources:
         # The thread that reads need not be the one that opened it; only one does at a time.
-        connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=untrusted.Connection)
+        connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=Connection)
         resources.enter_context(closing(connection))
         connection.text_factory = _decoded
         if _is_log(connection):
@@ -304,7 +306,7 @@ def _opened(opening: Opening) -> Source | None:
 
 def _is_log(connection: sqlite3.Connection) -> bool:
     try:
-        untrusted.read_tables_only(connection)
+        foreign_code.read_tables_only(connection)
         names = _tables(connection)
     except sqlite3.OperationalError:
         raise

@@ -13,7 +13,7 @@ from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rows.whole_threads import every_conversation
 from chorus_cli.imports.rules.conversation import Skipped
-from chorus_cli.storage import foreign_code, migrations, untrusted
+from chorus_cli.storage import foreign_code, migrations, store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def _conversations(opening: Opening) -> Iterator[ForeignConversation | Skipped]:
         with closing(sqlite3.connect("", isolation_level=None)) as connection:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
                 theirs.backup(connection)
-            untrusted.confine(connection)
+            store.confine(connection)
             foreign_code.remove(connection)
             if changed := foreign_code.changed_tables(connection):
                 raise ImportFormatError(f"{path} cannot be read: it lacks {enumerated(changed)} as made by Chorus.")

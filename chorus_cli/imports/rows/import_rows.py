@@ -108,7 +108,7 @@ def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
         (persona, conversation.source, conversation.key),
     ).fetchone()
     id_, thread_id = row or (0, _own_thread(connection, persona, conversation))
-    if thread_id <= int(meta_rows.value(connection, meta_rows.threads_before_key(persona)) or 0):
+    if thread_id <= int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + persona) or 0):
         return None
     facts = "id, COALESCE(turn_id, id), timestamp, COALESCE(introduced_by, 0), superseded, purged_by IS NOT NULL"
     found = connection.execute(

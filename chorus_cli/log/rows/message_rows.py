@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from chorus_cli.storage.store import Connection, FinishedRows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from chorus_cli.log.rules.messages import Thoughts
@@ -126,7 +126,7 @@ def open_turn(
     stored = rows(connection, [asked, answered])
     if not aside:
         meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
-        meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
+        meta_rows.store(connection, meta_rows.LAST_THREAD + persona, str(question.thread_id))
     return stored[0], stored[1]
 
 
@@ -228,19 +228,18 @@ def rows_since(
     )
     finished: FinishedRows[Message] = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
     ids = [id_ for (id_,) in cursor]
-    return finished.read(connection, ids, lambda missing: by_id(connection, missing), finished_characters)
+    return finished.read(connection, ids, partial(sized, connection))
 
 
-def by_id(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Message]:
-    """Return the messages of ``ids`` that are there, by their ids."""
-    return {message.id: message for message in rows(connection, ids)}
+def sized(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[int, Message, int | None]]:
+    """Yield the messages of ``ids`` that are there, each with its id and its characters.
 
-
-def finished_characters(message: Message) -> int | None:
-    """Return the size of a message that is complete and counted, so that nothing changes it any more."""
-    if message.status is not Status.COMPLETE or message.token_count is None:
-        return None
-    return len(message.content) + len(message.preamble) + len(message.tool_calls or "")
+    These are ``None`` unless the message is complete and counted, so that nothing changes it any more.
+    """
+    for message in rows(connection, ids):
+        is_finished = message.status is Status.COMPLETE and message.token_count is not None
+        characters = len(message.content) + len(message.preamble) + len(message.tool_calls or "")
+        yield message.id, message, characters if is_finished else None
 
 
 def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:

@@ -18,7 +18,7 @@ FIRST_WORDS = (
     "WHERE thread_id = {thread} AND role = 'user' AND purged_by IS NULL ORDER BY timestamp, id LIMIT 1)"
 )
 """The beginning of a thread's first message: the name of a thread without a title."""
-OWN = f"id > COALESCE((SELECT value FROM meta WHERE key = '{meta_rows.threads_before_key('')}' || persona), 0) + 0"
+OWN = f"id > COALESCE((SELECT value FROM meta WHERE key = '{meta_rows.THREADS_BEFORE}' || persona), 0) + 0"
 """The threads of a persona, without those of an earlier one of its folder."""
 
 
@@ -34,7 +34,7 @@ def last_used(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
     row = connection.execute(
         "SELECT id, number FROM threads WHERE persona = :persona AND closed_at IS NULL "
         "ORDER BY id = (SELECT value FROM meta WHERE key = :key) DESC, id DESC LIMIT 1",
-        {"persona": persona, "key": meta_rows.last_thread_key(persona)},
+        {"persona": persona, "key": meta_rows.LAST_THREAD + persona},
     ).fetchone()
     return ThreadKey(*row) if row else None
 
@@ -123,7 +123,7 @@ def leave_behind(connection: sqlite3.Connection, persona: str, now: datetime) ->
     """Close every thread of an earlier persona of a folder, so that the new one does not see them."""
     found = connection.execute("SELECT id FROM threads WHERE persona = ?", (persona,)).fetchall()
     close(connection, [id_ for (id_,) in found], now)
-    meta_rows.store(connection, meta_rows.threads_before_key(persona), str(max((id_ for (id_,) in found), default=0)))
+    meta_rows.store(connection, meta_rows.THREADS_BEFORE + persona, str(max((id_ for (id_,) in found), default=0)))
 
 
 def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadKey:
@@ -134,7 +134,7 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
     if not cursor.rowcount:
         number, _ = number_and_name(connection, thread_id)
         raise UnknownThreadError(f"#{number}")
-    meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
+    meta_rows.store(connection, meta_rows.LAST_THREAD + persona, str(thread_id))
     return _key(connection, thread_id)
 
 

@@ -236,7 +236,7 @@ def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) 
 
 def renewed_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
     """Return the time of the last renewal, ``None`` if there was none."""
-    text = meta_rows.value(connection, meta_rows.memory_renewed_key(persona))
+    text = meta_rows.value(connection, meta_rows.MEMORY_RENEWED + persona)
     return timestamps.from_text(text) if text else None
 
 
@@ -251,7 +251,7 @@ def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
         if old.tier is not new.tier or abs(old.importance_score - new.importance_score) > _SAME_SCORE
     ]
     store_scores(connection, changed)
-    meta_rows.store(connection, meta_rows.memory_renewed_key(persona), timestamps.to_text(now))
+    meta_rows.store(connection, meta_rows.MEMORY_RENEWED + persona, timestamps.to_text(now))
     return len(changed)
 
 

@@ -204,12 +204,21 @@ def captured(text: str, *, is_output: bool = False) -> list[Captured]:
     if is_output and _ESCAPE in lines:
         lines = _colours().sub("", lines)
     lines = lines if lines.endswith("\n") else lines + "\n"
-    found: dict[str, Captured] = {}
-    for each in _in_order(lines, is_output=is_output):
-        content = each.content.strip()
-        if len(content) <= LONGEST_CONTENT:
-            found.setdefault(content, Captured(each.item_type, content))
-    return list(found.values())
+    known = fences(lines) if any(mark in lines for mark in FENCE_MARKS) else ()
+    by_start = {fence.start: fence for fence in known if fence.is_closed or not is_output}
+    stretches = dict(outside_fences(lines, list(by_start.values()))) if by_start else {0: len(lines)}
+    found: list[Captured] = []
+    for start in sorted([*by_start, *stretches]):
+        if start in by_start:
+            found += _from_fence(lines, by_start[start])
+        else:
+            reported = reports(lines, start, stretches[start], machine_made=is_output)
+            found += (Captured(each.item_type, lines[each.start : each.end].strip()) for each in reported)
+    distinct: dict[str, Captured] = {}
+    for each in found:
+        if len(each.content) <= LONGEST_CONTENT:
+            distinct.setdefault(each.content, each)
+    return list(distinct.values())
 
 
 def capture_notice(items: Sequence[Item]) -> str:
@@ -217,19 +226,6 @@ def capture_notice(items: Sequence[Item]) -> str:
     named = [f'#{item.id} {item.item_type} "{shortened(item.content, _LONGEST_NAMED)}"' for item in items[:_MOST_NAMED]]
     more = [f"{len(items) - _MOST_NAMED:,} more"] if len(items) > _MOST_NAMED else []
     return f"Remembered {', '.join([*named, *more])}. /undo reverts this."
-
-
-def _in_order(lines: str, *, is_output: bool) -> Iterator[Captured]:
-    found = fences(lines) if any(mark in lines for mark in FENCE_MARKS) else ()
-    closed = [fence for fence in found if fence.is_closed or not is_output]
-    by_start = {fence.start: fence for fence in closed}
-    stretches = dict(outside_fences(lines, closed)) if closed else {0: len(lines)}
-    for start in sorted([*by_start, *stretches]):
-        if start in by_start:
-            yield from _from_fence(lines, by_start[start])
-        else:
-            reported = reports(lines, start, stretches[start], machine_made=is_output)
-            yield from (Captured(each.item_type, lines[each.start : each.end]) for each in reported)
 
 
 def _from_fence(lines: str, fence: Fence) -> Iterator[Captured]:

@@ -201,27 +201,23 @@ def calls_to_answer(request: ModelRequest, end: ReplyEnd) -> tuple[ToolCall, ...
 
 def outcome(model: str, text: str, end: ReplyEnd, failure: ModelError | None, *, has_thought: bool = False) -> Outcome:
     """Judge a reply of ``model`` without calls to answer: by its text, its end, and the failure, if any."""
-    sentence = _shortfall(text, end, has_thought=has_thought)
+    is_empty = not text.strip() and not end.calls
+    match end.finish_reason:
+        case None:
+            sentence = _NOTHING if is_empty and not has_thought else _CUT
+        case "length" | "max_tokens":
+            sentence = _LENGTH
+        case "content_filter":
+            sentence = _FILTERED
+        case _ if is_empty:
+            sentence = _EMPTY
+        case _:
+            sentence = _ONLY_CALLS if end.calls else ""
     advice = ARRIVED if sentence == _CUT else ""
     error = failure or (ModelError(sentence.format(model=model), advice=advice) if sentence else None)
     if error is None:
         return Outcome(Status.COMPLETE)
     return Outcome(Status.TRUNCATED if text.strip() else Status.FAILED, error)
-
-
-def _shortfall(text: str, end: ReplyEnd, *, has_thought: bool) -> str:
-    is_empty = not text.strip() and not end.calls
-    match end.finish_reason:
-        case None:
-            return _NOTHING if is_empty and not has_thought else _CUT
-        case "length" | "max_tokens":
-            return _LENGTH
-        case "content_filter":
-            return _FILTERED
-        case _ if is_empty:
-            return _EMPTY
-        case _:
-            return _ONLY_CALLS if end.calls else ""
 
 
 def pause_before_retry(error: ModelError, failures: int) -> float | None:

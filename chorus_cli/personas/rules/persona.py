@@ -73,7 +73,7 @@ COMMAND_WORDS = frozenset(
 """Commands after ``/persona``, which cannot be names of personas."""
 
 _USER = "human"
-_DEVICES = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
+_DEVICES = r"con|prn|aux|nul|com[0-9]|lpt[0-9]"
 FORBIDDEN = '/\\:[]<>"|?*'
 _NAMELESS = "persona"
 
@@ -98,7 +98,7 @@ def slug_of(name: str, taken: Collection[str]) -> str:
     stem = re.sub(r"[^a-z0-9]+", "-", ascii_letters).strip("-")[: LONGEST_NAME - 4].strip("-") or _NAMELESS
     candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 4)))
     free = (each for each in candidates if each not in taken and each not in COMMAND_WORDS)
-    return next(each for each in free if not _DEVICES.fullmatch(each))
+    return next(each for each in free if not re.fullmatch(_DEVICES, each))
 
 
 def _problem(name: str) -> str:
@@ -118,6 +118,6 @@ def _problem(name: str) -> str:
     first_word, *_ = key.split()
     if first_word in COMMAND_WORDS:
         return f"/persona {first_word} is a command"
-    if _DEVICES.fullmatch(key):
+    if re.fullmatch(_DEVICES, key):
         return "Windows reserves that name for a device"
     return ""

@@ -96,7 +96,7 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
     running: list[int] = []
     window_starts: dict[int, datetime] = {}
     for thread_id, (title, uncounted) in views.items():
-        view = await context.counted_view(uncounted, target.choice.model)
+        view, _ = await context.counted_view(uncounted, target.choice.model)
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         # A fork has messages of another thread, which the view names as their own.
         own = [row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row)]
@@ -184,7 +184,7 @@ class Sessions:
             raise SessionError(_nothing(target, copy))
         async with self.summarizer.spending() as spent:
             try:
-                summary = await self._summary_of_all(target, copy, spent)
+                summary = await self._summary(target, "", copy.contents, copy.contents, spent)
             except asyncio.CancelledError:
                 summary = _STOPPED
             session = _session(target, description, copy, summary)
@@ -225,7 +225,7 @@ class Sessions:
             aged = None if old is None else _aged(copy, old)
             if known is None or old is None or aged is None:
                 is_new, summarized = True, 0
-                summary = await self._summary_of_all(target, copy, spent)
+                summary = await self._summary(target, "", copy.contents, copy.contents, spent)
                 session = _session(target, description, copy, summary)
             else:
                 is_new, summarized = False, known[1]
@@ -302,9 +302,6 @@ class Sessions:
             raise SessionError(
                 f"{error} The session is not recorded in the log; if its file was written, /context history finds it."
             ) from error
-
-    async def _summary_of_all(self, target: Target, copy: ContextCopy, spent: Spent) -> _Summary:
-        return await self._summary(target, "", copy.contents, copy.contents, spent)
 
     async def _summary(
         self,

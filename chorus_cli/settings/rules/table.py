@@ -321,10 +321,10 @@ FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": Fal
 """The words for true and false."""
 
 # A JSON number has less than 309 digits, see core/settings/jsonc_reader.
-_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,308}")
-_NUMBER = re.compile(r"-?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?")
-_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-_TIME_WITH_UNIT = re.compile(r"[0-9][0-9., ]* ?[a-df-z][a-z]*", re.IGNORECASE)
+_WHOLE_NUMBER = r"-?[0-9]{1,308}"
+_NUMBER = r"-?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?"
+_THOUSANDS = r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?"
+_TIME_WITH_UNIT = r"[0-9][0-9., ]* ?[a-df-z][a-z]*"
 _NOTHING = frozenset({"null", "none", "default"})
 
 
@@ -348,7 +348,7 @@ def read_value(setting: Setting, text: str) -> JsonValue:
         case Kind.FLAG:
             value = FLAGS.get(words.casefold(), text)
         case Kind.WHOLE_NUMBER:
-            value = int(words) if _WHOLE_NUMBER.fullmatch(words) else text
+            value = int(words) if re.fullmatch(_WHOLE_NUMBER, words) else text
         case Kind.NUMBER:
             value = _number(words)
     if not setting.accepts(value):
@@ -379,9 +379,9 @@ def _texts(words: str) -> JsonValue:
 
 
 def _number(words: str) -> JsonValue:
-    if _WHOLE_NUMBER.fullmatch(words):
+    if re.fullmatch(_WHOLE_NUMBER, words):
         return int(words)
-    if _NUMBER.fullmatch(words) and not _THOUSANDS.fullmatch(words):
+    if re.fullmatch(_NUMBER, words) and not re.fullmatch(_THOUSANDS, words):
         return float(words.replace(",", "."))
     return words
 
@@ -389,10 +389,10 @@ def _number(words: str) -> JsonValue:
 def _hint(setting: Setting, words: str) -> str:
     if words.casefold() in _NOTHING:
         return f" /settings unset {setting.key} restores the default."
-    if setting.key == "context_hours" and _TIME_WITH_UNIT.fullmatch(words):
+    if setting.key == "context_hours" and re.fullmatch(_TIME_WITH_UNIT, words, re.IGNORECASE):
         return f" For a time with a unit, use /context {words}."
     if setting.kind is Kind.TEXTS:
         return ' Separate them with commas, or write a JSON list such as ["one", "two"].'
-    if _THOUSANDS.fullmatch(words):
+    if re.fullmatch(_THOUSANDS, words):
         return " Write the number without a comma, which may separate thousands or decimals."
     return ""

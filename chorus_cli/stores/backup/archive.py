@@ -13,7 +13,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +24,8 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import files
 from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
-from chorus_cli.stores.salvage import copying, soundness
+from chorus_cli.stores.listing import ATTACHMENTS, DATABASE, FILES, PERSONAS, home_in
+from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.salvage.copying import BackupStoppedError
 
 if TYPE_CHECKING:
@@ -33,28 +34,19 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.paths import Paths
 
-DATABASE, CONFIG, PERSONAS, ATTACHMENTS, MANIFEST = (
-    "chorus.db",
-    "config.jsonc",
-    "personas",
-    "attachments",
-    "manifest.json",
-)
+MANIFEST = "manifest.json"
 FORMAT = 1
+DATABASE_BEGINNING = b"SQLite format 3\0"
 DAMAGED = "damaged-"
 """The beginning of the names of damaged logs that are kept."""
 
+_LOG = "chorus.db"
 _CHUNK_BYTES = 1_000_000
 _LARGEST_MANIFEST_BYTES = 64_000_000
 _HIGHEST_RATIO = 100
 """How many times its packed size a large backup may have; logs are packed to a third, attachments hardly."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
-TEMPORARY = rf"\.chorus-{files.RANDOM}(\.tmp(-journal)?|\.locked)?"
-"""The names of backups that are being written, of copies of the log for them, and of working folders, as a pattern.
-
-An older Chorus has named its working folders ``.locked``.
-"""
 
 
 class Manifest(NamedTuple):
@@ -131,6 +123,9 @@ def read_manifest(path: Path) -> Manifest:
 
 def unpack(path: Path, folder: Path) -> None:
     """Unpack a backup into an empty folder; damage is found by the checksums of the archive."""
+    if _is_log_alone(path):
+        unpack_log(path, home_in(folder).database)
+        return
     with _readable(path) as archive:
         for entry in archive.infolist():
             place = folder / entry.filename
@@ -145,8 +140,12 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 def unpack_log(path: Path, target: Path) -> None:
-    """Unpack only the log of a backup."""
-    with _readable(path) as archive, archive.open(DATABASE) as source, target.open("wb") as copy:
+    """Unpack only the log of a backup, which may be a log alone."""
+    if _is_log_alone(path):
+        with _told(path):
+            shutil.copyfile(path, target)
+        return
+    with _readable(path) as archive, archive.open(_LOG) as source, target.open("wb") as copy:
         shutil.copyfileobj(source, copy, _CHUNK_BYTES)
 
 
@@ -160,12 +159,9 @@ def read_entries(path: Path, names: Collection[str], most_bytes: int) -> Iterato
 
 def pack_again(folder: Path, target: Path) -> None:
     """Pack the contents of a backup that was unpacked into a folder."""
-    with target.open("xb") as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-                _pack(archive, path, path.relative_to(folder).as_posix(), lambda: False)
-        file.flush()
-        os.fsync(file.fileno())
+    with _zipped(target) as archive:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            _pack(archive, path, path.relative_to(folder).as_posix(), lambda: False)
 
 
 def set_aside(places: Paths, stamp: str) -> Path:
@@ -187,11 +183,6 @@ def set_aside(places: Paths, stamp: str) -> Path:
     return target
 
 
-def attachment_files(folder: Path) -> list[Path]:
-    """Return the files of attachments in a folder, sorted."""
-    return [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
-
-
 @contextmanager
 def working_folder(parent: Path | None) -> Iterator[Path]:
     """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
@@ -205,18 +196,29 @@ def working_folder(parent: Path | None) -> Iterator[Path]:
             shutil.rmtree(folder)
 
 
+def _is_log_alone(path: Path) -> bool:
+    """Return whether a backup is a log and nothing else, as one before an upgrade or a damaged one is."""
+    with _told(path), path.open("rb") as file:
+        return file.read(len(DATABASE_BEGINNING)) == DATABASE_BEGINNING
+
+
 @contextmanager
 def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
+    with _told(path), zipfile.ZipFile(path) as archive:
+        # No entry unpacks to more than its size in the table of contents.
+        size_bytes = sum(entry.file_size for entry in archive.infolist())
+        if size_bytes > max(limits.BACKUP.most, path.stat().st_size * _HIGHEST_RATIO):
+            raise BackupError(
+                f"{path} would unpack to {size_in_words(size_bytes)}, far more than a backup of its size holds. "
+                "Choose another one; nothing was changed."
+            )
+        yield archive
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            # No entry unpacks to more than its size in the table of contents.
-            size_bytes = sum(entry.file_size for entry in archive.infolist())
-            if size_bytes > max(limits.BACKUP.most, path.stat().st_size * _HIGHEST_RATIO):
-                raise BackupError(
-                    f"{path} would unpack to {size_in_words(size_bytes)}, far more than a backup of its size holds. "
-                    "Choose another one; nothing was changed."
-                )
-            yield archive
+        yield
     except FileNotFoundError as error:
         raise BackupError(f"There is no file {path}.") from error
     except _DAMAGE as error:
@@ -227,49 +229,44 @@ def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifest:
     manifest = _manifest(places, request, copy)
-    with draft.open("r+b") as file:
+    with _zipped(draft) as archive:
+        archive.writestr(MANIFEST, manifest.to_text())
+        for store in FILES:
+            if store.put and (request.holds_attachments or store is not ATTACHMENTS):
+                for path, name in store.packed(places):
+                    # A file that is deleted meanwhile, such as a session, is left out; the log must be there.
+                    with nullcontext() if store is DATABASE else suppress(FileNotFoundError):
+                        _pack(archive, copy if store is DATABASE else path, name, request.is_stopped)
+    return manifest
+
+
+@contextmanager
+def _zipped(path: Path) -> Iterator[zipfile.ZipFile]:
+    with path.open("wb") as file:
         # The log shrinks to a third; stronger compression would take several times as long.
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr(MANIFEST, manifest.to_text())
-            _pack(archive, copy, DATABASE, request.is_stopped)
-            contents = [*_persona_files(places)]
-            contents += [(places.config_file, CONFIG)] if places.config_file.is_file() else []
-            if request.holds_attachments:
-                contents += [(places.attachments / name, f"{ATTACHMENTS}/{name}") for name in manifest.attachments]
-            for path, name in contents:
-                # One that is deleted meanwhile, such as a session, is left out.
-                with suppress(FileNotFoundError):
-                    _pack(archive, path, name, request.is_stopped)
+            yield archive
         file.flush()
         os.fsync(file.fileno())
-    return manifest
 
 
 def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
     if closed := refused_folders(places.personas, places.attachments):
         raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
     with copying.opened(copy) as connection:
-        fault = soundness.quick_fault(connection)
+        fault = examination.quick_fault(connection)
         # The index of the search is made again from the log wherever the backup is restored.
-        if fault and soundness.concerns_log(connection):
+        if fault and examination.concerns_log(connection):
             raise DatabaseDamagedError(
                 f"{places.database} is damaged ({fault}), so no backup was made of it. chorus doctor mends it."
             )
         found = copying.facts(connection)
-    sessions = sum(1 for path, name in _persona_files(places) if f"/{SESSIONS_FOLDER}/" in name)
-    personas = sorted({name.split("/")[1] for _, name in _persona_files(places)})
-    folder = places.attachments
-    attachments = tuple(path.relative_to(folder).as_posix() for path in attachment_files(folder))
+    of_personas = [path.relative_to(places.personas).parts for path in PERSONAS.files(places)]
+    personas = sorted({parts[0] for parts in of_personas})
+    sessions = sum(SESSIONS_FOLDER in parts[1:-1] for parts in of_personas)
+    attachments = tuple(path.relative_to(places.attachments).as_posix() for path in ATTACHMENTS.files(places))
     made_at = timestamps.to_text(request.now)
     return Manifest(made_at, *found, tuple(personas), sessions, attachments, request.holds_attachments)
-
-
-def _persona_files(places: Paths) -> Iterator[tuple[Path, str]]:
-    """Yield the files of the personas with their names in the archive; temporary files and locks stay out."""
-    for path in sorted(places.personas.rglob("*")):
-        is_passing = path.name.endswith((files.SUFFIX, ".lock")) and path.name != ".lock"
-        if path.is_file() and not is_passing:
-            yield path, f"{PERSONAS}/{path.relative_to(places.personas).as_posix()}"
 
 
 def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[[], bool]) -> None:

@@ -17,6 +17,7 @@ from chorus_cli.core.errors import BackupError
 from chorus_cli.storage.file_lock import try_lock
 from chorus_cli.storage.files import make_folder, sweep_stale
 from chorus_cli.stores.backup import archive
+from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,9 +35,6 @@ PURGE_LOCK = ".purge.lock"
 A purge deletes the temporary copies in the folder, and would miss a backup that has no name yet.
 """
 
-TEMPORARY = r"\.[0-9a-f]{64}\.tmp"
-"""The names of attachments that are being copied, as a regular expression."""
-
 DAILY, WEEKLY = 7, 4
 """The number of days, and of weeks before them, of which backups are kept."""
 
@@ -44,12 +42,17 @@ _DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
 
 
 class Listed(NamedTuple):
-    """A file in the folder of the backups: its path, its size, and its day, if it is a daily one."""
+    """A backup in their folder: its path, its size, and its day, if it is a daily one."""
 
     path: Path
     size_bytes: int
     modified: float
     day: date | None
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether it is a damaged log that was kept."""
+        return self.path.name.startswith(archive.DAMAGED)
 
 
 def path_of(places: Paths, day: date) -> Path:
@@ -77,9 +80,9 @@ def make(places: Paths, request: Request) -> Manifest | None:
 
 
 def listed(places: Paths) -> tuple[Listed, ...]:
-    """Return the files in the folder of the backups, oldest first."""
+    """Return the backups in their folder, oldest first."""
     found = []
-    for path in places.backups.glob("[!.]*"):
+    for path in (*places.backups.glob("[!.]*.zip"), *places.backups.glob("[!.]*.db")):
         # Another Chorus may delete one meanwhile.
         with suppress(OSError):
             if path.is_file():
@@ -97,7 +100,7 @@ def _day(name: str) -> date | None:
 
 def _keep_attachments(places: Paths) -> None:
     """Keep the attachments that no earlier backup has; their names are those of their bytes, which never change."""
-    for path in archive.attachment_files(places.attachments):
+    for path in ATTACHMENTS.files(places):
         kept = places.kept_attachments / path.relative_to(places.attachments)
         if kept.exists():
             continue
@@ -124,7 +127,7 @@ def _prune(places: Paths) -> None:
     except BackupError:
         # A damaged backup may name any of them.
         return
-    for path in archive.attachment_files(places.kept_attachments):
+    for path in [*KEPT_ATTACHMENTS.files(places)]:
         if path.relative_to(places.kept_attachments).as_posix() not in named:
             path.unlink(missing_ok=True)
 

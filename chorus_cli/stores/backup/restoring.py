@@ -18,11 +18,12 @@ from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTo
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import file_lock, foreign_code
-from chorus_cli.storage.files import RANDOM, sync_folder, write_atomically
+from chorus_cli.storage.files import sync_folder
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
-from chorus_cli.stores.backup.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
-from chorus_cli.stores.salvage import copying, soundness
+from chorus_cli.stores.backup.archive import MANIFEST, Manifest
+from chorus_cli.stores.listing import FILES, STAGED, home_in
+from chorus_cli.stores.salvage import copying, examination
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +32,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
 
-STAGED = ".restoring"
-TEMPORARY = rf"\.restoring-{RANDOM}"
-"""The names of folders that backups are unpacked in, as a regular expression."""
-
-_REPLACED = "replaced"
-_ZIP_BEGINNING, _DATABASE_BEGINNING = b"PK", b"SQLite format 3\0"
+_ZIP_BEGINNING = b"PK"
 
 
 class Staged(NamedTuple):
@@ -71,7 +67,7 @@ def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
         except OSError as error:
             reason = error.strerror or error
             raise BackupError(f"{path} cannot be unpacked in {folder}: {reason}. Nothing was changed.") from error
-        yield Staged(folder, manifest, changed, missing, not (folder / PERSONAS).exists(), removed)
+        yield Staged(folder, manifest, changed, missing, not home_in(folder).personas.exists(), removed)
 
 
 @contextmanager
@@ -144,26 +140,10 @@ def finish(places: Paths) -> bool:
     with file_lock.hold(places.backups / ".restore.lock", patience_seconds=10.0):
         if not source.is_dir():
             return False
-        if (source / PERSONAS).exists():
-            # The old folder is deleted when all is in place.
-            if places.personas.exists():
-                shutil.rmtree(source / _REPLACED, ignore_errors=True)
-                places.personas.rename(source / _REPLACED)
-            (source / PERSONAS).rename(places.personas)
-        if (source / CONFIG).exists():
-            places.config_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomically(places.config_file, (source / CONFIG).read_bytes())
-        for path in archive.attachment_files(source / ATTACHMENTS):
-            place = places.attachments / path.relative_to(source / ATTACHMENTS)
-            if not place.exists():
-                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                path.rename(place)
-                sync_folder(place.parent)
-        if (source / DATABASE).exists():
-            # SQLite would write the journal of the old database into the new one.
-            places.database.with_name(f"{places.database.name}-journal").unlink(missing_ok=True)
-            sync_folder(home)
-            (source / DATABASE).replace(places.database)
+        for store in FILES:
+            staged_place = store.place(home_in(source))
+            if store.put and staged_place.exists():
+                store.put(staged_place, store.place(places))
         sync_folder(home)
         shutil.rmtree(source)
         # Should it come back, there is nothing left in it to move.
@@ -178,11 +158,11 @@ def _is_archive(path: Path) -> bool:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
             raise BackupError(f"{path} is not a regular file, so it is no backup of Chorus. Nothing was changed.")
         with path.open("rb") as file:
-            beginning = file.read(len(_DATABASE_BEGINNING))
+            beginning = file.read(len(archive.DATABASE_BEGINNING))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BackupError(f"{path} cannot be read: {reason}. Nothing was changed.") from error
-    if not beginning.startswith(_ZIP_BEGINNING) and beginning != _DATABASE_BEGINNING:
+    if not beginning.startswith(_ZIP_BEGINNING) and beginning != archive.DATABASE_BEGINNING:
         raise BackupError(f"{path} is no backup of Chorus. Nothing was changed.")
     return beginning.startswith(_ZIP_BEGINNING)
 
@@ -191,7 +171,7 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
     """Unpack a backup; return its contents, its foreign code, and the ids of messages that are not as written."""
     try:
         manifest = _unpacked(path, folder)
-        with copying.opened(folder / DATABASE) as connection:
+        with copying.opened(home_in(folder).database) as connection:
             removed = tuple(foreign_code.remove(connection))
             changed = _checked(path, connection)
             found = copying.facts(connection)
@@ -210,8 +190,9 @@ def _unpacked(path: Path, folder: Path) -> Manifest | None:
         archive.unpack(path, folder)
         (folder / MANIFEST).unlink()
         return manifest
-    copying.copy_database(path, folder / DATABASE)
-    (folder / DATABASE).chmod(0o600)
+    log = home_in(folder).database
+    copying.copy_database(path, log)
+    log.chmod(0o600)
     return None
 
 
@@ -223,22 +204,21 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
             f"The log in {path} lacks {enumerated(changed)} as made by Chorus. "
             "Choose another backup; nothing was changed."
         )
-    found = soundness.faults(connection)
-    if found and soundness.concerns_log(connection):
+    found = examination.faults(connection)
+    if found and examination.concerns_log(connection):
         raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
-    return soundness.checked(connection).changed
+    return examination.checked(connection).changed
 
 
 def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
     """Bring the attachments that lie beside a daily backup; return those that are neither there nor here."""
-    missing = []
+    missing, brought, beside = [], home_in(folder).attachments, home_in(path.parent).attachments
     for name in manifest.attachments:
-        if (folder / ATTACHMENTS / name).exists() or (places.attachments / name).exists():
+        if (brought / name).exists() or (places.attachments / name).exists():
             continue
-        kept = path.parent / ATTACHMENTS / name
-        if not kept.is_file():
+        if not (beside / name).is_file():
             missing.append(name)
             continue
-        (folder / ATTACHMENTS / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.copyfile(kept, folder / ATTACHMENTS / name)
+        (brought / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copyfile(beside / name, brought / name)
     return tuple(missing)

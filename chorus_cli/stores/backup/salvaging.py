@@ -19,9 +19,8 @@ from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores import listing
 from chorus_cli.stores.backup import archive, daily
-from chorus_cli.stores.backup.archive import DATABASE
 from chorus_cli.stores.backup.restoring import draft_folder
-from chorus_cli.stores.salvage import copying, examination, soundness
+from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, TIME, file_rows, tables
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def _salvaged(places: Paths, folder: Path) -> Counts:
     try:
         with tempfile.TemporaryDirectory(dir=folder) as name:
             damaged, backup = _rolled_back(places.database, Path(name) / "damaged.db"), Path(name) / "backup.db"
-            new, unpack = folder / DATABASE, lambda purged: newest_sound_log(places, backup, purged)
+            new, unpack = listing.home_in(folder).database, lambda purged: newest_sound_log(places, backup, purged)
             new.touch(mode=0o600)
             return salvage(damaged, new, backup, unpack)
     except (OSError, sqlite3.Error) as error:
@@ -62,16 +61,13 @@ def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | Non
     """
     for each in reversed(daily.listed(places)):
         target.unlink(missing_ok=True)
+        if each.is_damaged:
+            continue
         try:
-            if each.path.suffix == ".zip":
-                archive.unpack_log(each.path, target)
-            elif each.path.suffix == ".db" and not each.path.name.startswith(archive.DAMAGED):
-                shutil.copyfile(each.path, target)
-            else:
-                continue
+            archive.unpack_log(each.path, target)
             with copying.opened_untrusted(target) as connection:
                 copying.facts(connection)
-                is_sound = not soundness.quick_fault(connection) and not is_newer(connection)
+                is_sound = not examination.quick_fault(connection) and not is_newer(connection)
                 if is_sound and not examination.holds(connection, without):
                     return each.path
         except (BackupError, StorageError):
@@ -111,7 +107,7 @@ def _rolled_back(log: Path, copy: Path) -> Path:
 
 
 _OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", "context_items")
-_DELETED_FROM = frozenset({"input_history", "outbox", "sessions"})
+_DELETED_FROM = frozenset({listing.INPUTS.table, listing.UNSAID.table, "sessions"})
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _NAMING = frozenset({"turn_id", "revises", "reply_id"})
 """Columns with ids of messages whose names do not say so."""
@@ -173,7 +169,7 @@ def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purge
         brought = log.fill(unpacked, is_backup=True) if backup else 0
         messages, lost = log.complete()
         connection.execute("COMMIT")
-        return Counts(messages - brought, brought, len(soundness.checked(connection).changed), lost, backup)
+        return Counts(messages - brought, brought, len(examination.checked(connection).changed), lost, backup)
 
 
 class _NewLog:
@@ -206,7 +202,7 @@ class _NewLog:
                     is_deleted = table.name in _DELETED_FROM
                     if table.name == "meta":
                         # Of the single values, only the ends of earlier personas are never deleted.
-                        is_deleted = not str(values["key"]).startswith(meta_rows.threads_before_key(""))
+                        is_deleted = not str(values["key"]).startswith(meta_rows.THREADS_BEFORE)
                     if not (is_backup and is_deleted):
                         stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
                     break

@@ -11,8 +11,7 @@ from chorus_cli.framework.arguments import DRY_RUN, PERSONA, Candidate, Paramete
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Text, data_of
 from chorus_cli.services import Services
-from chorus_cli.stores.rules.purge_reports import BackupsFate
-from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, AskedPurge, WantedPurge, asked_purge
+from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, AskedPurge, BackupsFate, WantedPurge, asked_purge
 from chorus_cli.stores.service.purging import NONE_HOLDS, REWRITES, still_there
 
 GROUP: CommandGroup[Services] = CommandGroup("purge", "Overwrite messages for good.")

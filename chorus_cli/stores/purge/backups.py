@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sqlite3
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.machine.paths import Paths
-from chorus_cli.storage import foreign_code, migrations, untrusted
-from chorus_cli.storage.errors import storage_error
+from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.stores.backup import archive, daily
-from chorus_cli.stores.listing import AMONG, ROWS
+from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, ROWS, home_in
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
@@ -25,25 +23,24 @@ from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.stores.salvage import copying, examination
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import sqlite3
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
     from datetime import datetime
 
+    from chorus_cli.machine.paths import Paths
+    from chorus_cli.stores.listing import RowStore
     from chorus_cli.stores.purge.carrying_out import Changes
 
 
-class PurgedRows(NamedTuple):
-    """Rows of purges with all that tells them from others of the same ids: another log may have given those too."""
-
-    messages: frozenset[tuple[object, ...]] = frozenset()
-    items: frozenset[tuple[object, ...]] = frozenset()
-    summaries: frozenset[tuple[object, ...]] = frozenset()
+PurgedRows: TypeAlias = "Mapping[RowStore, frozenset[tuple[object, ...]]]"
+"""Rows of purges with all that tells them from others of the same ids: another log may have given those too."""
 
 
 class Sought(NamedTuple):
     """The rows of purges, and the criteria of one that hold in every backup, such as the words of a search."""
 
-    rows: PurgedRows = PurgedRows()
+    rows: PurgedRows = MappingProxyType({})
     criteria: WantedPurge = NO_CRITERIA
 
 
@@ -69,22 +66,17 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
 
 def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     """Return the rows of a purge that backups may have."""
-    found = (
-        connection.execute(
-            f"SELECT {store.identity} FROM {store.table} WHERE id {AMONG}",
-            {"ids": json.dumps([*getattr(ids, store.name)])},
-        )
-        for store in _SOUGHT
-    )
-    return PurgedRows(*(frozenset(rows) for rows in found))
+    return {
+        store: frozenset(store.rows(connection, store.identity, getattr(ids, store.name)))
+        for store in ROWS
+        if store.identity
+    }
 
 
 def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
     """Look into all backups in the folder of backups, oldest first."""
     found, unreadable = [], []
     for each in daily.listed(places):
-        if each.path.suffix not in {".zip", ".db"}:
-            continue
         try:
             if _has_rows(places, each.path, rows) or (criteria != NO_CRITERIA and _has(places, each.path, criteria)):
                 found.append(each.path)
@@ -95,9 +87,8 @@ def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA
 
 def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
     with _folder_for_copies(places) as folder:
-        log = path if path.suffix == ".db" else folder / archive.DATABASE
-        if log != path:
-            archive.unpack_log(path, log)
+        log = home_in(folder).database
+        archive.unpack_log(path, log)
         with copying.opened_untrusted(log) as connection:
             return any(_held(connection, rows))
 
@@ -105,7 +96,7 @@ def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
 def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
     """Return whether a purge of a backup with criteria would change something, by a copy of it."""
     with _folder_for_copies(places) as folder:
-        _unpack(path, folder)
+        archive.unpack(path, folder)
         with _migrated(folder) as connection:
             wanted = _changes(connection, places, folder, Sought(criteria=criteria))
             return any((*wanted.found.ids, wanted.files, wanted.lost_sessions, _dropped(folder, wanted)))
@@ -118,7 +109,7 @@ def purged_since(log: Path, backup: Path) -> int:
         with copying.opened(log) as connection:
             rows = rows_purged(connection)
         with copying.opened_untrusted(backup) as connection:
-            return len(_held(connection, rows)[0])
+            return len(_held(connection, rows).messages)
     return 0
 
 
@@ -149,13 +140,13 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
         with archive.working_folder(places.backups) as outer:
             folder, draft = outer / "content", outer / "draft"
             folder.mkdir()
-            _unpack(path, folder)
+            archive.unpack(path, folder)
             dropped = _purge(places, folder, sought, now)
-            if path.suffix == ".zip":
+            if (folder / archive.MANIFEST).exists():
                 _without_attachments(folder, dropped)
                 archive.pack_again(folder, draft)
             else:
-                (folder / archive.DATABASE).replace(draft)
+                home_in(folder).database.replace(draft)
             draft.chmod(0o600)
             # It stays as old as it was: the newest of all is the one that is looked into first.
             os.utime(draft, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -169,13 +160,6 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
         told = f"{path} was written anew, but the disk does not confirm all of that: {reason}."
     _drop_kept_attachments(places, path, dropped)
     return told
-
-
-def _unpack(path: Path, folder: Path) -> None:
-    if path.suffix == ".zip":
-        archive.unpack(path, folder)
-    else:
-        shutil.copyfile(path, folder / archive.DATABASE)
 
 
 def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozenset[str]:
@@ -193,33 +177,28 @@ def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozen
 
 @contextmanager
 def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
-    path = folder / archive.DATABASE
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        try:
-            if migrations.is_newer(connection):
-                raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
-            connection.execute("PRAGMA secure_delete = ON")
-            untrusted.confine(connection)
-            foreign_code.remove(connection)
-            migrations.migrate(connection)
-            yield connection
-        except sqlite3.Error as error:
-            raise storage_error(error, path) from error
+    with copying.opened(home_in(folder).database) as connection:
+        if migrations.is_newer(connection):
+            raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
+        connection.execute("PRAGMA secure_delete = ON")
+        foreign_code.remove(connection)
+        migrations.migrate(connection)
+        yield connection
 
 
 def _home(places: Paths, folder: Path) -> Home:
     """Return a backup that was unpacked as a home; the attachments of a daily one lie beside it."""
-    return Home(Paths(folder, folder, folder), lambda _run: False, (places.kept_attachments,))
+    return Home(home_in(folder), lambda _run: False, (places.kept_attachments,))
 
 
 def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought: Sought) -> Changes:
     home = _home(places, folder)
-    held, items, summaries = _held(connection, sought.rows)
+    held = _held(connection, sought.rows)
     attached = (*home.attachments, places.attachments)
-    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, attached))
+    wanted = sought.criteria._replace(messages=held.messages | selected_by_words(connection, sought.criteria, attached))
     # In a backup, no process goes on with a reply in progress.
     connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
-    return carrying_out.changes(connection, home, wanted, PurgedIds(items=items, summaries=summaries))
+    return carrying_out.changes(connection, home, wanted, held._replace(messages=frozenset()))
 
 
 def _dropped(folder: Path, wanted: Changes) -> frozenset[str]:
@@ -233,21 +212,20 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
     path = folder / archive.MANIFEST
     manifest = json.loads(path.read_text(encoding="utf-8"))
     manifest["attachments"] = [name for name in manifest["attachments"] if Path(name).name not in dropped]
-    manifest["sessions"] = sum(1 for _ in (folder / archive.PERSONAS).glob("*/sessions/*.json"))
+    manifest["sessions"] = sum(1 for _ in home_in(folder).personas.glob("*/sessions/*.json"))
     path.write_text(json.dumps(manifest, indent=2), encoding="utf-8")
-    for each in archive.attachment_files(folder / archive.ATTACHMENTS):
+    for each in [*ATTACHMENTS.files(home_in(folder))]:
         if each.name in dropped:
             each.unlink()
 
 
 def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> None:
     """Delete the attachments beside the daily backups that neither one of them nor the log has any more."""
-    named = {path.name for path in archive.attachment_files(places.attachments)}
+    named = {path.name for path in ATTACHMENTS.files(places)}
     for each in daily.listed(places) if dropped else ():
-        if each.path.suffix == ".zip":
-            with suppress(BackupError):
-                named.update(Path(name).name for name in archive.read_manifest(each.path).attachments)
-    for path in archive.attachment_files(places.kept_attachments):
+        with suppress(BackupError):
+            named.update(Path(name).name for name in archive.read_manifest(each.path).attachments)
+    for path in [*KEPT_ATTACHMENTS.files(places)]:
         try:
             if path.name in dropped - named:
                 path.unlink()
@@ -264,14 +242,10 @@ def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:
     return archive.working_folder(places.backups if is_writable else None)
 
 
-def _held(connection: sqlite3.Connection, rows: PurgedRows) -> tuple[frozenset[int], ...]:
-    """Return the ids of the rows that a log has, by their tables."""
-    found = []
-    for store, wanted in zip(_SOUGHT, rows, strict=True):
+def _held(connection: sqlite3.Connection, rows: PurgedRows) -> PurgedIds:
+    """Return the ids of the rows that a log has."""
+    found = {}
+    for store, wanted in rows.items():
         there = examination.filled_rows(connection, store, store.identity, [int(str(row[0])) for row in wanted])
-        found.append(frozenset(int(str(row[0])) for row in wanted.intersection(there)))
-    return tuple(found)
-
-
-_SOUGHT = tuple(store for store in ROWS if store.identity)
-"""The stores of ``PurgedRows``, in the same order."""
+        found[store.name] = frozenset(int(str(row[0])) for row in wanted.intersection(there))
+    return PurgedIds(**found)

@@ -31,8 +31,7 @@ from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge import files
 from chorus_cli.stores.purge.concerned import Concerned, concerned, repeating
 from chorus_cli.stores.purge.files import FileChange
-from chorus_cli.stores.rules.purge_reports import MOST_SHOWN, Extent, ShownMessage
-from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
+from chorus_cli.stores.rules.purging import MOST_SHOWN, NO_CRITERIA, Extent, ShownMessage, WantedPurge
 
 if TYPE_CHECKING:
     import sqlite3
@@ -124,15 +123,10 @@ def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[st
 
 def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
     """Give rows of messages the checksums of empty ones."""
-    rows = connection.execute(
-        f"SELECT id, role, thread_id, persona, timestamp FROM messages WHERE id {AMONG}", {"ids": json.dumps([*ids])}
-    ).fetchall()
+    rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp, ''", ids)
     connection.executemany(
         "UPDATE messages SET checksum = ? WHERE id = ?",
-        [
-            (message_rows.checksum(role, thread_id, persona, timestamp, ""), id_)
-            for id_, role, thread_id, persona, timestamp in rows
-        ],
+        [(message_rows.checksum(*checked), id_) for id_, *checked in rows],
     )
 
 
@@ -204,9 +198,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
     ids = wanted.found.ids
     rows = message_rows.rows(connection, ids.messages)
     shown = (row for row in rows if row.content)
-    items = connection.execute(
-        f"SELECT id, content FROM context_items WHERE id {AMONG} ORDER BY id", {"ids": json.dumps([*ids.items])}
-    ).fetchall()
+    items = listing.ITEMS.rows(connection, "id, content", ids.items)
     attached = {**wanted.lonely, **wanted.unsent}
     return Extent(
         ids,
@@ -304,7 +296,7 @@ def complete(connection: sqlite3.Connection) -> None:
 def require_access(home: Home) -> None:
     """Refuse to purge a home with texts that cannot be read."""
     paths = home.paths
-    folders = (paths.personas, paths.deleted_personas, *home.attachments, paths.drafts, paths.rescue)
+    folders = (*(each.place(paths) for each in listing.FILES if each.is_searched), *home.beside)
     searched = chain(folders, *(folder.rglob("*") for folder in folders))
     closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, searched)))]
     if closed:

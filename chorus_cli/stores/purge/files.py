@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -25,13 +24,11 @@ from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import candidates
-from chorus_cli.storage import drafts, migrations
+from chorus_cli.storage import drafts
 from chorus_cli.storage.files import remove, sync_folder, write_atomically
-from chorus_cli.stores.backup import archive, restoring
-from chorus_cli.stores.listing import AMONG
+from chorus_cli.stores.listing import AMONG, BACKUPS, MESSAGES, STAGED, SUMMARIES
 from chorus_cli.stores.purge.concerned import in_calls, text_of
-from chorus_cli.stores.rules.purge_reports import Document
-from chorus_cli.stores.rules.purging import is_part, words_in_line
+from chorus_cli.stores.rules.purging import Document, is_part, words_in_line
 
 if TYPE_CHECKING:
     import sqlite3
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
     from chorus_cli.sessions.rules.format import SavedThread, Session
     from chorus_cli.stores.purge.concerned import Concerned
 
-_COPY = re.compile(f"{archive.TEMPORARY}|{migrations.TEMPORARY_COPY}")
 _DOCUMENTS = f"*/{persona_files.DOCUMENTS_FOLDER}"
 _SESSIONS = f"*/{session_files.SESSIONS_FOLDER}"
 _PDF_MARK = b"%PDF-"
@@ -159,13 +155,8 @@ class SavedTexts:
 
 def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
     """Read the texts by which sessions are recognised, before their rows are overwritten."""
-    messages = connection.execute(
-        f"SELECT persona, role, timestamp, content FROM messages WHERE id {AMONG}",
-        {"ids": json.dumps([*found.ids.messages])},
-    ).fetchall()
-    texts = connection.execute(
-        f"SELECT content FROM summaries WHERE id {AMONG}", {"ids": json.dumps([*found.ids.summaries])}
-    )
+    messages = MESSAGES.rows(connection, "persona, role, timestamp, content", found.ids.messages)
+    texts = SUMMARIES.rows(connection, "content", found.ids.summaries)
     keys = {
         (role, timestamps.to_text(timestamps.from_text(timestamp)), content) for _, role, timestamp, content in messages
     }
@@ -318,8 +309,7 @@ def documents(home: Home, found: Concerned) -> Iterator[Document]:
 
 def delete_remains(places: Paths) -> None:
     """Delete the copies of the log that killed backups, upgrades, restores and purges have left."""
-    copies = [path for path in places.backups.glob(".*") if _COPY.fullmatch(path.name)]
-    for path in (*copies, *places.database.parent.glob(f"{restoring.STAGED}-*")):
+    for path in (*BACKUPS.leftovers(places), *places.database.parent.glob(f"{STAGED}-*")):
         try:
             # A process that only looks into a backup deletes its own folder.
             with suppress(FileNotFoundError):

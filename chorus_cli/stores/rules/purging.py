@@ -1,21 +1,26 @@
-"""A purge as the user asks for it, the messages and texts that are meant, and how texts that repeat them are known."""
+"""A purge as the user asks for it, the texts that are meant and those that repeat them, and its extent for the user.
+
+The user agrees to the extent before anything is overwritten.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.text.phrases import shortened
-from chorus_cli.core.time import timespan
+from chorus_cli.core.text.phrases import counted, enumerated, shortened, size_in_words
+from chorus_cli.core.time import timespan, timestamps
 from chorus_cli.log.rules.messages import expanded, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.log.rules.log_acts import PurgedIds
 
 WITH_BACKUPS = "--backups"
 
@@ -173,3 +178,184 @@ def plain(text: str) -> str:
 
 def _hash(words: Sequence[str], first: int, length: int) -> int:
     return hash(tuple(words[first : first + length]))
+
+
+MOST_SHOWN = 5
+MOST_DOCUMENTS = 20
+"""The most documents that repeat purged texts and are shown; a program is told of all."""
+
+
+class ShownMessage(NamedTuple):
+    """A message that would be purged, for a list; ``speaker`` is a name for the user or of the persona."""
+
+    id: int
+    persona: str
+    timestamp: datetime
+    content: str
+    speaker: str
+
+    def line(self) -> str:
+        """Return its line in the list."""
+        return f"  #{self.id} {_local(self.timestamp)} {self.speaker}: {shortened(self.content)}"
+
+
+class Document(NamedTuple):
+    """A document of a persona that repeats purged texts, which no purge changes."""
+
+    path: str
+    persona: str
+    text: str
+
+    def line(self) -> str:
+        """Return its line in the list."""
+        return f"  document {self.path} of {self.persona}: {shortened(self.text)}"
+
+
+class BackupsFate(Enum):
+    """The fate of backups that hold some of a purge: a phrase for one, and one for several."""
+
+    STAY = "would still have it", "would still have it"
+    REWRITTEN = "has it too and is rewritten", "have it too and are rewritten"
+    WOULD_BE_REWRITTEN = "has it too and would be rewritten", "have it too and would be rewritten"
+
+    def __init__(self, of_one: str, of_several: str) -> None:
+        self.of_one = of_one
+        self.of_several = of_several
+
+    @classmethod
+    def of(cls, *, with_backups: bool, is_dry: bool = False) -> BackupsFate:
+        """Return the fate of backups in a purge, or in one that is only shown."""
+        if not with_backups:
+            return cls.STAY
+        return cls.WOULD_BE_REWRITTEN if is_dry else cls.REWRITTEN
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """All that a purge overwrites or deletes.
+
+    ``shown`` are the first messages, ``first`` and ``last`` the times of the oldest and the newest one. ``repeated``
+    are other messages that have one of the texts; they and the ``documents`` stay. ``items`` are the memory items with
+    their numbers, ``drafts`` and ``sessions`` files by their names, ``backups`` those that hold some of it.
+    ``unsearched_pdfs`` is the number of PDFs that may have the words of a search and stay.
+    """
+
+    ids: PurgedIds
+    shown: tuple[ShownMessage, ...] = ()
+    first: datetime | None = None
+    last: datetime | None = None
+    repeated: tuple[int, ...] = ()
+    documents: tuple[Document, ...] = ()
+    items: tuple[tuple[int, str], ...] = ()
+    sessions: tuple[str, ...] = ()
+    attachments: int = 0
+    attachment_bytes: int = 0
+    drafts: tuple[str, ...] = ()
+    backups: tuple[str, ...] = ()
+    unsearched_pdfs: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to purge but in backups."""
+        return not any((*self.ids, self.sessions, self.attachments, self.drafts))
+
+    def text(self, backups: BackupsFate = BackupsFate.STAY) -> str:
+        """Return the lines that show it to the user."""
+        return "\n".join(self._lines(backups))
+
+    def _lines(self, fate: BackupsFate) -> Iterator[str]:
+        number = len(self.ids.messages)
+        if number and self.first and self.last:
+            first, last = _local(self.first), _local(self.last)
+            span = first if number == 1 else f"{first} to {last}"
+            yield f"{counted(number, 'message')}, {span}:"
+            yield from (each.line() for each in self.shown)
+            if number > len(self.shown):
+                yield f"  and {number - len(self.shown):,} more"
+        if derived := self._derived():
+            yield f"{'With them' if number else 'Concerned'}: {enumerated(derived)}."
+        for number, content in self.items[:MOST_SHOWN]:
+            yield f"  memory item #{number}: {shortened(content)}"
+        if self.repeated:
+            ids, have = _some([f"#{id_}" for id_ in self.repeated]), "has" if len(self.repeated) == 1 else "have"
+            yield f"{ids} {have} the same words and would stay; name them too, or purge what a search finds."
+        yield from self._documents()
+        yield from filter(None, [self._unsearched()])
+        if self.backups:
+            yield f"{_files(self.backups)} {fate.of_one if len(self.backups) == 1 else fate.of_several}."
+
+    def text_of_none(self) -> str:
+        """Return the answer if nothing is found."""
+        told = " ".join(filter(None, ["There is nothing of that; nothing was purged.", self._unsearched()]))
+        return "\n".join([told, *self._documents()])
+
+    def _unsearched(self) -> str:
+        if not self.unsearched_pdfs:
+            return ""
+        verb = "was" if self.unsearched_pdfs == 1 else "were"
+        return f"{counted(self.unsearched_pdfs, 'PDF')} {verb} not searched; if one has the words, purge its message."
+
+    def _documents(self) -> Iterator[str]:
+        if self.documents:
+            yield "Repeated in documents of personas, which no purge changes (edit or delete them yourself):"
+            yield from (each.line() for each in self.documents[:MOST_DOCUMENTS])
+        if len(self.documents) > MOST_DOCUMENTS:
+            yield f"  and {len(self.documents) - MOST_DOCUMENTS:,} more, which --json names"
+
+    def _derived(self) -> list[str]:
+        size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""
+        numbers = {
+            "thread title": len(self.ids.titles),
+            "summary": len(self.ids.summaries),
+            "preamble": len(self.ids.preambles),
+            "memory item": len(self.items),
+            "line of the input history": len(self.ids.inputs),
+            "unsent text": len(self.ids.unsaid),
+            "saved session": len(self.sessions),
+            "attachment": self.attachments,
+            "draft": len(self.drafts),
+        }
+        irregular = {"summary": "summaries", "line of the input history": "lines of the input history"}
+        found = [counted(number, thing, irregular.get(thing, "")) for thing, number in numbers.items() if number]
+        return [f"{each}{size}" if "attachment" in each else each for each in found]
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return it for a program."""
+        return {
+            "messages": len(self.ids.messages),
+            "first": timestamps.to_text(self.first) if self.first else None,
+            "last": timestamps.to_text(self.last) if self.last else None,
+            "repeated_by": [*self.repeated],
+            "repeated_in": [
+                {"place": "document", "name": each.path, "persona": each.persona} for each in self.documents
+            ],
+            "titles": len(self.ids.titles),
+            "summaries": len(self.ids.summaries),
+            "preambles": len(self.ids.preambles),
+            "items": [number for number, _ in self.items],
+            "inputs": len(self.ids.inputs),
+            "unsent": len(self.ids.unsaid),
+            "sessions": [*self.sessions],
+            "attachments": self.attachments,
+            "drafts": [*self.drafts],
+            "backups": [*self.backups],
+            "unsearched_pdfs": self.unsearched_pdfs,
+        }
+
+
+def backups_sentence(backups: Sequence[str]) -> str:
+    """Return the sentence about backups that still hold purged texts."""
+    return f"{_files(backups)} still {'has' if len(backups) == 1 else 'have'} it."
+
+
+def _files(names: Sequence[str]) -> str:
+    return f"The backup{'' if len(names) == 1 else 's'} {_some(names)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = [f"{len(names) - MOST_SHOWN:,} more"] if len(names) > MOST_SHOWN else []
+    return enumerated([*names[:MOST_SHOWN], *more])
+
+
+def _local(moment: datetime) -> str:
+    return f"{timestamps.local(moment):%Y-%m-%d %H:%M}"

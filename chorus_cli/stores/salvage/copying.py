@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
-from chorus_cli.storage import store, untrusted
+from chorus_cli.storage import foreign_code, store
 from chorus_cli.storage.errors import folder_in_the_way, storage_error
 from chorus_cli.storage.migrations import APPLICATION_ID
 
@@ -85,7 +85,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     ):
         if not place:
             store.copy_into(connection, path, _BUSY_TIMEOUT_SECONDS)
-        untrusted.confine(connection)
+        store.confine(connection)
         yield connection
 
 
@@ -93,7 +93,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 def opened_untrusted(path: Path) -> Iterator[sqlite3.Connection]:
     """Open an existing database only to read its tables."""
     with opened(path) as connection:
-        untrusted.read_tables_only(connection)
+        foreign_code.read_tables_only(connection)
         yield connection
 
 

@@ -16,7 +16,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.salvage import copying, soundness
+from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.salvage.copying import BackupStoppedError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Backups:
             if daily.make(self.places, request) is None:
                 return ()
             with copying.opened(self.places.database) as connection:
-                return soundness.sample(connection, day.toordinal()).changed
+                return examination.sample(connection, day.toordinal()).changed
 
         try:
             ids = await _stoppable(work)

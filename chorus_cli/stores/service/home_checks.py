@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 from contextlib import suppress
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.editing.files import rescued_files
-from chorus_cli.personas import files as persona_files
-from chorus_cli.storage import file_lock, migrations
-from chorus_cli.storage.files import TEMPORARY, is_stale, remove
+from chorus_cli.machine.paths import exposed
+from chorus_cli.storage import file_lock
+from chorus_cli.storage.files import is_stale, remove
 from chorus_cli.storage.permissions import (
     MOST_NAMED,
     access_advice,
@@ -27,18 +25,19 @@ from chorus_cli.storage.permissions import (
     refused_folders,
 )
 from chorus_cli.storage.store import is_writable
-from chorus_cli.stores.backup import archive, daily, restoring
-from chorus_cli.stores.backup.restoring import STAGED, is_pending
+from chorus_cli.stores.backup import daily
+from chorus_cli.stores.backup.restoring import is_pending
+from chorus_cli.stores.listing import FILES, STAGED
 from chorus_cli.stores.rules.findings import Finding, Repair, fine, note, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
+    from pathlib import Path
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.personas.service.personas import Personas
 
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LEAST_FREE_BYTES = 100_000_000
 _STALE_DAYS = 8
 _MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it can be written."
@@ -61,35 +60,6 @@ def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Findin
         yield from findings
     except OSError as error:
         yield wrong(subject, refused(error))
-
-
-def exposed(home: Paths) -> list[Path]:
-    """Return the files and folders that other users can get at: all that lie in no private folder."""
-    found: set[Path] = set()
-    for root in {home.data, home.config, home.state}:
-        for folder, below, names in os.walk(root):
-            here = Path(folder)
-            if not _is_open(here):
-                # Nobody gets past it, whatever the modes inside.
-                below.clear()
-                continue
-            found.add(here)
-            found.update(path for path in map(here.joinpath, names) if _is_open(path))
-    return sorted(found)
-
-
-def narrow(paths: Iterable[Path]) -> None:
-    """Take the permissions of other users away."""
-    for path in paths:
-        path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
-
-
-def _is_open(path: Path) -> bool:
-    try:
-        mode = path.lstat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISLNK(mode) and bool(mode & _OTHERS)
 
 
 def _permissions(home: Paths) -> Finding:
@@ -150,7 +120,7 @@ def _backups(home: Paths, now: datetime) -> Iterator[Finding]:
     if is_refused(home.backups):
         # Of a folder that the user may not look into there is a finding already.
         return
-    found = [each for each in daily.listed(home) if not each.path.name.startswith(archive.DAMAGED)]
+    found = [each for each in daily.listed(home) if not each.is_damaged]
     if not found:
         yield note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
         return
@@ -177,31 +147,6 @@ def _rescued(folder: Path) -> Iterator[Finding]:
         yield fine("rescue", "No file has a text that could not be stored.")
 
 
-class _Place(NamedTuple):
-    """A folder, and the names that Chorus gives to temporary files in it, also ``deep`` in its folders."""
-
-    folder: Path
-    names: str
-    is_deep: bool = False
-
-    def found(self) -> Iterator[Path]:
-        """Yield the files and folders with such names; links are no files of Chorus."""
-        for folder, below, names in os.walk(self.folder):
-            matching = {name for name in (*below, *names) if re.fullmatch(self.names, name)}
-            yield from (path for path in map(Path(folder).joinpath, sorted(matching)) if not path.is_symlink())
-            below[:] = [name for name in below if self.is_deep and name not in matching]
-
-
-def _searched(home: Paths) -> Iterator[_Place]:
-    yield _Place(home.data, f"{migrations.TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|{restoring.TEMPORARY}")
-    yield from (_Place(each, TEMPORARY) for each in (home.data, home.config, home.state, home.rescue, home.drafts))
-    yield _Place(home.personas, persona_files.TEMPORARY)
-    yield _Place(home.personas, TEMPORARY, is_deep=True)
-    yield _Place(home.attachments, TEMPORARY, is_deep=True)
-    yield _Place(home.backups, f"{archive.TEMPORARY}|{migrations.TEMPORARY_COPY}")
-    yield _Place(home.kept_attachments, daily.TEMPORARY, is_deep=True)
-
-
 def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
     """Yield the findings about remains of killed processes."""
     if is_pending(home):
@@ -226,7 +171,7 @@ def temporary_files(home: Paths, now: datetime) -> list[Path]:
     Neither they nor other temporary files in the same folder were changed within an hour. A folder in which a restore
     has unpacked a backup may wait longer for an answer: it counts as left once no other Chorus runs.
     """
-    found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _searched(home))))
+    found = list(dict.fromkeys(chain.from_iterable(each.leftovers(home) for each in FILES)))
     outer = [path for path in found if not {*path.parents} & {*found}]
     is_alone = not running(home.run)
     in_use = {

@@ -15,7 +15,7 @@ from chorus_cli.storage.permissions import access_advice, is_refused
 from chorus_cli.stores.backup import restoring, salvaging
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
-from chorus_cli.stores.salvage import copying, examination, soundness
+from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.service import home_checks, stored_files
 from chorus_cli.stores.service.home_checks import unless_refused
 
@@ -79,16 +79,16 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
         yield wrong("log", f"{path} lacks {enumerated(changed)} as made by Chorus.", Repair.SALVAGE)
         return
     facts = copying.facts(connection)
-    faults = soundness.faults(connection)
+    faults = examination.faults(connection)
     extent = f"{counted(facts.messages, 'message')} in {counted(facts.threads, 'thread')}"
-    if faults and soundness.concerns_log(connection):
+    if faults and examination.concerns_log(connection):
         yield wrong("log", f"{path} is damaged: {_some(faults)}.", Repair.SALVAGE)
     else:
         yield fine("log", f"{path} is sound: {extent}, {size_in_words(path.stat().st_size)}.")
 
 
 def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
-    checked = soundness.checked(connection)
+    checked = examination.checked(connection)
     if checked.changed:
         ids = _some([f"#{id_}" for id_ in checked.changed])
         differ = "differs" if len(checked.changed) == 1 else "differ"
@@ -97,7 +97,7 @@ def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator
     else:
         added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
         yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as written{added}.")
-    if texts := soundness.undecodable(connection):
+    if texts := examination.undecodable(connection):
         # What follows reads these rows.
         yield wrong("rows", f"{_some(texts)}. A salvage keeps all that can be read of them.", Repair.SALVAGE)
         return

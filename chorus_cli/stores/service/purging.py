@@ -16,8 +16,7 @@ from chorus_cli.stores.backup import daily
 from chorus_cli.stores.purge import backups, carrying_out, files
 from chorus_cli.stores.purge.backups import Sought
 from chorus_cli.stores.purge.concerned import selected
-from chorus_cli.stores.rules.purge_reports import backups_sentence
-from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS
+from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, backups_sentence
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection, Store
     from chorus_cli.stores.purge.backups import PurgedRows
     from chorus_cli.stores.purge.files import Home
-    from chorus_cli.stores.rules.purge_reports import Extent, ShownMessage
-    from chorus_cli.stores.rules.purging import AskedPurge, WantedPurge
+    from chorus_cli.stores.rules.purging import AskedPurge, Extent, ShownMessage, WantedPurge
 
 _ROOM = 2
 """Times the size of the log that making it anew may take besides."""

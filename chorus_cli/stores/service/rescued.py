@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError, OutputError, StorageError
 from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.time.timeline import UNSENT_KEPT
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.storage import drafts
-from chorus_cli.storage.drafts import KEPT
 from chorus_cli.storage.permissions import closed_paths
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class RescuedTexts:
         if edits:
             them = "it if you do not want it" if len(edits) == 1 else "those that you do not want"
             kept = f"{counted(len(edits), 'unused edit')} {'is' if len(edits) == 1 else 'are'} kept"
-            told.append(f"{kept} for {KEPT.days} days in {closed_paths(edits)}; delete {them}.")
+            told.append(f"{kept} for {UNSENT_KEPT.days} days in {closed_paths(edits)}; delete {them}.")
         return told
 
     async def bring_in(self, texts: Sequence[Left]) -> tuple[BroughtIn, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from hashlib import file_digest, sha256
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +19,9 @@ from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import read_within, write_atomically
-from chorus_cli.storage.permissions import access_advice, is_refused
+from chorus_cli.storage.permissions import access_advice, is_refused, refused_folders
 from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.listing import ATTACHMENTS, PERSONAS
 from chorus_cli.stores.purge import backups as purged_backups
 from chorus_cli.stores.salvage import copying, examination
 
@@ -61,7 +63,7 @@ class LostFile(NamedTuple):
     @property
     def may_be_purged(self) -> bool:
         """Whether a backup may have it with purged texts: an attachment has its hash, and a message names it still."""
-        return self.entry.startswith(f"{archive.PERSONAS}/")
+        return self.entry.startswith(f"{PERSONAS.name}/")
 
 
 class Copy(NamedTuple):
@@ -95,7 +97,7 @@ def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]
             path, entry = session_files.folder(places.personas, persona), ""
             if is_session_id(session_id) and persona_files.exists(places.personas, persona):
                 path = session_files.path_of(places.personas, persona, session_id)
-                entry = f"{archive.PERSONAS}/{path.relative_to(places.personas).as_posix()}"
+                entry = f"{PERSONAS.name}/{path.relative_to(places.personas).as_posix()}"
             yield LostFile(path, str(error), entry, _is_session)
 
 
@@ -109,7 +111,7 @@ def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFi
         found = _digest(path) if not refusal and path.is_file() else ""
         if found != digest:
             state = f", {path}, cannot be read" if refusal else f", {path}, has changed" if found else " is gone"
-            entry = f"{archive.ATTACHMENTS}/{digest[:2]}/{digest}"
+            entry = f"{ATTACHMENTS.name}/{digest[:2]}/{digest}"
             phrase = f"that of message #{message_id}{state}"
             yield LostFile(path, phrase, entry, partial(_has_digest, digest))
 
@@ -143,8 +145,6 @@ def are_withheld(connection: OpenDatabase, places: Paths, lost: Sequence[LostFil
 
 def _found(backup: Path, wanted: Sequence[LostFile]) -> Iterator[Copy]:
     by_entry = {each.entry: each for each in wanted}
-    if backup.suffix != ".zip" or not by_entry:
-        return
     with suppress(BackupError):
         for entry, data in archive.read_entries(backup, by_entry, limits.STORED_ATTACHMENT.most):
             if by_entry[entry].is_right(data):
@@ -178,7 +178,7 @@ def gap(connection: OpenDatabase, found: Copy) -> str:
 
 def unnamed_attachments(connection: OpenDatabase, places: Paths) -> Unnamed:
     """Return the attachments that no message, operation or session names, and no backup needs."""
-    files = {path.name: path for path in archive.attachment_files(places.attachments) if is_sha256(path.name)}
+    files = {path.name: path for path in ATTACHMENTS.files(places) if is_sha256(path.name)}
     for digest in examination.digests(connection) & {*files}:
         del files[digest]
     doubt = "a message cannot be read" if files and examination.unreadable(connection) else ""
@@ -200,7 +200,7 @@ def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
     except DatabaseDamagedError:
         # The journal is damaged where it says what was purged.
         return frozenset(each.path for each in daily.listed(places))
-    holding = purged_backups.holding(places, rows) if any(rows) else purged_backups.Holding((), ())
+    holding = purged_backups.holding(places, rows) if any(rows.values()) else purged_backups.Holding((), ())
     return frozenset({*holding.backups, *holding.unreadable})
 
 
@@ -229,9 +229,8 @@ def _digest(path: Path) -> str:
 
 def _session_files(places: Paths) -> Iterable[Path]:
     pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
-    deleted = places.deleted_personas
-    barriers = [path for path in (*places.personas.glob("*"), places.backups, deleted) if is_refused(path)]
-    return [*places.personas.glob(pattern), *(deleted.glob(pattern) if not barriers else ()), *barriers]
+    folders = (places.personas, places.deleted_personas)
+    return [*refused_folders(places.personas, places.backups), *chain(*(each.glob(pattern) for each in folders))]
 
 
 def _in_session(_places: Paths, path: Path) -> list[str]:
@@ -245,8 +244,6 @@ def _needed(places: Paths, path: Path) -> frozenset[str]:
     if path.suffix == ".db":
         with copying.opened_untrusted(path) as connection:
             return examination.digests(connection)
-    if path.suffix != ".zip":
-        return frozenset()
     manifest = archive.read_manifest(path)
     names = () if manifest.holds_attachments else manifest.attachments
     return frozenset(Path(name).name for name in names if not (places.kept_attachments / name).is_file())

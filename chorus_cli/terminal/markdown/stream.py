@@ -32,7 +32,8 @@ from rich.cells import cell_len
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.terminal.markdown.blocks import MarkdownBlocks
 from chorus_cli.terminal.markdown.drawing import MarkdownDrawing
-from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row, widest
+from chorus_cli.terminal.screen.output import widest
+from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row
 
 if TYPE_CHECKING:
     import os

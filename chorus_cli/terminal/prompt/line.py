@@ -33,7 +33,6 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import may_hide, revealed, safe_line, safe_text
-from chorus_cli.storage import typed_paths
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
@@ -334,9 +333,10 @@ class LineCompleter(Completer):
 def _file_completions(before_cursor: str) -> Iterator[Completion]:
     """Yield the completions of a file's name behind an at sign; that of a folder can be gone on with."""
     from chorus_cli.attachments.rules.mentions import begun_mention, mention_of  # noqa: PLC0415 - not at the first prompt
+    from chorus_cli.storage.typed_paths import offered  # noqa: PLC0415 - likewise
 
     begun = begun_mention(before_cursor)
-    for path in typed_paths.offered(begun.path, None) if begun else ():
+    for path in offered(begun.path, None) if begun else ():
         is_quoted = begun is not None and (begun.is_quoted or " " in path)
         written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
         yield Completion(written, -begun.length if begun else 0, display=path)

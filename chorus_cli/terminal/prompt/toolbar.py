@@ -10,8 +10,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, dollars, shortened
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.terminal.screen.output import knows_unicode
-from chorus_cli.terminal.screen.painted_rows import widest
+from chorus_cli.terminal.screen.output import knows_unicode, widest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

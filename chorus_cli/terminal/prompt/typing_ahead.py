@@ -15,7 +15,8 @@ from prompt_toolkit.keys import Keys
 
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.terminal.prompt.keys import is_hung_up
-from chorus_cli.terminal.screen.painted_rows import beginning_of, dim_row, dots, end_of, widest
+from chorus_cli.terminal.screen.output import widest
+from chorus_cli.terminal.screen.painted_rows import beginning_of, dim_row, dots, end_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
 from chorus_cli.models.rules.events import Asking, ToolStarted, WaitOver
-from chorus_cli.terminal.screen.painted_rows import Wait, beginning_of, dim_row, dots, end_of, widest
+from chorus_cli.terminal.screen.output import widest
+from chorus_cli.terminal.screen.painted_rows import Wait, beginning_of, dim_row, dots, end_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

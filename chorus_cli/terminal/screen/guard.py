@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 ESCAPE_PICTURE = "\u241b"
 
-_FORBIDDEN = rf"{CONTROLS}{C1_CONTROLS}{UNICODE_LINE_BREAKS}{BIDI_CONTROLS}\r"
+_ASCII_FORBIDDEN = rf"{CONTROLS}\r"
+_FORBIDDEN = rf"{_ASCII_FORBIDDEN}{C1_CONTROLS}{UNICODE_LINE_BREAKS}{BIDI_CONTROLS}"
 _INVISIBLE = rf"{IGNORABLES}{TAG_CHARACTERS}{CANCEL_TAG}"
 
 _NUMBERS = "[0-9;]{0,128}"
@@ -45,14 +46,39 @@ _UNFINISHED_LINK = r"\](?:8(?:;[0-9A-Za-z._=-]{0,67}(?:;[\x21-\x7e]{0,2048}\x1b?
 
 _MESSAGE = rf"\x1b\](?:9;Chorus: |777;notify;Chorus;)[^{_FORBIDDEN}\t\n]{{0,200}}\x07"
 
-_SUSPECT = re.compile(f"[{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}]")
 _BLOCKED = f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])"
-_TOKEN = re.compile(
-    rf"(?P<own>\r?{_CSI}|{_LINK})"
-    rf"|(?P<text>\r\n|{FLAG_PATTERN})"
-    rf"|(?P<unfinished>(?:\r?\x1b(?:{_UNFINISHED_CSI}|{_UNFINISHED_LINK})?|\r|{UNFINISHED_FLAG_PATTERN})\Z)"
-    rf"|{_BLOCKED}"
-)
+
+
+# Compiled when first needed: ASCII does without the classes of other characters, which are large.
+
+
+@cache
+def _suspect() -> re.Pattern[str]:
+    return re.compile(f"[{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}]")
+
+
+@cache
+def _suspect_in_ascii() -> re.Pattern[str]:
+    return re.compile(f"[{_ASCII_FORBIDDEN}]")
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    return _token_pattern(f"|{FLAG_PATTERN}", f"|{UNFINISHED_FLAG_PATTERN}", _BLOCKED)
+
+
+@cache
+def _token_in_ascii() -> re.Pattern[str]:
+    return _token_pattern("", "", f"(?P<forbidden>[{_ASCII_FORBIDDEN}])")
+
+
+def _token_pattern(flag: str, unfinished_flag: str, blocked: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<own>\r?{_CSI}|{_LINK})"
+        rf"|(?P<text>\r\n{flag})"
+        rf"|(?P<unfinished>(?:\r?\x1b(?:{_UNFINISHED_CSI}|{_UNFINISHED_LINK})?|\r{unfinished_flag})\Z)"
+        rf"|{blocked}"
+    )
 
 
 @cache
@@ -120,11 +146,13 @@ class TerminalGuard:
                 self._stream.flush()
 
     def _guarded(self, text: str) -> str:
-        if not (self._unfinished or _SUSPECT.search(text)):
+        suspect = _suspect_in_ascii() if text.isascii() else _suspect()
+        if not (self._unfinished or suspect.search(text)):
             return text
         whole = self._unfinished + join_surrogates(text)
         self._unfinished = ""
-        return _TOKEN.sub(self._passed, whole)
+        token = _token_in_ascii() if whole.isascii() else _token()
+        return token.sub(self._passed, whole)
 
     def _passed(self, match: re.Match[str]) -> str:
         match match.lastgroup:

@@ -188,6 +188,11 @@ def knows_unicode() -> bool:
     return locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
 
 
+def widest(text: str) -> int:
+    """Return the most columns that ``text`` takes on any terminal."""
+    return len(text) if text.isascii() else len(text) + sum(not character.isascii() for character in text)
+
+
 def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
     """Return the sequence that shows a sentence on the desktop; empty where the terminal may show it as text.
 

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from itertools import cycle, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.terminal.screen.output import widest
+
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
@@ -221,11 +223,6 @@ class Progress:
         columns, lines = self._size()
         self._rows.let_go(columns, lines)
         self._rows.show([], rows, columns, lines)
-
-
-def widest(text: str) -> int:
-    """Return the most columns that ``text`` takes on any terminal."""
-    return len(text) if text.isascii() else len(text) + sum(not character.isascii() for character in text)
 
 
 def _erasure(height: int) -> str:

@@ -185,7 +185,7 @@ class _Turn:
     @property
     def target(self) -> Target:
         """Persona, thread and model of the turn."""
-        return self.plan.snapshot.target
+        return self.plan.snapshot.request_settings.target
 
     @property
     def next_snapshot(self) -> ContextSnapshot:
@@ -282,10 +282,10 @@ class ToolLoop:
 
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         snapshot = turn.plan.snapshot
-        if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.messages, turn.asked):
+        if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.request.messages, turn.asked):
             # Thoughts that are bound to what came before them are refused after anything else.
             turn.plan = await self.context.plan(replace(snapshot, echoed={}))
-        turn.asked = turn.plan.messages
+        turn.asked = turn.plan.request.messages
         self.context.prefixes.hold(turn.plan, turn.at)
         request = turn.plan.request
         if turn.rounds > MOST_ROUNDS:
@@ -299,7 +299,7 @@ class ToolLoop:
                         yield Notice(await self.offers.refused(model))
                     case HistoryRefused(model):
                         turn.plan = turn.plan.with_plain_history()
-                        turn.asked = turn.plan.messages
+                        turn.asked = turn.plan.request.messages
                         await self.context.remember_refusal(turn.plan.snapshot)
                         yield Notice(_PLAIN_HISTORY.format(model=model))
                     case Called():
@@ -337,8 +337,8 @@ class ToolLoop:
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
         replanned = await self.context.plan(snapshot)
-        before = plan.snapshot.first_message_id, plan.snapshot.view.summary_id
-        if (replanned.begins_at, replanned.snapshot.view.summary_id) == before:
+        before = plan.snapshot.first_message_id, plan.snapshot.view.summary
+        if (replanned.begins_at, replanned.snapshot.view.summary) == before:
             return replanned
         # A fold, or turns left out, have changed the beginning, so that the cache is lost anyway.
         return await self.context.plan(replace(snapshot, hot=now.hot))

@@ -76,7 +76,8 @@ class Spent:
         """Store the usage in the transaction in which ``work`` stores the summary."""
 
         def both(connection: Connection) -> T:
-            usage_rows.store(connection, self._requests)
+            if self._requests:
+                usage_rows.store(connection, self._requests)
             return work(connection)
 
         try:
@@ -291,7 +292,7 @@ class Folding:
 
     async def _carried_out(self, fold: PlannedFold, focus: str, *, automatic: bool) -> Summary | None:
         """Have the summary written, and store it even if the caller is cancelled meanwhile."""
-        target, view, budget = fold.snapshot.target, fold.snapshot.view, fold.snapshot.budget
+        target, view, budget = fold.snapshot.request_settings.target, fold.snapshot.view, fold.snapshot.budget
         entries = entries_of(usable(fold.messages), target.persona.name)
         so_far = view.summary.content if view.summary else ""
         async with self._summarizer.spending() as spent:
@@ -311,10 +312,10 @@ class Folding:
 
     def _stored(self, connection: Connection, fold: PlannedFold, new: NewSummary, *, automatic: bool) -> Summary | None:
         """Store a fold if the boundary, the summary and the messages are still those that it was made of."""
-        known, target = fold.snapshot.view, fold.snapshot.target
+        known, target = fold.snapshot.view, fold.snapshot.request_settings.target
         ids = [row.id for row in known.messages[: known.folded_number + len(fold.messages)]]
         present = self._context.read_since(connection, fold.snapshot.request_settings, known.cutoff).view
-        is_same = (present.boundary, present.summary_id) == (known.boundary, known.summary_id)
+        is_same = (present.boundary, present.summary) == (known.boundary, known.summary)
         if not is_same or [row.id for row in present.messages[: len(ids)]] != ids:
             return None
         slug, thread_id = target.persona.slug, target.thread_id

@@ -54,8 +54,9 @@ def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
 
 
 def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefusedError:
-    target, budget, measured = snapshot.target, snapshot.budget, snapshot.request_settings.system_prompt
-    model, system = target.choice.model, budget.corrected(measured.tokens)
+    target, budget = snapshot.request_settings.target, snapshot.budget
+    measured, model = snapshot.request_settings.system_prompt, target.choice.model
+    system = budget.corrected(measured.prompt_tokens + measured.document_tokens + TOKENS_PER_MESSAGE)
     if system >= budget.tokens:
         return MessageRefusedError(
             f"{target.persona.name} leaves no room for a message: the system prompt has "
@@ -85,7 +86,7 @@ def flash_notice(report: FlashReport) -> str:
 
 def shortfalls(plan: RequestPlan) -> dict[str, str]:
     """Say which parts of the context are not, or not whole, in a request; each sentence under its subject."""
-    model = plan.snapshot.target.choice.model
+    model = plan.snapshot.request_settings.target.choice.model
     found: dict[str, str] = {}
     if number := len(plan.too_large):
         found["left out"] = (
@@ -109,7 +110,7 @@ def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now:
 
     ``last_window`` is the start of that window, ``None`` if this process made no request yet.
     """
-    boundary, hours = snapshot.view.boundary, snapshot.target.persona.settings.context_hours
+    boundary, hours = snapshot.view.boundary, snapshot.request_settings.target.persona.settings.context_hours
     if boundary is None or not boundary.members or boundary.created_at > snapshot.view.cutoff:
         return ""
     if snapshot.last_spoken is not None and boundary.created_at <= (last_window or cutoff(snapshot.last_spoken, hours)):

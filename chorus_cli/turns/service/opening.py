@@ -8,12 +8,20 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
 from chorus_cli.context.rows.thread_views import others_at_work, thread_at_work
-from chorus_cli.context.rules.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
+from chorus_cli.context.rules.preamble import (
+    NOTICEABLE_GAP,
+    gap_line,
+    job_lines,
+    pause_notice,
+    preamble,
+    thread_lines,
+)
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
     DatabaseBusyError,
@@ -108,7 +116,7 @@ class PreambleWriter:
     def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
         question, now = self.question, self.question.timestamp
-        persona = self.snapshot.target.persona.slug
+        persona = self.snapshot.request_settings.target.persona.slug
         others = others_at_work(connection, persona, question.thread_id, in_progress)
         own = thread_at_work(connection, question.thread_id, question.content, now) if others else None
         lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
@@ -178,7 +186,14 @@ class TurnOpener:
     async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: _Beside) -> OpenedTurn:
         """Check and measure a question and store it; an index of the memory that is found damaged is made again."""
         content, altered = cleaned_input(text)
-        _refuse_unreadable(content, is_alone=not files)
+        # One with attachments may have no words.
+        if not files and not content.strip():
+            raise MessageRefusedError("The message is empty, so there is nothing to send.")
+        if (size := len(content.encode())) > limits.MESSAGE.most:
+            raise MessageRefusedError(
+                f"The message has {size / 1e6:.1f} MB; the largest that is taken has {limits.MESSAGE.size}. "
+                "It was not stored. Put it in a file and send the part that matters."
+            )
         if target.persona.unreadable:
             refuse_unreadable_settings(target.persona)
         attached = attachment_tokens(files, target.choice.model) if files else 0
@@ -233,8 +248,11 @@ class TurnOpener:
             refuse_unfitting(snapshot, count, preamble_tokens=OTHER_TOKENS)
         if in_progress:
             self.runner.refuse_busy(connection, target, self.run)
-        clock = target.persona.settings.clock and bool(snapshot.view.messages)
-        gap = gap_line(snapshot.last_spoken, now, clock=clock)
+        is_told_time = target.persona.settings.clock and bool(snapshot.view.messages)
+        before = snapshot.last_spoken if is_told_time else None
+        # A clock that was set back makes no pause.
+        pause = now - before if before is not None else timedelta()
+        gap = gap_line(pause, now) if pause > NOTICEABLE_GAP else ""
         told, recalled = gap, _NONE
         if in_progress or has_memory or beside:
             writer = PreambleWriter(snapshot, question, counter)
@@ -248,13 +266,13 @@ class TurnOpener:
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
         again = reopened_notice(target) if message_rows.reopen_thread(connection, thread_id) else ""
-        pause = pause_notice(snapshot.last_spoken, now) if gap else ""
+        later = pause_notice(pause, now) if gap else ""
         named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in recalled)
         loaded = f"From memory: {named}" if recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         # It is told with the first request of this process.
         unread = snapshot.unread if snapshot.unread and not last_window(target) else ""
-        notices = tuple(filter(None, (again, pause, left, loaded, unread)))
+        notices = tuple(filter(None, (again, later, left, loaded, unread)))
         return OpenedTurn(replace(snapshot, view=view), asked, reply, now, notices)
 
     def _store_retry(self, connection: Connection, request_settings: RequestSettings, now: datetime) -> OpenedTurn:
@@ -282,18 +300,6 @@ class TurnOpener:
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
 
 
-def _refuse_unreadable(content: str, *, is_alone: bool) -> None:
-    """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words."""
-    if is_alone and not content.strip():
-        raise MessageRefusedError("The message is empty, so there is nothing to send.")
-    size = len(content.encode())
-    if size > limits.MESSAGE.most:
-        raise MessageRefusedError(
-            f"The message has {size / 1e6:.1f} MB; the largest that is taken has {limits.MESSAGE.size}. "
-            "It was not stored. Put it in a file and send the part that matters."
-        )
-
-
 class UnsentFiles:
     """Tells once which attachments a request has only by name; ``is_stored`` says whether the bytes of one are there.
 
@@ -308,7 +314,7 @@ class UnsentFiles:
         """Return the sentences about attachments of a request that the one before it in the thread did not have."""
         attached = dict.fromkeys(each for row in plan.sent if row.role is Role.USER for each in row.attachments)
         files = [each for each in attached if each.kind in ALL_SENT]
-        target, accepted = plan.snapshot.target, plan.snapshot.request_settings.accepted
+        target, accepted = plan.snapshot.request_settings.target, plan.snapshot.request_settings.accepted
         thread_id, model = target.thread_id, target.choice.model
         if not files:
             self.told.pop(thread_id, None)

@@ -119,7 +119,8 @@ class ReplyRunner:
 
         The last event is ``TurnDone``, or ``Called`` if the model wants tools to be used: the turn goes on then.
         """
-        writer = self._writer_of(row)
+        now = self.rows.clock.monotonic()
+        writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
         end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
         try:
             async with aclosing(self._attempts(request, notices)) as events:
@@ -150,12 +151,9 @@ class ReplyRunner:
 
     async def abandon(self, row: Message) -> None:
         """Mark a reply as interrupted that was stopped before it began."""
-        writer = self._writer_of(row)
-        await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
-
-    def _writer_of(self, row: Message) -> ReplyWriter:
         now = self.rows.clock.monotonic()
-        return ReplyWriter(self.rows, row, asked_at=now, written_at=now)
+        writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
+        await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, ReplyEnd(None)))
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
         """Check that no reply is being written in the thread of ``target``; ``run`` names this process.
@@ -216,11 +214,14 @@ class ReplyRunner:
         return Called(called, end.usage, Echoed(reply.thoughts, thought.tokens if thought else None))
 
     async def _finish(self, writer: ReplyWriter, row: Message, status: Status, end: ReplyEnd) -> WrittenReply:
+        """Write the whole reply with its final status, and return it; an empty one has the time of its end."""
         try:
-            return await writer.finish(status, end)
+            reply = await writer.finished(status, end)
+            await self.rows.store.write(message_rows.update_reply, *reply)
         except StorageError as error:
             self.given_up.add(row.id)
             raise self.rescued(error, row.persona, "assistant", writer.text) from error
+        return reply
 
     async def _attempts(
         self, request: ModelRequest, notices: Sequence[str]

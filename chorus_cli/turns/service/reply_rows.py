@@ -145,12 +145,6 @@ class ReplyWriter:
         row = self._row(self.text, Status.STREAMING, self.tokens)
         return WrittenReply(row, Thoughts(join_surrogates("".join(self.thoughts)))), uncounted
 
-    async def finish(self, status: Status, end: ReplyEnd) -> WrittenReply:
-        """Write the whole reply with its final status, and return it; an empty one has the time of its end."""
-        reply = await self.finished(status, end)
-        await self.rows.store.write(message_rows.update_reply, *reply)
-        return reply
-
     async def finished(self, status: Status, end: ReplyEnd) -> WrittenReply:
         """Return the whole reply with its final status, to be written; no checkpoint comes after that."""
         self.rows.growing.pop(self.reply.id, None)

@@ -145,32 +145,32 @@ def test_a_talk_that_outgrows_its_model_leaves_turns_out_in_steps(room: Room) ->
 def test_a_giant_is_cut_in_the_middle_and_says_how_much_is_missing() -> None:
     prompt = planned(talk("u900 a5", "u5"), Room(400, 200))
     assert [row.id for row in prompt.cut] == [1]
-    content = prompt.messages[1].content
+    content = prompt.request.messages[1].content
     head, mark, tail = content.split("\n")
     assert head.startswith("u1 w")
     assert mark == f"[… {900 - len(head.split()) - len(tail.split())} tokens left out here …]"
     assert tail.endswith("w")
-    assert [each.content.split()[0] for each in prompt.messages[2:]] == ["a2", "u3"]
+    assert [each.content.split()[0] for each in prompt.request.messages[2:]] == ["a2", "u3"]
     assert prompt.tokens <= 400
 
 
 def test_the_newest_question_is_never_cut() -> None:
     prompt = planned(talk("u900 a900", "u300"), Room(400, 200))
-    assert prompt.messages[-1].content == talk("u900 a900", "u300")[-1].content
+    assert prompt.request.messages[-1].content == talk("u900 a900", "u300")[-1].content
     assert prompt.tokens <= 400
 
 
 def test_a_view_that_no_user_begins_is_led_by_a_line() -> None:
     prompt = planned(talk("a5", "u5"), ROOMY)
-    assert [each.role for each in prompt.messages] == ["system", "user", "assistant", "user"]
-    assert prompt.messages[1].content == LEAD
+    assert [each.role for each in prompt.request.messages] == ["system", "user", "assistant", "user"]
+    assert prompt.request.messages[1].content == LEAD
 
 
 def test_the_summary_stands_in_the_system_message_and_is_counted() -> None:
     summary = Summary(1, None, ((1, 4),), "They met at the bridge.", 5, "model", START)
     prompt = planned(talk("u5"), ROOMY, summary=summary)
     system = "You are kind.\n\nSummary of the earlier conversation:\nThey met at the bridge."
-    assert prompt.messages[0].content == system
+    assert prompt.request.messages[0].content == system
     assert prompt.tokens == SYSTEM_TOKENS + 5 + 10 + 9
 
 
@@ -204,11 +204,11 @@ def test_any_conversation_fits_any_room_that_its_newest_question_fits(
 ) -> None:
     room = Room(SYSTEM_TOKENS + tokens_of(view[-1]) + spare, half)
     prompt = planned(view, room, begins_at, summary)
-    counted = sum(COUNT(each.content) + COUNT(each.tool_calls or "") for each in prompt.messages)
+    counted = sum(COUNT(each.content) + COUNT(each.tool_calls or "") for each in prompt.request.messages)
     assert prompt.tokens <= room.budget
-    assert counted + TOKENS_PER_MESSAGE * len(prompt.messages) <= room.budget
-    assert prompt.messages[-1].content == view[-1].content
-    assert prompt.messages[1].role == "user"
+    assert counted + TOKENS_PER_MESSAGE * len(prompt.request.messages) <= room.budget
+    assert prompt.request.messages[-1].content == view[-1].content
+    assert prompt.request.messages[1].role == "user"
     calls = [each.tool_call_id for each in prompt.sent if each.role is Role.TOOL_USE]
     results = [each.tool_call_id for each in prompt.sent if each.role is Role.TOOL_RESULT]
     assert set(calls) == set(results)

@@ -24,13 +24,13 @@ def talk(document: Attachment, role: Role = Role.USER) -> list[Message]:
 
 
 def test_a_picture_goes_with_its_question() -> None:
-    sent = planned(talk(PHOTO), AMPLE).messages[1]
+    sent = planned(talk(PHOTO), AMPLE).request.messages[1]
     assert (sent.content, sent.attachments) == ("read this", (PHOTO,))
 
 
 def test_a_document_without_room_is_named() -> None:
     plan = planned(talk(DOCUMENT), Room(SYSTEM_TOKENS + 200, 100))
-    assert [(each.content, each.attachments) for each in plan.messages[1:2]] == [
+    assert [(each.content, each.attachments) for each in plan.request.messages[1:2]] == [
         ("read this\n[attachment: long.pdf 2.0 MB]", ())
     ]
     assert [row.id for row in plan.cut] == [1]
@@ -40,15 +40,15 @@ def test_a_document_without_room_is_named() -> None:
 def test_the_newest_question_keeps_its_attachments() -> None:
     rows = [message(1, Role.USER, "hello", 1), attached(message(2, Role.USER, "read", 2), PHOTO)]
     plan = planned(rows, Room(SYSTEM_TOKENS + 270, 100))
-    assert plan.messages[-1].attachments == (PHOTO,)
+    assert plan.request.messages[-1].attachments == (PHOTO,)
 
 
 def test_a_picture_in_a_reply_is_named() -> None:
     plan = planned(talk(PHOTO, Role.ASSISTANT), AMPLE)
-    assert plan.messages[2].content == "read this\n[attachment: photo.png 2 kB]"
-    assert plan.messages[2].attachments == ()
+    assert plan.request.messages[2].content == "read this\n[attachment: photo.png 2 kB]"
+    assert plan.request.messages[2].attachments == ()
 
 
 def test_a_message_of_an_attachment_alone_is_sent() -> None:
     plan = planned([attached(message(1, Role.USER, "", 1), PHOTO)], AMPLE)
-    assert (plan.messages[-1].content, plan.messages[-1].attachments) == ("", (PHOTO,))
+    assert (plan.request.messages[-1].content, plan.request.messages[-1].attachments) == ("", (PHOTO,))

@@ -104,7 +104,7 @@ def test_a_reply_that_loses_its_middle_loses_its_thoughts() -> None:
     snapshot = ContextSnapshot(FRAME, View(rows, None, START), budget_of(Room(220, 110)), echoed={22: HM})
     plan = plan_request(snapshot, COUNT)
     assert [each.id for each in plan.cut] == [22]
-    assert all(message.thoughts is None for message in plan.messages)
+    assert all(message.thoughts is None for message in plan.request.messages)
 
 
 def test_thoughts_make_room_before_words_do() -> None:
@@ -117,7 +117,7 @@ def test_thoughts_make_room_before_words_do() -> None:
     snapshot = ContextSnapshot(FRAME, View(rows, None, START), budget_of(Room(220, 110)), echoed=echoed)
     plan = plan_request(snapshot, COUNT)
     assert (plan.cut, plan.too_large) == ((), ())
-    assert all(message.thoughts is None for message in plan.messages)
+    assert all(message.thoughts is None for message in plan.request.messages)
     assert plan.message_tokens == sum(tokens_of(each) for each in rows)
 
 
@@ -128,7 +128,7 @@ def test_thoughts_of_the_turn_that_is_answered_stay_while_its_results_are_cut() 
     snapshot = ContextSnapshot(FRAME, View(rows, None, START), budget_of(Room(220, 110)), echoed=echoed)
     plan = plan_request(snapshot, COUNT)
     assert [each.id for each in plan.cut] == [34]
-    assert [message.thoughts is None for message in plan.messages if message.role == "assistant"] == [False]
+    assert [message.thoughts is None for message in plan.request.messages if message.role == "assistant"] == [False]
     assert plan.tokens <= 220
 
 

@@ -23,7 +23,8 @@ async def snapshot_of(world: World) -> ContextSnapshot:
 
 
 def sending(snapshot: ContextSnapshot, *sent: Message, without: tuple[Message, ...] = ()) -> RequestPlan:
-    return RequestPlan(snapshot, ModelRequest("", ()), sent, None, 0, 0, without)
+    begins_at = sent[0].id if sent and without else None
+    return RequestPlan(snapshot, ModelRequest("", ()), sent, None, 0, 0, without, begins_at=begins_at)
 
 
 async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> None:
@@ -36,14 +37,14 @@ async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> 
         (sending(here, without=(OLD, NEW)), None),
     ):
         held.hold(plan, START)
-        assert held.request_start(here.target, START, 0).first_message_id == first
+        assert held.request_start(here.request_settings.target, START, 0).first_message_id == first
 
 
 async def test_each_conversation_has_a_beginning_of_its_own(world: World) -> None:
     held, here = Prefixes(), await snapshot_of(world)
     held.hold(sending(here, NEW, without=(OLD,)), START)
-    target = here.target._replace(thread_id=here.target.thread_id + 1)
+    target = here.request_settings.target._replace(thread_id=here.request_settings.target.thread_id + 1)
     elsewhere = replace(here, request_settings=replace(here.request_settings, target=target))
-    assert held.request_start(elsewhere.target, START, 0).first_message_id is None
+    assert held.request_start(elsewhere.request_settings.target, START, 0).first_message_id is None
     held.hold(sending(elsewhere, OLD), START)
-    assert held.request_start(here.target, START, 0).first_message_id == NEW.id
+    assert held.request_start(here.request_settings.target, START, 0).first_message_id == NEW.id

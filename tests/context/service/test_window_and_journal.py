@@ -188,7 +188,7 @@ async def test_the_report_names_every_part_and_what_stays_out(world: World) -> N
 
 @pytest.mark.parametrize("factor", [0.897, 1.0, 1.36])
 async def test_parts_of_the_report_add_up_also_when_estimates_are_corrected(world: World, factor: float) -> None:
-    key = meta_rows.calibration_key(world.current.target().choice.model)
+    key = meta_rows.CALIBRATION + world.current.target().choice.model
     await world.store.write(meta_rows.store, key, budget.written_calibration(Calibration(factor, 0.0)))
     await world.say("one two three four five six seven " * 7)
     report = await context_report(world.context, world.current.target(), world.clock.now())

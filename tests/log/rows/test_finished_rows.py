@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rows.message_rows import by_id, finished_characters
+from chorus_cli.log.rows.message_rows import sized
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.storage.store import FinishedRows, Store
 from tests.fakes import START
@@ -102,8 +102,8 @@ async def test_a_turn_reads_only_what_is_new(store: Store) -> None:
 async def test_more_than_so_many_characters_are_not_kept(store: Store) -> None:
     def read_twice(connection: sqlite3.Connection, most_characters: int) -> list[bool]:
         finished: FinishedRows[Message] = FinishedRows(most_characters)
-        read = partial(by_id, connection)
-        before, after = (finished.read(connection, [1, 2], read, finished_characters) for _ in range(2))
+        read = partial(sized, connection)
+        before, after = (finished.read(connection, [1, 2], read) for _ in range(2))
         return [old is new for old, new in zip(before, after, strict=True)]
 
     await store.write(turn, 0)

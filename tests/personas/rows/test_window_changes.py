@@ -98,7 +98,7 @@ async def test_a_change_of_a_window_that_the_journal_has_not_seen_is_one_entry(s
 
 @pytest.mark.parametrize("known", ["", "{", "twelve"])
 async def test_a_damaged_note_of_the_window_begins_anew(store: Store, file: Path, known: str) -> None:
-    await store.write(meta_rows.store, meta_rows.window_key(ME), known)
+    await store.write(meta_rows.store, meta_rows.WINDOW + ME, known)
     assert await noted(store, file) == []
     edit(file, EDITED)
     assert await noted(store, file) == [Window(12, 7)]

@@ -61,11 +61,11 @@ async def test_a_model_without_a_key_is_taken_and_the_key_is_asked_for(world: Wo
 
 
 def test_of_a_provider_the_usual_model_comes_first_and_what_is_not_for_conversation_last() -> None:
-    talking = frozenset({"gemini/b", "gemini/gemini-2.5-flash", "xai/grok-4.3", "other/b"})
+    talking = frozenset({"gemini/b", "gemini/gemini-3.8-flash", "xai/grok-4.3", "other/b"})
     known = KnownModels(lambda: talking | {"gemini/a-composer"}, frozenset, tuple, lambda: talking)
     models = Models(known, {"XAI_API_KEY": "key", "GEMINI_API_KEY": "key"})
     models.load()
-    gemini = ["gemini/gemini-2.5-flash", "gemini/b", "gemini/a-composer"]
+    gemini = ["gemini/gemini-3.8-flash", "gemini/b", "gemini/a-composer"]
     assert list(models.offered("")) == [*gemini, "xai/grok-4.3", ELIZA]
     assert list(models.offered("gemini/")) == gemini
     assert list(models.offered("other")) == ["other/b"]

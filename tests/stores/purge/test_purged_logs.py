@@ -21,7 +21,7 @@ from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.stores.purge.carrying_out import overwrite
 from chorus_cli.stores.purge.concerned import concerned
 from chorus_cli.stores.rules.purging import WantedPurge
-from chorus_cli.stores.salvage import examination, soundness
+from chorus_cli.stores.salvage import examination
 from tests.amount import examples
 from tests.fakes import START
 from tests.log.rows.views import view_in
@@ -160,6 +160,6 @@ def assert_nothing_is_left(
     texts = [str(before[id_][columns.index("content")]) for id_ in purged]
     dump = "\n".join(connection.iterdump())
     assert not [text for text in texts if text in dump]
-    assert soundness.checked(connection).changed == ()
+    assert examination.checked(connection).changed == ()
     rows = [*examination.unreadable(connection), *examination.dangling_references(connection)]
-    assert [*soundness.faults(connection), *rows] == []
+    assert [*examination.faults(connection), *rows] == []

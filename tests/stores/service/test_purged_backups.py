@@ -11,7 +11,8 @@ import pytest
 
 from chorus_cli.framework.replies import Question, Text
 from chorus_cli.log.rows import input_rows
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup import daily
+from chorus_cli.stores.listing import KEPT_ATTACHMENTS
 from chorus_cli.stores.purge import backups
 from chorus_cli.stores.purge.backups import Sought, rewrite, rows_purged
 from tests.attachments.attached_talk import say
@@ -137,7 +138,7 @@ async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_na
     await (await world.asked_back("/purge message 1")).confirmed()
     sought = Sought(await world.store.read(rows_purged))
     rewrite(places, rewritten, sought, world.clock.now())
-    assert len([*archive.attachment_files(places.kept_attachments)]) == (named_by != "nothing")
+    assert len([*KEPT_ATTACHMENTS.files(places)]) == (named_by != "nothing")
 
 
 async def test_a_search_finds_words_that_only_backups_have(world: World) -> None:

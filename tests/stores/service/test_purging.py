@@ -13,7 +13,7 @@ from chorus_cli.editing.rows.outbox_rows import Unsaid
 from chorus_cli.framework.replies import plain
 from chorus_cli.imports.service.exports import Exports
 from chorus_cli.log.rows import message_rows
-from chorus_cli.stores.salvage import examination, soundness
+from chorus_cli.stores.salvage import examination
 from chorus_cli.tools.service import BUILT_IN
 from tests.imports.service.foreign_talk import LATIUM, ROME, WHERE, taken_in
 from tests.log.service.thinking_talk import parts_of
@@ -126,8 +126,8 @@ async def test_a_purged_message_is_shown_nowhere_and_the_others_are_as_before(wo
 def problems(connection: Connection) -> tuple[object, ...]:
     """Return what the doctor would find in a log."""
     return (
-        soundness.checked(connection).changed,
-        [*soundness.faults(connection)],
+        examination.checked(connection).changed,
+        [*examination.faults(connection)],
         examination.unreadable(connection),
         examination.dangling_references(connection),
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import resource
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -9,7 +12,7 @@ import pytest
 
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.purge.backups import PurgedRows, Sought, holding, rewrite
+from chorus_cli.stores.purge.backups import Sought, holding, rewrite
 from chorus_cli.stores.purge.files import delete_remains
 from chorus_cli.stores.service.home_checks import check_leftovers, temporary_files
 from tests.stores.service.test_leftovers import NOW, killed_at, places, with_log
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["places"]
 
-LOOK = PurgedRows(), Sought().criteria
+LOOK = Sought()
 KILLED: dict[str, tuple[str, Callable[[Paths], object]]] = {
     "being looked through": ("sqlite3.connect", lambda places: holding(places, *LOOK)),
     "being purged": ("sqlite3.connect", lambda places: rewrite(places, places.backups / "all.zip", Sought(), NOW)),
@@ -67,3 +70,18 @@ def test_a_look_into_the_backups_leaves_no_folder(places: Paths) -> None:
     archive.write(places, Request(places.backups / "all.zip", NOW))
     assert holding(places, *LOOK).unreadable == ()
     assert [*places.backups.glob(".chorus-*")] == []
+
+
+def test_a_working_folder_that_cannot_be_deleted_is_told(tmp_path: Path) -> None:
+    """It has texts that are to go; the system may have too many open files to delete it."""
+    most, hardest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    work = ExitStack()
+    (work.enter_context(archive.working_folder(tmp_path)) / "part").write_text("a word")
+    with ExitStack() as opened:
+        opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (most, hardest))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 512), hardest))
+        with suppress(OSError):
+            while True:
+                opened.callback(os.close, os.dup(0))
+        with pytest.raises(OSError, match="Too many open files"):
+            work.close()

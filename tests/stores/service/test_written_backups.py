@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import zipfile
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -93,6 +94,20 @@ def test_a_file_in_place_of_the_folder_is_not_taken_for_the_backup(places: Paths
     places.backups.write_text("no folder", encoding="utf-8")
     with pytest.raises(BackupError, match=r"all\.zip cannot be written: File exists\. Nothing was kept of it\."):
         archive.write(places, Request(tmp_path / "all.zip", NOW))
+
+
+def test_a_backup_has_all_files_of_the_user_and_none_that_is_being_written(places: Paths, tmp_path: Path) -> None:
+    with_log(places)
+    kept = ("personas/chorus/docs/notes.tmp", "personas/chorus/docs/poetry.lock", "config.jsonc")
+    passing = (".persona-ab12_z9k/card.json", "chorus/.chorus-ab12_z9k.tmp", "chorus/system.jsonc.lock")
+    for name in (*kept, *(f"personas/{name}" for name in passing)):
+        path = places.data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a word")
+    manifest = archive.write(places, Request(tmp_path / "all.zip", NOW))
+    assert manifest.personas == ("chorus",)
+    with zipfile.ZipFile(tmp_path / "all.zip") as packed:
+        assert {*packed.namelist()} == {*kept, "chorus.db", "manifest.json"}
 
 
 def test_a_backup_is_synced_with_its_name(places: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

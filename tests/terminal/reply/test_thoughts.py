@@ -16,8 +16,7 @@ from chorus_cli.log.rules.messages import Status, Thought
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone
 from chorus_cli.terminal.reply.dim_lines import PrintedThoughts
 from chorus_cli.terminal.reply.stream import show_events
-from chorus_cli.terminal.screen.output import Screen
-from chorus_cli.terminal.screen.painted_rows import widest
+from chorus_cli.terminal.screen.output import Screen, widest
 from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
 

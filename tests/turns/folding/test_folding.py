@@ -187,7 +187,7 @@ async def test_while_nothing_is_summarised_the_requests_begin_alike_for_a_while(
         assert len(talk.last_request().split()) <= 800
         beginnings.append(talk.world.asked()[0][1])
         report = await context_report(talk.world.context, talk.world.current.target(), talk.world.clock.now())
-        assert report.plan.messages[1].content == beginnings[-1]
+        assert report.plan.request.messages[1].content == beginnings[-1]
     assert len(set(beginnings)) == 6
     assert sum("stayed out" in notice for notice in notices) == 1
 

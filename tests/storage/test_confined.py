@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.storage.untrusted import Connection, Work, confine
+from chorus_cli.storage.store import Connection, Work, confine
 
 ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT COUNT(*) FROM more"
 
