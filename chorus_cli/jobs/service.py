@@ -36,7 +36,7 @@ _MOST_DRAINS = 10
 
 
 class Job:
-    """A command of a thread with the processes that outlive it; another answer may report its end."""
+    """A command of a thread and the processes that outlive it; if it ``is_answered_for``, an answer reports its end."""
 
     def __init__(self, number: int, command: str, target: Target, process: ShellProcess, clock: Clock) -> None:
         self.number = number

@@ -185,7 +185,7 @@ def _started(command: list[str], environment: Mapping[str, str]) -> int:
 
 @contextmanager
 def _masked(umask: int) -> Iterator[None]:
-    """Set the mask of permissions for a moment, because a child has that of its parent."""
+    """Set the mask of permissions for a moment: a child inherits it."""
     if umask < 0:
         yield
         return

@@ -66,7 +66,7 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
-    """A loop whose end waits for no thread: a host name may take half a minute, and so may the import of a library."""
+    """A loop that ends without waiting for threads: a look-up of a host, or an import, may take half a minute."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -19,7 +19,7 @@ _ADVICE = "Choose another place with --home DIR or CHORUS_HOME."
 
 
 class Paths:
-    """The folders, and what is in them: everything is in ``data`` but settings and the state of runs."""
+    """The folders and what they contain: settings, the state of runs, and in ``data`` everything else."""
 
     def __init__(self, data: Path, config: Path, state: Path) -> None:
         self.data, self.config, self.state = data, config, state

@@ -30,7 +30,7 @@ _ENDED = {"Z", "X"}
 
 
 def marked_processes(mark: str, ignored: str, group: int) -> tuple[Leftover, ...]:
-    """Return the processes with the variable ``mark`` and none like ``ignored``; ``group`` is that of their job."""
+    """Return the processes with the variable ``mark`` and none that begins with ``ignored``; ``group`` is the job's."""
     folders: list[Path] = []
     with suppress(OSError):
         folders = [folder for folder in _PROCESSES.iterdir() if folder.name.isdecimal()]

@@ -35,7 +35,7 @@ KEY = "context_hours"
 
 
 def hours_in(value: JsonValue) -> int | None:
-    """Return the window that a value in a file stands for; ``None`` if it is no window."""
+    """Return a value of a file as a window; ``None`` if it cannot be one."""
     return value if isinstance(value, int) and setting_of(KEY).accepts(value) else None
 
 
@@ -44,7 +44,7 @@ def change_window(
 ) -> JsonValue:
     """Write the window that ``choose`` makes of the one in the file, which no other process can change meanwhile.
 
-    ``None`` stands for no window of its own. The operation is stored unless nothing changes. Return the old value.
+    ``None`` removes the persona's own window. The operation is stored unless nothing changes. Return the old value.
     """
     with settings_file.held(path) as file:
         before = file.values().get(KEY)
@@ -179,8 +179,8 @@ def create(
 ) -> bool:
     """Make a persona's folder, hide an earlier one of that slug behind ``boundary``, and return whether there was one.
 
-    The rows, with those of ``fill``, are committed before the folder has its name, lest the earlier messages be in
-    context. Rows that a kill leaves without a folder are behind the boundary of the next persona of that slug.
+    The rows, with those of ``fill``, are committed before the folder has its name, so that the earlier messages are
+    never in context. Rows that a kill leaves without a folder are behind the boundary of the next persona of that slug.
     """
 
     def work(connection: Connection) -> bool:

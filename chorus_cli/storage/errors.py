@@ -23,7 +23,7 @@ GIVEN_UP = "reading it takes far more work than a log of its size needs"
 """The reason of ``SQLITE_INTERRUPT``."""
 
 READ_ONLY = "this log is read-only"
-"""The error of a private copy that nothing can be added to."""
+"""The error when something is to be added to a private copy."""
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}

@@ -67,7 +67,7 @@ def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
         HomeError: another process holds it, the file cannot be made, or its file system knows no locks.
     """
     try:
-        lock = _wait_for(path, patience_seconds)
+        lock = wait_for(path, patience_seconds)
     except OSError as error:
         raise HomeError(
             f"Chorus cannot keep the file {path} locked while it runs: {error.strerror or error}."
@@ -136,14 +136,15 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
 
     Each change replaces the file itself, so a lock on it would be a lock on the old one.
     """
-    lock = _wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
+    lock = wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
     if lock is None:
         raise SettingsError(f"{path} is being changed by another Chorus, which does not finish. Try again in a moment.")
     with lock:
         yield
 
 
-def _wait_for(path: Path, patience_seconds: float) -> FileLock | None:
+def wait_for(path: Path, patience_seconds: float) -> FileLock | None:
+    """Lock the file ``path``; ``None`` if another process does not release it in time."""
     deadline = time.monotonic() + patience_seconds
     while True:
         lock = try_lock(path)

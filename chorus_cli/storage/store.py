@@ -4,8 +4,8 @@ Services await the store, so that another process's lock never freezes the keybo
 milliseconds a commit for durability: with ``TRUNCATE`` and ``EXTRA`` no acknowledged row is lost in a power cut, and
 write-ahead logging is avoided because it fails on network folders and races when several processes start at once.
 
-Of a database that can be read and not written, a private copy is opened. In the copy, the index and all that a reader
-notes may change; SQLite deletes it when it is closed.
+A database that can be read but not written is opened as a private copy. The index and a reader's notes may change in
+the copy, which SQLite deletes when it is closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -124,14 +124,12 @@ class Work:
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose transaction may change something outside the database too, such as a file.
+    """A connection that knows the messages that it has read and that do not change any more.
 
-    ``finished_rows`` are the messages that it has read and that do not change any more. ``has_begun`` says whether a
-    transaction is open, also while it waits to be committed. Once it is confined, each statement may do as much
-    ``work`` as all together on any other connection.
+    ``has_begun`` says whether a transaction is open, also while it waits to be committed. Once it is confined, each
+    statement may do as much ``work`` as all together on any other connection.
     """
 
-    compensations: ExitStack
     finished_rows: FinishedRows[Any]
     has_begun = False
     work: Work | None = None
@@ -141,14 +139,6 @@ class Connection(sqlite3.Connection):
         if self.work:
             self.work.steps = 0
         return super().execute(sql, parameters)
-
-    def unless_committed(self, compensation: Callable[[], object]) -> None:
-        """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
-
-        It is called before the rollback: until then no other process can write to the database. It is not called if
-        the commit is unconfirmed.
-        """
-        self.compensations.callback(compensation)
 
 
 class Store:
@@ -188,8 +178,7 @@ class Store:
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction: all of it is committed, or nothing.
 
-        Changes outside the database are taken back by the compensations that ``work`` registers. A caller that is
-        cancelled while it waits may find the work done: it is never left half-way.
+        A caller that is cancelled while it waits may find the work done: it is never left half-way.
         """
         return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs)))
 
@@ -279,16 +268,13 @@ def committed(connection: Connection, work: Callable[[Connection], T], begin: st
     connection.execute(begin)
     connection.has_begun = True
     try:
-        with ExitStack() as connection.compensations:
-            result = work(connection)
-            try:
-                connection.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                if doubt := unconfirmed(connection, error):
-                    connection.compensations.pop_all()
-                    raise doubt from error
-                raise
-            connection.compensations.pop_all()
+        result = work(connection)
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if doubt := unconfirmed(connection, error):
+                raise doubt from error
+            raise
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

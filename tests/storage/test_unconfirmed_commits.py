@@ -71,20 +71,6 @@ async def test_after_another_error_it_is_not_made(failing: Store, code: int) -> 
 
 
 @pytest.mark.parametrize("is_made", [False, True])
-async def test_what_goes_with_an_unconfirmed_commit_is_not_taken_back(failing: Store, *, is_made: bool) -> None:
-    taken_back: list[str] = []
-
-    def work(connection: Connection) -> None:
-        connection.unless_committed(lambda: taken_back.append("file"))
-        assert isinstance(connection, Failing)
-        connection.is_made, connection.fails = is_made, True
-
-    with pytest.raises(DatabaseUnconfirmedError):
-        await failing.write(work)
-    assert taken_back == []
-
-
-@pytest.mark.parametrize("is_made", [False, True])
 def test_a_step_of_the_tables_is_applied_once(path: Path, *, is_made: bool) -> None:
     step = ("0001_one", ("CREATE TABLE one(id INTEGER)",))
     with closing(sqlite3.connect(path, isolation_level=None, factory=Failing)) as connection:

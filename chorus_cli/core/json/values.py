@@ -106,7 +106,7 @@ def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
 
 
 def parsed(written: object) -> object:
-    """Return the value of a JSON text, ``None`` if it is none; control characters in texts are let pass."""
+    """Return the value of a JSON text, ``None`` if it is not JSON; control characters in texts are allowed."""
     try:
         return json.loads(written, strict=False) if isinstance(written, str) else None
     except (ValueError, RecursionError):

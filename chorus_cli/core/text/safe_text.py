@@ -69,7 +69,8 @@ def _undecided_tail() -> re.Pattern[str]:
 @cache
 def _hiding() -> re.Pattern[str]:
     return re.compile(
-        f"[{code_points.BIDI_CONTROLS}{code_points.NONCHARACTERS}{code_points.IGNORABLES}{code_points.TAG_CHARACTERS}{code_points.CANCEL_TAG}{code_points.EMOJI_SELECTORS}"
+        f"[{code_points.BIDI_CONTROLS}{code_points.NONCHARACTERS}{code_points.IGNORABLES}"
+        f"{code_points.TAG_CHARACTERS}{code_points.CANCEL_TAG}{code_points.EMOJI_SELECTORS}"
         f"{code_points.UNICODE_LINE_BREAKS}{code_points.ZERO_WIDTH_JOINER}{code_points.ZERO_WIDTH_NON_JOINER}]"
     )
 

@@ -182,7 +182,7 @@ def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
 
 
 def _row_of(member: Member) -> int:
-    """Return the row that a member is or stands for, 0 if it is a new message."""
+    """Return the id of the row that a member is or rewords; 0 for a new message."""
     return member if isinstance(member, int) else member.revises or 0
 
 

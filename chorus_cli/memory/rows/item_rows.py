@@ -97,7 +97,7 @@ def item_of(row: Sequence[Any]) -> Item:
 
 
 def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int = 0, content: str = "") -> bool:
-    """Return whether a persona forgot an item, by its id or content; those of an earlier one of the folder are none."""
+    """Return whether a persona forgot an item, by its id or content; an earlier one of the folder does not count."""
     row = connection.execute(
         "SELECT 1 FROM context_items WHERE persona = ? AND (id = ? OR content_hash = ?) "
         "AND forgotten_by IS NOT NULL AND content_hash IS NOT NULL",

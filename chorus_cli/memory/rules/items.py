@@ -253,7 +253,7 @@ def checkpoint_json(persona: str, items: Iterable[Item], now: datetime) -> str:
 
 
 def ids_in(checkpoint: str) -> set[int]:
-    """Return the ids of the items in the text of a checkpoint, which has at least one.
+    """Return the ids of the items in the text of a checkpoint; a purge may have cut all of them out.
 
     Raises:
         MemoryItemError: the text is no checkpoint.
@@ -262,11 +262,10 @@ def ids_in(checkpoint: str) -> set[int]:
         state = record(record(json.loads(checkpoint)).get("context_state"))
     except (ValueError, RecursionError):
         state = {}
-    held = [each for tier in ACTIVE for each in records(state.get(f"{tier.lower()}_items"))]
-    ids = {whole_number(each.get("id")) for each in held} - {0}
-    if not ids:
+    tiers = [state.get(f"{tier.lower()}_items") for tier in ACTIVE]
+    if not all(isinstance(each, list) for each in tiers):
         raise MemoryItemError("The checkpoint cannot be read: it is not valid. The memory was not changed.")
-    return ids
+    return {whole_number(each.get("id")) for tier in tiers for each in records(tier)} - {0}
 
 
 def _written(item: Item) -> dict[str, JsonValue]:

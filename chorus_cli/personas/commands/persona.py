@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import chain
 from typing import Annotated
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
@@ -56,7 +57,8 @@ async def listing(services: Services) -> Table:
     members = await services.persona_admin.members()
     rows = [_row(services, member) for member in members]
     if not services.is_chat:
-        for warning in (each for member in members if member.persona.unreadable for each in member.persona.warnings):
+        unreadable = [member.persona for member in members if member.persona.unreadable]
+        for warning in chain.from_iterable(persona.warnings for persona in unreadable):
             services.notifier.progress(warning)
     heads = ("", "Persona", "Aliases", "Messages", "Last talked", "Description")
     values = [member.as_json(active=member.persona.slug == services.current.slug) for member in members]

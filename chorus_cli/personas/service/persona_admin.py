@@ -122,7 +122,7 @@ class UnrecordedChanges:
 class PersonaAdmin:
     """Makes and changes personas; those that are deleted go to ``deleted``, and ``leave_behind`` hides their memory.
 
-    A change of a window becomes an operation of the journal, that of another setting goes into ``unrecorded``.
+    The journal records a change of a window as an operation; ``unrecorded`` keeps the changes of other settings.
     """
 
     store: Store

@@ -220,7 +220,7 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
         value.refuse("role", f"one of {', '.join(Role)}")
     # A reply in progress is never saved, and one from a file would never be finished.
     if status not in set(Status) - {Status.STREAMING}:
-        value.refuse("status", "that of a message that is over")
+        value.refuse("status", "one of a finished message")
     return MessageContent(
         thread_id=thread_id,
         turn_id=value.number("turn"),
@@ -256,7 +256,7 @@ def _tool_calls(value: _Object) -> str | None:
 
 
 def _parsed(text: str) -> JsonValue:
-    """Parse JSON, without the constants that are none and without half characters, which cannot be written again."""
+    """Parse JSON; NaN and infinities are refused, and lone surrogates, which could not be written again."""
     try:
         parsed: JsonValue = json.loads(text, parse_constant=_no_number)
         json.dumps(parsed, ensure_ascii=False).encode()

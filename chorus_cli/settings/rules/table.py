@@ -31,7 +31,7 @@ _LONGEST_SHOWN = 60
 
 
 class Settings(NamedTuple):
-    """One persona's settings; ``None`` leaves the choice to others, an empty text to the folder's name or model."""
+    """One persona's settings; ``None`` lets the provider or the model decide, an empty text means the usual name."""
 
     name: str = ""
     aliases: tuple[str, ...] = ()
@@ -271,12 +271,15 @@ class Resolution(NamedTuple):
 def misfits(layer: Layer) -> tuple[str, ...]:
     """Return a sentence for each invalid value of ``layer``, with its place, in the file's order."""
     known = [(BY_KEY[key], value) for key, value in layer.values.items() if key in BY_KEY]
-    refused = [each for each in known if not _says_nothing(*each) and not each[0].accepts(each[1])]
-    return tuple(f"{layer.place(setting.key)}: {setting.misfit(value)}" for setting, value in refused)
+    return tuple(
+        f"{layer.place(setting.key)}: {setting.misfit(value)}"
+        for setting, value in known
+        if not _says_nothing(setting, value) and not setting.accepts(value)
+    )
 
 
 def resolve(layers: Sequence[Layer]) -> Resolution:
-    """Take each setting from the first layer with a valid value, where ``null`` is none; others give warnings."""
+    """Take each setting from the first layer with a valid value; ``null`` is ignored; invalid ones give warnings."""
     # The table has checked every value, which mypy cannot see.
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}

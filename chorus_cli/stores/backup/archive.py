@@ -13,7 +13,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,16 +83,16 @@ def write(places: Paths, request: Request) -> Manifest:
         BackupError: the file exists, cannot be written, or the work was stopped.
     """
     target = request.target
-    taken = f"{target} exists already. Choose another name; nothing was written."
-    if target.exists():
-        raise BackupError(taken)
     try:
-        with _temporary(_folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
+        if target.exists():
+            raise _taken(target)
+        with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
             copying.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
-            files.give_name(draft, target)
-    except FileExistsError as error:
-        raise BackupError(taken) from error
+            try:
+                files.give_name(draft, target)
+            except FileExistsError as error:
+                raise _taken(target) from error
     except DatabaseFullError as error:
         raise BackupError(
             f"There is no room left on the disk of {places.backups} for the backup {target}. Free some and try again; "
@@ -103,6 +103,10 @@ def write(places: Paths, request: Request) -> Manifest:
             f"The backup {target} cannot be written: {error.strerror or error}. Nothing was kept of it."
         ) from error
     return manifest
+
+
+def _taken(target: Path) -> BackupError:
+    return BackupError(f"{target} exists already. Choose another name; nothing was written.")
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -181,12 +185,12 @@ def set_aside(places: Paths, stamp: str) -> Path:
 
 @contextmanager
 def working_folder(parent: Path | None) -> Iterator[Path]:
-    """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it in the end."""
+    """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
     folder = Path(tempfile.mkdtemp(prefix=files.PREFIX, dir=parent))
     try:
         yield folder
     finally:
-        # An error may pass, such as too many open files, and the folder has texts that are to go.
+        # The reason of a failure may pass, such as too many open files, and the folder has texts that must go.
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
@@ -230,7 +234,9 @@ def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifes
         for store in FILES:
             if store.put and (request.holds_attachments or store is not ATTACHMENTS):
                 for path, name in store.packed(places):
-                    _pack(archive, copy if store is DATABASE else path, name, request.is_stopped)
+                    # A file that is deleted meanwhile, such as a session, is left out; the log must be there.
+                    with nullcontext() if store is DATABASE else suppress(FileNotFoundError):
+                        _pack(archive, copy if store is DATABASE else path, name, request.is_stopped)
     return manifest
 
 
@@ -264,15 +270,14 @@ def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
 
 
 def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[[], bool]) -> None:
-    """Add a file; one that is deleted meanwhile, such as a session's draft, is left out."""
-    with suppress(FileNotFoundError), path.open("rb") as source, archive.open(name, "w", force_zip64=True) as entry:
+    with path.open("rb") as source, archive.open(name, "w", force_zip64=True) as entry:
         while chunk := source.read(_CHUNK_BYTES):
             if is_stopped():
                 raise BackupStoppedError("The backup was stopped; nothing was kept of it.")
             entry.write(chunk)
 
 
-def _folder_for_copy(backups: Path, target: Path) -> Path:
+def folder_for_copy(backups: Path, target: Path) -> Path:
     """Return the folder of the backups for a copy of the log, or a new backup's own if that one cannot be written."""
     if not os.access(backups if backups.exists() else backups.parent, os.W_OK):
         return target.parent

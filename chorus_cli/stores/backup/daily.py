@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 """The file in the folder of the backups that is locked while one of a day is made."""
 
+PURGE_LOCK = ".purge.lock"
+"""The file in that folder that is locked while a purge is carried out, or a backup is made on request.
+
+A purge deletes the temporary copies in the folder, and would miss a backup that has no name yet.
+"""
+
 DAILY, WEEKLY = 7, 4
 """The number of days, and of weeks before them, of which backups are kept."""
 

@@ -110,7 +110,7 @@ _OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", "context_items")
 _DELETED_FROM = frozenset({listing.INPUTS.table, listing.UNSAID.table, "sessions"})
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _NAMING = frozenset({"turn_id", "revises", "reply_id"})
-"""Columns with ids of messages, besides those with names that say so."""
+"""Columns with ids of messages whose names do not say so."""
 
 _COMPLETING = (
     """INSERT INTO threads(id, persona, created_at) SELECT thread_id, MIN(persona), MIN(timestamp) FROM messages
@@ -283,7 +283,7 @@ class _NewLog:
         return is_put
 
     def _put(self, message: Values) -> bool:
-        """Store a message in place of another; of one whose values beside the text are damaged, the text."""
+        """Store a message in place of another, or only its text if its other values are damaged."""
         text = {name: message[name] for name in ("id", *_CHECKED, "checksum")}
         return self._inserted(MESSAGES, message, "REPLACE") or self._inserted(MESSAGES, text, "REPLACE")
 

@@ -183,7 +183,7 @@ def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought
     held = _held(connection, sought.rows)
     attached = (*home.attachments, places.attachments)
     wanted = sought.criteria._replace(messages=held.messages | selected_by_words(connection, sought.criteria, attached))
-    # A reply in progress is nobody's any more in a backup.
+    # In a backup, no process goes on with a reply in progress.
     connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
     return carrying_out.changes(connection, home, wanted, held._replace(messages=frozenset()))
 

@@ -93,9 +93,10 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
         for store in listing.ROWS:
             store.erase(connection, getattr(ids, store.name), operations[persona])
         _check(connection, ids.messages)
-        for cut_out in (_cut_out_of_checkpoints, _cut_out_of_journal, _cut_out_of_messages):
-            if ids.items:
-                cut_out(connection, persona, ids.items)
+        if ids.items:
+            _cut_out_of_checkpoints(connection, persona, ids.items)
+            _cut_out_of_journal(connection, persona, ids.items)
+            _cut_out_of_messages(connection, persona, ids.items)
     # An index keeps the words of a deleted row until it happens to merge them.
     try:
         search_index.begin_anew(connection)
@@ -159,10 +160,10 @@ def _cut_out_of_journal(connection: sqlite3.Connection, persona: str, ids: froze
     for id_, text in found:
         detail: dict[str, Any] = json.loads(text)
         items = detail.get("items", [])
-        concerned = [each for each in items if each["id"] in ids]
-        if not concerned:
+        purged = [each for each in items if each["id"] in ids]
+        if not purged:
             continue
-        for each in concerned:
+        for each in purged:
             each["before"].pop("content", None)
             each["after"].pop("content", None)
         if len(items) == 1:
@@ -240,7 +241,7 @@ def is_pending(connection: sqlite3.Connection) -> bool:
 
 
 def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
-    """Decide a purge anew of which an older Chorus has stored that it was decided, and overwritten nothing yet."""
+    """Decide a purge again that an older Chorus has decided and not begun."""
     stored = _stored(connection)
     if stored.get("stage") == _ROWS:
         wanted = WantedPurge.from_json(stored["wanted"])

@@ -55,8 +55,8 @@ _TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 class Home(NamedTuple):
     """A home that a purge looks into, or a backup that was unpacked as one.
 
-    ``is_alive`` tells of a run whether it goes on. ``beside`` are folders in which further attachments may be; those
-    stay.
+    ``is_alive`` returns whether the process of a run still runs. ``beside`` are folders with further attachments,
+    which stay.
     """
 
     paths: Paths
@@ -88,7 +88,7 @@ class FileChange(NamedTuple):
 
 
 def change(wanted: FileChange) -> None:
-    """Carry out a change, which can be repeated: a file that is gone stays so."""
+    """Carry out a change; it can be repeated, because a missing file is skipped."""
     path, after, text, _ = wanted
     if not os.path.lexists(path):
         return
@@ -311,7 +311,9 @@ def delete_remains(places: Paths) -> None:
     """Delete the copies of the log that killed backups, upgrades, restores and purges have left."""
     for path in (*BACKUPS.leftovers(places), *places.database.parent.glob(f"{STAGED}-*")):
         try:
-            remove(path)
+            # A process that only looks into a backup deletes its own folder.
+            with suppress(FileNotFoundError):
+                remove(path)
             sync_folder(path.parent)
         except OSError as error:
             raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error

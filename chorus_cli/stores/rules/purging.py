@@ -116,10 +116,15 @@ LEAST_WORDS = 4
 """A text of fewer words is common speech: only an equal text repeats it."""
 
 
+_FEW_TEXTS = 10
+"""With so many texts at most, a look for the first words of each is faster than splitting what is compared."""
+
+
 class Fingerprints:
     """The hashes of some texts, which equal texts repeat, and those that contain all words of one in a row."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._beginnings: set[tuple[str, ...]] = set()
         self._equal: set[int] = set()
         self._first_words: set[str] = set()
         self._contained: dict[int, set[tuple[int, int]]] = {}
@@ -130,6 +135,8 @@ class Fingerprints:
         for text in filter(None, map(plain, texts)):
             self._equal.add(hash(text))
             words = _WORD.findall(text)
+            if len(self._beginnings) <= _FEW_TEXTS:
+                self._beginnings.add(tuple(words[:LEAST_WORDS]))
             if len(words) >= LEAST_WORDS:
                 self._first_words.add(words[0])
                 whole = len(words), _hash(words, 0, len(words))
@@ -137,6 +144,10 @@ class Fingerprints:
 
     def are_in(self, text: str) -> bool:
         """Return whether a text repeats one of the texts."""
+        if len(self._beginnings) <= _FEW_TEXTS:
+            folded = text.casefold()
+            if not any(all(word in folded for word in words) for words in self._beginnings):
+                return False
         line = plain(text)
         if hash(line) in self._equal or not self._contained:
             return hash(line) in self._equal

@@ -201,9 +201,9 @@ class Table(NamedTuple):
     number: str
 
     def values(self, row: Row) -> Values | None:
-        """Return the values of a row by their columns, ``None`` if it is none of this table, or cannot be used.
+        """Return the values of a row by their columns, ``None`` if it belongs to another table or cannot be used.
 
-        A message keeps its text: values beside it that cannot be read are left out, and a lost time is the earliest.
+        A message keeps its text: other values that cannot be read are left out, and a lost time becomes the earliest.
         """
         if bool(self.is_index) is not (row.number is None) or len(row.values) < self.fewest:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from chorus_cli.core.errors import BackupError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
+from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.salvage.copying import BackupStoppedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from chorus_cli.core.json.jsonc import JsonValue
@@ -51,18 +53,25 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backups:
-    """Makes backups in threads of their own, with connections of their own."""
+    """Makes backups in threads of their own, with connections of their own.
+
+    One on request waits for a purge, ``patience_seconds`` at most.
+    """
 
     places: Paths
     clock: Clock
+    patience_seconds: float = 60.0
 
     async def make(self, typed: str = "") -> Made:
         """Write a backup with everything to the file or into the folder ``typed``; otherwise beside the daily ones."""
         now = self.clock.now()
         target = _target(typed, self.places.backups, f"chorus-{timestamps.local(now):%Y-%m-%d_%H%M%S}.zip")
-        manifest = await _stoppable(
-            lambda is_stopped: archive.write(self.places, Request(target, now, is_stopped=is_stopped))
-        )
+
+        def work(is_stopped: Callable[[], bool]) -> Manifest:
+            with _without_purges(self.places, target, self.patience_seconds):
+                return archive.write(self.places, Request(target, now, is_stopped=is_stopped))
+
+        manifest = await _stoppable(work)
         return Made(target, target.stat().st_size, manifest)
 
     async def make_daily(self) -> str:
@@ -123,6 +132,26 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
     except StorageError:
         return archive.set_aside(places, stamp)
     return target
+
+
+@contextmanager
+def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Iterator[None]:
+    """Keep purges away; none can run if the folder of the backups cannot be written, or its disk has no locks."""
+    lock, path = None, places.backups / daily.PURGE_LOCK
+    with suppress(OSError):
+        if archive.folder_for_copy(places.backups, target) == places.backups:
+            lock = file_lock.wait_for(path, patience_seconds)
+            if lock is None:
+                raise BackupError(
+                    "A purge or another backup is under way, so nothing was written. Try again in a moment."
+                )
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.close()
+            with suppress(OSError):
+                file_lock.delete_free([path])
 
 
 async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:

@@ -168,8 +168,8 @@ def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
 def temporary_files(home: Paths, now: datetime) -> list[Path]:
     """Return the temporary files and folders that no process uses.
 
-    Neither they nor other temporary files beside them were changed within an hour. A folder that a backup was unpacked
-    in to be restored may wait for an answer for longer: it is left once no other Chorus runs.
+    Neither they nor other temporary files in the same folder were changed within an hour. A folder in which a restore
+    has unpacked a backup may wait longer for an answer: it counts as left once no other Chorus runs.
     """
     found = list(dict.fromkeys(chain.from_iterable(each.leftovers(home) for each in FILES)))
     outer = [path for path in found if not {*path.parents} & {*found}]

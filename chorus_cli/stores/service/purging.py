@@ -37,9 +37,6 @@ BACKUPS = "backups"
 REWRITES = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites"
 NONE_HOLDS = "No backup holds a purged message."
 
-LOCK = ".purge.lock"
-"""The file in the folder of the backups that is locked while a purge is carried out."""
-
 
 class Found(NamedTuple):
     """A purge with its extent, before it is decided; ``rows`` are those that backups may have."""
@@ -213,11 +210,11 @@ class Purging:
 
     @asynccontextmanager
     async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
-        """Keep other purges away, and daily backups, which would have the texts that are being purged."""
+        """Keep other purges away, and backups, which would have the texts that are being purged."""
         with ExitStack() as locks:
             try:
                 self.home.paths.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
-                for name in (LOCK, daily.LOCK):
+                for name in (daily.PURGE_LOCK, daily.LOCK):
                     path = self.home.paths.backups / name
                     locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
             except (HomeError, OSError) as error:

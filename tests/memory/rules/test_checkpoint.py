@@ -51,6 +51,11 @@ def test_the_items_of_a_checkpoint_are_read_back() -> None:
     assert ids_in(json.dumps(DOCUMENT)) == {123, 124, 125, 126}
 
 
+def test_a_purge_may_have_cut_all_items_out() -> None:
+    empty: dict[str, list[object]] = {f"{tier}_items": [] for tier in ("hot", "warm", "cold")}
+    assert ids_in(json.dumps(DOCUMENT | {"context_state": empty})) == set()
+
+
 @given(items_of_any_content)
 def test_no_item_is_lost_in_a_checkpoint(items: list[Item]) -> None:
     active = {each.id for each in items if each.tier is not Tier.ARCHIVED}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def connection() -> Iterator[Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as opened:
-        opened.compensations, opened.finished_rows = ExitStack(), FinishedRows()
+        opened.finished_rows = FinishedRows()
         migrate(opened)
         yield opened
 

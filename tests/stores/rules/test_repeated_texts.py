@@ -30,6 +30,7 @@ LONG = " ".join(f"word{number}" for number in range(20))
 def test_a_text_repeats_another(said: str, other: str, *, is_repeated: bool) -> None:
     assert Fingerprints([said]).are_in(other) is is_repeated
     assert Fingerprints(["something else here", said, "another text of some words"]).are_in(other) is is_repeated
+    assert Fingerprints([said, *(f"one of many, {number}" for number in range(100))]).are_in(other) is is_repeated
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.errors import BackupError, DatabaseDamagedError
+from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
+from chorus_cli.stores.backup.daily import PURGE_LOCK
+from chorus_cli.stores.service.backups import Backups
+from tests.fakes import FakeClock
 from tests.storage.damaged_files import PAGE_BYTES
 from tests.storage.unsynced import confirmed_syncs
 from tests.stores.service.test_leftovers import NOW, killed_at, places, with_log
@@ -68,6 +72,28 @@ def test_no_backup_is_made_of_a_damaged_log(places: Paths, tmp_path: Path) -> No
     with pytest.raises(DatabaseDamagedError, match="so no backup was made of it"):
         archive.write(places, Request(tmp_path / "all.zip", NOW))
     assert not (tmp_path / "all.zip").exists()
+
+
+async def test_a_backup_on_request_waits_for_a_purge(places: Paths, tmp_path: Path) -> None:
+    with_log(places)
+    backups = Backups(places, FakeClock(), patience_seconds=0)
+    places.backups.mkdir(exist_ok=True)
+    with (
+        file_lock.hold(places.backups / PURGE_LOCK),
+        pytest.raises(BackupError, match=r"A purge or another backup is under way, so nothing was written\. Try again"),
+    ):
+        await backups.make(str(tmp_path / "all.zip"))
+    assert not (tmp_path / "all.zip").exists()
+    await backups.make(str(tmp_path / "all.zip"))
+    assert not (places.backups / PURGE_LOCK).exists()
+
+
+def test_a_file_in_place_of_the_folder_is_not_taken_for_the_backup(places: Paths, tmp_path: Path) -> None:
+    with_log(places)
+    shutil.rmtree(places.backups)
+    places.backups.write_text("no folder", encoding="utf-8")
+    with pytest.raises(BackupError, match=r"all\.zip cannot be written: File exists\. Nothing was kept of it\."):
+        archive.write(places, Request(tmp_path / "all.zip", NOW))
 
 
 def test_a_backup_has_all_files_of_the_user_and_none_that_is_being_written(places: Paths, tmp_path: Path) -> None:
