@@ -37,7 +37,7 @@ _AROUND = (
         ),
         "",
     ),
-    (re.compile(r"(?:,? please| of (?:context|history)| (?:to|until|till) now)+$"), ""),
+    (re.compile(r"(?:,? please| of (?:context|history)| (?:to|until|till) now){1,3}$"), ""),
 )
 _SINCE = re.compile(r"^(?:(?:since|from) )+")
 _FORTNIGHTS = re.compile(r"(?<!\d)(\d+(?:\.\d*)?) ?fortnights?(?![^\W_])")
