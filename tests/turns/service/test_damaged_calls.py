@@ -12,7 +12,7 @@ from tests.turns.service.tool_talk import call, calls, rows
 if TYPE_CHECKING:
     from tests.world import World
 
-DAMAGED = "{" + ", ".join(f"'text {number}': 'gold'" for number in range(3_000))
+DAMAGED = "{" + ", ".join(f"'text {number}': 'gold'" for number in range(9_000))
 
 
 async def test_a_long_repair_leaves_the_event_loop_free(tooled: World) -> None:
