@@ -12,7 +12,7 @@ from tests.turns.service.tool_talk import call, calls, rows
 if TYPE_CHECKING:
     from tests.world import World
 
-DAMAGED = "{" + ", ".join(f"'text {number}': 'gold'" for number in range(9_000))
+DAMAGED = "{" + ", ".join(f"'text {number}': 'gold'" for number in range(4_500))
 
 
 async def test_a_long_repair_leaves_the_event_loop_free(tooled: World) -> None:
@@ -42,7 +42,7 @@ async def test_a_reply_that_is_stopped_while_its_calls_are_read_is_interrupted(t
 
     turn = asyncio.create_task(listen())
     await has_words.wait()
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.02)
     turn.cancel()
     with suppress(asyncio.CancelledError):
         await turn
