@@ -16,6 +16,7 @@ from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import operation_rows, search_index, thread_rows
 from chorus_cli.log.rows.message_rows import THERE
+from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rows.search_index import IndexDamagedError, damage_told
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.attachments import Kind
@@ -249,13 +250,12 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
 
 def _taken(found: Concerned, rows: Sequence[tuple[int, str, str, str | None]]) -> frozenset[int]:
     """Return the rows, of an id, persona, text and time each, that go: for their text, their persona or their time."""
-    matches = matching(
-        {id_: text for id_, persona, text, _ in rows if _is_of(found.wanted, persona)}, found.wanted.words
-    )
+    said = {place: text for place, (_, persona, text, _) in enumerate(rows) if _is_of(found.wanted, persona)}
+    matches = matching(said, found.wanted.words)
     return frozenset(
         id_
-        for id_, persona, text, moment in rows
-        if id_ in matches
+        for place, (id_, persona, text, moment) in enumerate(rows)
+        if place in matches
         or persona in found.wanted.personas
         or (moment and _is_in_span(found.wanted, persona, moment))
         or found.texts.are_in(text)
@@ -357,7 +357,7 @@ def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozense
 def _summary_rows(connection: sqlite3.Connection) -> list[_SummaryRow]:
     found = connection.execute(
         "SELECT summaries.id, operation_id, summaries.persona, summaries.thread_id, base_operation_id, content, kind, "
-        f"{operation_rows.DETAIL} FROM summaries JOIN operations ON operations.id = operation_id WHERE content <> ''"
+        f"{DETAIL} FROM summaries JOIN operations ON operations.id = operation_id WHERE content <> ''"
     ).fetchall()
     rows = []
     for id_, operation_id, persona, thread_id, base, content, kind, detail in found:
@@ -399,13 +399,41 @@ def _name(title: str) -> str:
     return plain(title.rstrip("…"))
 
 
+def _acts(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return the acts on a single item that goes; one on several has no words of theirs."""
+    made = connection.execute(
+        f"SELECT id FROM operations WHERE {listing.ACTS.is_there} AND json_array_length({DETAIL}, '$.items') = 1 "
+        f"AND json_extract({DETAIL}, '$.items[0].id') {AMONG}",
+        {"ids": json.dumps([*found.ids.items])},
+    )
+    return frozenset(id_ for (id_,) in made)
+
+
+def _checkpoints(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return the checkpoints with items that go; one that cannot be read may have them, and nothing restores it."""
+    made = connection.execute(
+        "SELECT id FROM context_checkpoints WHERE :ids <> '[]' AND CASE WHEN json_valid(checkpoint_data) THEN EXISTS("
+        f"SELECT 1 FROM json_tree(checkpoint_data) WHERE key = 'id' AND atom {AMONG}) ELSE TRUE END",
+        {"ids": json.dumps([*found.ids.items])},
+    )
+    return frozenset(id_ for (id_,) in made)
+
+
 _MADE_OF = {
     listing.ITEMS: _items,
     listing.SUMMARIES: _summaries,
     listing.TITLES: _titles,
     listing.PREAMBLES: _preambles,
+    listing.ACTS: _acts,
+    listing.CHECKPOINTS: _checkpoints,
 }
 """How the rows of a store are found that were made of purged ones."""
+
+
+def earlier_texts(connection: sqlite3.Connection, found: Concerned) -> int:
+    """Return the number of acts and checkpoints that lose texts of items that stay or were lost."""
+    acts, checkpoints = (made_of(connection, found, frozenset()) for made_of in (_acts, _checkpoints))
+    return len(found.ids.acts - acts) + len(found.ids.checkpoints - checkpoints)
 
 
 def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:
