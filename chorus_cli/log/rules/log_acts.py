@@ -253,7 +253,7 @@ class MemoryChange(MemoryAct):
         done = _DONE.get(self.change, self.change)
         if len(self.changes) == 1:
             # A purge empties the title; no item was ever remembered without words.
-            title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged item)"
+            title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged text)"
             return f"{done} #{self.changes[0].item_id} {title}"
         source = f" from {shortened(self.title)}" if self.title else ""
         return f"{done} {counted(len(self.changes), 'memory item')}{source}"

@@ -169,9 +169,10 @@ def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purge
         log.keep_purged(purged)
         backup = unpack(purged)
         brought = log.fill(unpacked, is_backup=True) if backup else 0
-        messages, *lost = log.complete()
+        messages, lost, lost_items = log.complete()
         connection.execute("COMMIT")
-        return Counts(messages - brought, brought, len(examination.checked(connection).changed), *lost, backup)
+        changed = len(examination.checked(connection).changed)
+        return Counts(messages - brought, brought, changed, lost, lost_items, backup)
 
 
 class _NewLog:
@@ -238,7 +239,7 @@ class _NewLog:
             self._connection.execute(statement)
         (number,) = self._connection.execute("SELECT COUNT(*) FROM messages").fetchone()
         lost = self._lost(MESSAGES, self._newest, is_least=self._sequences.get(MESSAGES) != self._newest)
-        # The newest numbers are those of tables that ever had a row.
+        # A table that never had a row has no newest number, but some table of every log has one.
         return number, lost, self._lost(_ITEMS, self._newest_item(), is_least=not self._sequences)
 
     def _lost(self, table: str, newest: int, *, is_least: bool) -> Lost:
