@@ -275,10 +275,7 @@ def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> froz
         if copies <= ids:
             break
         ids |= copies
-    there = connection.execute(
-        f"SELECT id FROM messages WHERE id {AMONG} AND {THERE}", {"ids": json.dumps([*ids])}
-    ).fetchall()
-    return frozenset(id_ for (id_,) in there)
+    return _ids(connection, f"id {AMONG}", ids=json.dumps([*ids]))
 
 
 def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
@@ -296,11 +293,9 @@ def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
 
 
 def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
-    row = connection.execute(
-        f"SELECT id FROM messages WHERE id {AMONG} AND status = 'streaming'", {"ids": json.dumps([*ids])}
-    ).fetchone()
-    if row is not None:
-        raise PurgeError(f"Message #{row[0]} is still being written. Wait for its end, or stop it; nothing was purged.")
+    if found := _ids(connection, f"id {AMONG} AND status = 'streaming'", ids=json.dumps([*ids])):
+        told = f"Message #{min(found)} is still being written. Wait for its end, or stop it; nothing was purged."
+        raise PurgeError(told)
 
 
 def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]:
@@ -330,11 +325,8 @@ def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]
 
 
 def _items(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    made = connection.execute(
-        f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}",
-        {"ids": json.dumps([*found.ids.messages])},
-    )
-    return frozenset(id_ for (id_,) in made)
+    query = f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}"
+    return _made_of(connection, query, found.ids.messages)
 
 
 def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
@@ -401,22 +393,24 @@ def _name(title: str) -> str:
 
 def _acts(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
     """Return the acts on a single item that goes; one on several has no words of theirs."""
-    made = connection.execute(
+    query = (
         f"SELECT id FROM operations WHERE {listing.ACTS.is_there} AND json_array_length({DETAIL}, '$.items') = 1 "
-        f"AND json_extract({DETAIL}, '$.items[0].id') {AMONG}",
-        {"ids": json.dumps([*found.ids.items])},
+        f"AND json_extract({DETAIL}, '$.items[0].id') {AMONG}"
     )
-    return frozenset(id_ for (id_,) in made)
+    return _made_of(connection, query, found.ids.items)
 
 
 def _checkpoints(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
     """Return the checkpoints with items that go; one that cannot be read may have them, and nothing restores it."""
-    made = connection.execute(
+    query = (
         "SELECT id FROM context_checkpoints WHERE :ids <> '[]' AND CASE WHEN json_valid(checkpoint_data) THEN EXISTS("
-        f"SELECT 1 FROM json_tree(checkpoint_data) WHERE key = 'id' AND atom {AMONG}) ELSE TRUE END",
-        {"ids": json.dumps([*found.ids.items])},
+        f"SELECT 1 FROM json_tree(checkpoint_data) WHERE key = 'id' AND atom {AMONG}) ELSE TRUE END"
     )
-    return frozenset(id_ for (id_,) in made)
+    return _made_of(connection, query, found.ids.items)
+
+
+def _made_of(connection: sqlite3.Connection, query: str, ids: Collection[int]) -> frozenset[int]:
+    return frozenset(id_ for (id_,) in connection.execute(query, {"ids": json.dumps([*ids])}))
 
 
 _MADE_OF = {
