@@ -354,7 +354,14 @@ def test_lost_messages_are_counted_without_the_newest_number(home: Home) -> None
     overwrite(home, "messages", "sqlite_sequence")
     told = mended(home, "y", "n")
     assert "0 messages could be read, 4 brought from" in told
-    assert "; 2 are lost: #5 and #6; it is unknown how many more. Use the salvaged log?" in told
+    unknown = "Of the memory items, it is unknown how many are lost. Use the salvaged log?"
+    assert f"; 2 are lost: #5 and #6; it is unknown how many more. {unknown}" in told
+
+
+def test_lost_items_of_the_memory_are_counted(home: Home) -> None:
+    assert home.run("remember", "buy milk").code == 0
+    overwrite(home, "context_items")
+    assert "; 0 are lost. Of the memory items, 1 is lost: #1. Use the salvaged log?" in mended(home, "y", "n")
 
 
 def test_if_no_message_can_be_read_it_is_advised_to_keep_the_damaged_log(home: Home) -> None:
@@ -363,7 +370,8 @@ def test_if_no_message_can_be_read_it_is_advised_to_keep_the_damaged_log(home: H
     (home.path / "chorus.db").write_bytes(random.Random(1).randbytes(5 * PAGE_BYTES))  # noqa: S311 - the same each time
     broken = (home.path / "chorus.db").read_bytes()
     told = mended(home, "y", "y", ends_with=1)
-    assert "0 messages could be read; it is unknown how many are lost. The new log would have no message." in told
+    unknown = "Of the memory items, it is unknown how many are lost. The new log would have no message."
+    assert f"0 messages could be read; it is unknown how many are lost. {unknown}" in told
     assert "Better say no" in told
     (kept,) = (home.path / "backups").glob("damaged-*.db")
     assert kept.read_bytes() == broken

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from chorus_cli.log.rules.log_acts import MemoryChange, Unreadable
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
 from chorus_cli.storage import migrations
@@ -35,7 +36,7 @@ class RowStore(NamedTuple):
     In the ``columns`` of a row that ``is_there`` may be a text. ``identity`` tells a row from one of the same id in
     another log; without it, backups are not asked for the ids. ``erasing`` overwrites the texts of a row; the row of a
     message, a memory item or a summary stays, so that order, references and journal hold. ``time`` is the column by
-    which a purge of a span finds it.
+    which a purge of a span finds it. The first column of one that ``has_several`` is a JSON list of texts.
     """
 
     name: str
@@ -45,13 +46,17 @@ class RowStore(NamedTuple):
     identity: str = ""
     is_there: str = "TRUE"
     time: str = "NULL"
+    has_several: bool = False
 
     def texts(self, connection: sqlite3.Connection) -> Sequence[tuple[int, str, str, str | None]]:
-        """Return id, persona, text and time of the rows that have a text."""
-        return connection.execute(
+        """Return id, persona, text and time of the rows that have a text, once for each text."""
+        rows = connection.execute(
             f"SELECT id, persona, {self.columns[0]}, {self.time} FROM {self.table} "
             f"WHERE {self.is_there} AND {self.columns[0]} <> ''"
         ).fetchall()
+        if not self.has_several:
+            return rows
+        return [(id_, persona, text, time) for id_, persona, texts, time in rows for text in json.loads(texts)]
 
     def rows(self, connection: sqlite3.Connection, columns: str, ids: Collection[int]) -> list[Any]:
         """Return columns of the rows of these ids."""
@@ -103,7 +108,40 @@ PREAMBLES = RowStore(
     "UPDATE messages SET preamble = '', token_count = NULL",
     is_there="purged_by IS NULL",
 )
-ROWS = (MESSAGES, ITEMS, SUMMARIES, INPUTS, UNSAID, TITLES, PREAMBLES)
+
+
+def _texts_in(column: str) -> str:
+    """Return the SQL of the texts of items in a column of JSON; of one that cannot be read, all is a text."""
+    return (
+        "(SELECT NULLIF(json_group_array(atom), '[]') "
+        f"FROM json_tree(CASE WHEN json_valid({column}) THEN {column} ELSE json_object('detail', {column}) END) "
+        "WHERE key IN ('title', 'content', 'detail') AND type = 'text' AND atom <> '')"
+    )
+
+
+# An operation that cannot be read may be one on the memory.
+ACTS = RowStore(
+    "acts",
+    "operations",
+    (_texts_in("detail"),),
+    f"UPDATE operations SET detail = CASE WHEN json_valid(detail) AND kind = '{MemoryChange.kind}' THEN json_remove("
+    "json_set(detail, '$.title', ''), '$.items[0].before.content', '$.items[0].after.content') ELSE '{}' END",
+    "id, persona, kind, created_at",
+    f"kind IN ('{MemoryChange.kind}', '{Unreadable.kind}')",
+    has_several=True,
+)
+CHECKPOINTS = RowStore(
+    "checkpoints",
+    "context_checkpoints",
+    (_texts_in("checkpoint_data"),),
+    "UPDATE context_checkpoints SET checkpoint_data = CASE WHEN json_valid(checkpoint_data) THEN json_object("
+    "'context_state', json_object('hot_items', json('[]'), 'cold_items', json('[]'), 'warm_items', json("
+    "(SELECT json_group_array(json_object('id', atom)) FROM json_tree(checkpoint_data) WHERE key = 'id')))) "
+    "ELSE '{}' END",
+    "id, persona, created_at",
+    has_several=True,
+)
+ROWS = (MESSAGES, ITEMS, SUMMARIES, INPUTS, UNSAID, TITLES, PREAMBLES, ACTS, CHECKPOINTS)
 
 
 def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
@@ -116,8 +154,6 @@ def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
 
 
 FOLLOWING = {
-    "context_checkpoints": "items, which a purge cuts out of them",
-    "operations": "items, of which a purge cuts the words out of the acts on the memory",
     "message_words": "messages, whose index a purge begins anew",
     "context_item_words": "items, whose index a purge makes again",
     "sessions": "files of sessions, of which the rows are a list",

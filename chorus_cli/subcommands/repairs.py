@@ -140,7 +140,7 @@ def _remaining(log: Path) -> list[str]:
 
 
 def _lost(lost: Lost) -> str:
-    """Return the number of lost messages and the ids of the first, as far as both are known."""
+    """Return the number of lost rows and the ids of the first, as far as both are known."""
     names = [f"#{id_}" for id_ in lost.first_ids]
     if others := lost.number - len(names):
         names.append(counted(others, "other"))
@@ -154,7 +154,8 @@ def _counts(counts: Counts) -> str:
     brought = f", {counts.from_backup:,} brought from {counts.backup}" if counts.backup else ""
     differ = "differs" if counts.changed == 1 else "differ"
     changed = f" {counts.changed:,} of them {differ} from the text that was written." if counts.changed else ""
-    return f"{counted(counts.read, 'message')} could be read{brought}; {_lost(counts.lost)}.{changed}"
+    items = f" Of the memory items, {_lost(counts.lost_items)}." if any(counts.lost_items) else ""
+    return f"{counted(counts.read, 'message')} could be read{brought}; {_lost(counts.lost)}.{changed}{items}"
 
 
 async def _finish_restore(home: Paths) -> bool:

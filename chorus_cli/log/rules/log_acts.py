@@ -253,7 +253,7 @@ class MemoryChange(MemoryAct):
         done = _DONE.get(self.change, self.change)
         if len(self.changes) == 1:
             # A purge empties the title; no item was ever remembered without words.
-            title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged item)"
+            title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged text)"
             return f"{done} #{self.changes[0].item_id} {title}"
         source = f" from {shortened(self.title)}" if self.title else ""
         return f"{done} {counted(len(self.changes), 'memory item')}{source}"
@@ -327,8 +327,8 @@ class Import(Act):
 class PurgedIds(NamedTuple):
     """The rows that a purge concerns, by their ids.
 
-    ``titles`` are threads that lose their title, ``preambles`` messages that lose theirs. Checkpoints, and operations
-    on the memory, follow from ``items``.
+    ``titles`` are threads that lose their title, ``preambles`` messages that lose theirs, ``acts`` operations on the
+    memory that lose their words, and ``checkpoints`` those of the memory that keep only the ids of their items.
     """
 
     messages: frozenset[int] = frozenset()
@@ -338,6 +338,8 @@ class PurgedIds(NamedTuple):
     titles: frozenset[int] = frozenset()
     preambles: frozenset[int] = frozenset()
     unsaid: frozenset[int] = frozenset()
+    acts: frozenset[int] = frozenset()
+    checkpoints: frozenset[int] = frozenset()
 
     @classmethod
     def from_json(cls, detail: Mapping[str, Any]) -> PurgedIds:

@@ -137,10 +137,12 @@ def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operatio
     """Bring the items of an act of the memory into the state after it.
 
     Raises:
-        JournalError: an item is not in the state before it, or is gone.
+        JournalError: an item is not in the state before it, or is gone, or the texts of the act were purged.
     """
     for each in act.changes:
         present = _present(connection, persona, each.item_id)
+        if present is not None and each.before == each.after:
+            raise JournalError(f"That text of memory item #{each.item_id} was purged, so nothing was changed.")
         if present is not None and each.before.agrees_with(present.state):
             _store(connection, present, each, operation_id, now)
         elif not act.passes_over:

@@ -59,10 +59,12 @@ def check_words(connection: sqlite3.Connection) -> None:
         raise IndexDamagedError
 
 
-def remove_words(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Remove items from the index, with all that it keeps of deleted ones."""
+def remove_words(connection: sqlite3.Connection) -> None:
+    """Remove purged and lost items from the index, with all that it keeps of deleted words."""
     with damage_told():
-        connection.executemany("DELETE FROM context_item_words WHERE rowid = ?", [(id_,) for id_ in ids])
+        connection.execute(
+            "DELETE FROM context_item_words WHERE rowid NOT IN (SELECT id FROM context_items WHERE content <> '')"
+        )
         connection.execute("INSERT INTO context_item_words(context_item_words) VALUES ('rebuild')")
 
 

@@ -106,7 +106,8 @@ def _rolled_back(log: Path, copy: Path) -> Path:
     return copy
 
 
-_OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", "context_items")
+_ITEMS = listing.ITEMS.table
+_OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", _ITEMS)
 _DELETED_FROM = frozenset({listing.INPUTS.table, listing.UNSAID.table, "sessions"})
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _NAMING = frozenset({"turn_id", "revises", "reply_id"})
@@ -131,7 +132,7 @@ _LEAST_ROW_BYTES = 16
 
 
 class Lost(NamedTuple):
-    """The number of lost messages, and the ids of the first ones; if it ``is_least``, there may have been more."""
+    """The number of lost rows, and the ids of the first ones; if it ``is_least``, there may have been more."""
 
     number: int
     first_ids: tuple[int, ...]
@@ -141,13 +142,14 @@ class Lost(NamedTuple):
 class Counts(NamedTuple):
     """Messages of a salvaged log: read from the damaged file, brought from the backup, changed, and lost.
 
-    Changed ones differ from the text that was written, and no ``backup`` has that.
+    Changed ones differ from the text that was written, and no ``backup`` has that. ``lost_items`` are of the memory.
     """
 
     read: int
     from_backup: int
     changed: int
     lost: Lost
+    lost_items: Lost
     backup: Path | None
 
 
@@ -167,9 +169,10 @@ def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purge
         log.keep_purged(purged)
         backup = unpack(purged)
         brought = log.fill(unpacked, is_backup=True) if backup else 0
-        messages, lost = log.complete()
+        messages, lost, lost_items = log.complete()
         connection.execute("COMMIT")
-        return Counts(messages - brought, brought, len(examination.checked(connection).changed), lost, backup)
+        changed = len(examination.checked(connection).changed)
+        return Counts(messages - brought, brought, changed, lost, lost_items, backup)
 
 
 class _NewLog:
@@ -219,8 +222,11 @@ class _NewLog:
         for store in listing.ROWS:
             store.erase(self._connection, getattr(found.ids, store.name), operation_id)
 
-    def complete(self) -> tuple[int, Lost]:
-        """Add the rows that others need, drop those that refer to lost ones; return the messages and the lost ones."""
+    def complete(self) -> tuple[int, Lost, Lost]:
+        """Add the rows that others need, drop those that refer to lost ones.
+
+        Return the number of messages, the lost ones, and the lost items of the memory.
+        """
         self._drop_dangling()
         for statement in _COMPLETING:
             self._connection.execute(statement)
@@ -231,10 +237,24 @@ class _NewLog:
             self._connection.execute(query, (name, newest.get(name, 0)))
         for _, statement in self._triggers:
             self._connection.execute(statement)
-        there = {id_ for (id_,) in self._connection.execute("SELECT id FROM messages")}
-        lost = [id_ for id_ in range(1, self._newest + 1) if id_ not in there]
-        is_least = self._sequences.get(MESSAGES) != self._newest
-        return len(there), Lost(len(lost), tuple(lost[:_MOST_NAMED]), is_least)
+        (number,) = self._connection.execute("SELECT COUNT(*) FROM messages").fetchone()
+        lost = self._lost(MESSAGES, self._newest, is_least=self._sequences.get(MESSAGES) != self._newest)
+        # A table that never had a row has no newest number, but some table of every log has one.
+        return number, lost, self._lost(_ITEMS, self._newest_item(), is_least=not self._sequences)
+
+    def _lost(self, table: str, newest: int, *, is_least: bool) -> Lost:
+        there = {id_ for (id_,) in self._connection.execute(f"SELECT id FROM {table}")}
+        lost = [id_ for id_ in range(1, newest + 1) if id_ not in there]
+        return Lost(len(lost), tuple(lost[:_MOST_NAMED]), is_least)
+
+    def _newest_item(self) -> int:
+        """Return the newest item of the memory that its list of numbers or an operation names."""
+        (named,) = self._connection.execute(
+            f"SELECT MAX(atom) FROM operations, json_tree({operation_rows.DETAIL}, '$.items') "
+            "WHERE kind = 'memory' AND key = 'id' AND json_tree.type = 'integer' AND atom <= ?",
+            (self._most_rows,),
+        ).fetchone()
+        return max(named or 0, self._sequences.get(_ITEMS, 0))
 
     def _name(self, id_: int, times: int = 1) -> None:
         """Take note of a place that names a message, unless the files have no room for so many rows."""

@@ -20,8 +20,7 @@ from chorus_cli.core.errors import PurgeError
 from chorus_cli.editing.rules.format import HUMAN
 from chorus_cli.log.rows import message_rows, operation_rows, search_index
 from chorus_cli.log.rows.search_index import IndexDamagedError
-from chorus_cli.log.rules.acts import ACTS
-from chorus_cli.log.rules.log_acts import NO_IDS, MemoryAct, Purge, PurgedIds
+from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_rows
@@ -29,7 +28,7 @@ from chorus_cli.storage import meta_rows, permissions
 from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge import files
-from chorus_cli.stores.purge.concerned import Concerned, concerned, repeating
+from chorus_cli.stores.purge.concerned import Concerned, concerned, earlier_texts, repeating
 from chorus_cli.stores.purge.files import FileChange
 from chorus_cli.stores.rules.purging import MOST_SHOWN, NO_CRITERIA, Extent, ShownMessage, WantedPurge
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from chorus_cli.stores.purge.files import Home
 
 _ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
-_TIERS = ("hot_items", "warm_items", "cold_items")
 
 
 class Changes(NamedTuple):
@@ -94,8 +92,6 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
             store.erase(connection, getattr(ids, store.name), operations[persona])
         _check(connection, ids.messages)
         if ids.items:
-            _cut_out_of_checkpoints(connection, persona, ids.items)
-            _cut_out_of_journal(connection, persona, ids.items)
             _cut_out_of_messages(connection, persona, ids.items)
     # An index keeps the words of a deleted row until it happens to merge them.
     try:
@@ -103,7 +99,7 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
     except IndexDamagedError:
         search_index.begin_in_new_pages(connection)
     try:
-        item_rows.remove_words(connection, purged.items)
+        item_rows.remove_words(connection)
     except IndexDamagedError:
         item_rows.renew_words(connection)
 
@@ -128,47 +124,6 @@ def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
         "UPDATE messages SET checksum = ? WHERE id = ?",
         [(message_rows.checksum(*checked), id_) for id_, *checked in rows],
     )
-
-
-def _cut_out_of_checkpoints(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
-    found = connection.execute(
-        "SELECT id, checkpoint_data FROM context_checkpoints WHERE persona = ?", (persona,)
-    ).fetchall()
-    for id_, text in found:
-        try:
-            document = json.loads(text)
-            state = document["context_state"]
-            kept = {tier: [each for each in state[tier] if each["id"] not in ids] for tier in _TIERS}
-        except (ValueError, TypeError, KeyError):
-            # One that cannot be read cannot be restored either.
-            document, kept = {}, None
-        if kept is None or any(len(kept[tier]) < len(state[tier]) for tier in _TIERS):
-            written = document | ({"context_state": {**state, **kept}} if kept is not None else {})
-            connection.execute(
-                "UPDATE context_checkpoints SET checkpoint_data = ? WHERE id = ?",
-                (json.dumps(written, ensure_ascii=False), id_),
-            )
-
-
-def _cut_out_of_journal(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
-    """Delete the contents and first words of items from the operations that changed them."""
-    kinds = json.dumps([kind for kind, act in ACTS.items() if issubclass(act, MemoryAct)])
-    found = connection.execute(
-        "SELECT id, detail FROM operations WHERE persona = ? AND kind IN (SELECT value FROM json_each(?))",
-        (persona, kinds),
-    ).fetchall()
-    for id_, text in found:
-        detail: dict[str, Any] = json.loads(text)
-        items = detail.get("items", [])
-        purged = [each for each in items if each["id"] in ids]
-        if not purged:
-            continue
-        for each in purged:
-            each["before"].pop("content", None)
-            each["after"].pop("content", None)
-        if len(items) == 1:
-            detail["title"] = ""
-        connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(detail), id_))
 
 
 def _cut_out_of_messages(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
@@ -211,6 +166,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
         repeated=tuple(repeating(connection, wanted.found)),
         documents=tuple(files.documents(home, wanted.found)),
         items=tuple(items),
+        earlier_texts=earlier_texts(connection, wanted.found),
         sessions=tuple(each.session_name for each in wanted.files if each.session_name),
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),

@@ -16,6 +16,7 @@ from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import operation_rows, search_index, thread_rows
 from chorus_cli.log.rows.message_rows import THERE
+from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rows.search_index import IndexDamagedError, damage_told
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.attachments import Kind
@@ -249,13 +250,12 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
 
 def _taken(found: Concerned, rows: Sequence[tuple[int, str, str, str | None]]) -> frozenset[int]:
     """Return the rows, of an id, persona, text and time each, that go: for their text, their persona or their time."""
-    matches = matching(
-        {id_: text for id_, persona, text, _ in rows if _is_of(found.wanted, persona)}, found.wanted.words
-    )
+    said = {place: text for place, (_, persona, text, _) in enumerate(rows) if _is_of(found.wanted, persona)}
+    matches = matching(said, found.wanted.words)
     return frozenset(
         id_
-        for id_, persona, text, moment in rows
-        if id_ in matches
+        for place, (id_, persona, text, moment) in enumerate(rows)
+        if place in matches
         or persona in found.wanted.personas
         or (moment and _is_in_span(found.wanted, persona, moment))
         or found.texts.are_in(text)
@@ -275,10 +275,7 @@ def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> froz
         if copies <= ids:
             break
         ids |= copies
-    there = connection.execute(
-        f"SELECT id FROM messages WHERE id {AMONG} AND {THERE}", {"ids": json.dumps([*ids])}
-    ).fetchall()
-    return frozenset(id_ for (id_,) in there)
+    return _ids(connection, f"id {AMONG}", ids=json.dumps([*ids]))
 
 
 def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
@@ -296,11 +293,9 @@ def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
 
 
 def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
-    row = connection.execute(
-        f"SELECT id FROM messages WHERE id {AMONG} AND status = 'streaming'", {"ids": json.dumps([*ids])}
-    ).fetchone()
-    if row is not None:
-        raise PurgeError(f"Message #{row[0]} is still being written. Wait for its end, or stop it; nothing was purged.")
+    if found := _ids(connection, f"id {AMONG} AND status = 'streaming'", ids=json.dumps([*ids])):
+        told = f"Message #{min(found)} is still being written. Wait for its end, or stop it; nothing was purged."
+        raise PurgeError(told)
 
 
 def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]:
@@ -330,11 +325,8 @@ def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]
 
 
 def _items(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    made = connection.execute(
-        f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}",
-        {"ids": json.dumps([*found.ids.messages])},
-    )
-    return frozenset(id_ for (id_,) in made)
+    query = f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}"
+    return _made_of(connection, query, found.ids.messages)
 
 
 def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
@@ -357,7 +349,7 @@ def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozense
 def _summary_rows(connection: sqlite3.Connection) -> list[_SummaryRow]:
     found = connection.execute(
         "SELECT summaries.id, operation_id, summaries.persona, summaries.thread_id, base_operation_id, content, kind, "
-        f"{operation_rows.DETAIL} FROM summaries JOIN operations ON operations.id = operation_id WHERE content <> ''"
+        f"{DETAIL} FROM summaries JOIN operations ON operations.id = operation_id WHERE content <> ''"
     ).fetchall()
     rows = []
     for id_, operation_id, persona, thread_id, base, content, kind, detail in found:
@@ -399,13 +391,43 @@ def _name(title: str) -> str:
     return plain(title.rstrip("…"))
 
 
+def _acts(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return the acts on a single item that goes; one on several has no words of theirs."""
+    query = (
+        f"SELECT id FROM operations WHERE {listing.ACTS.is_there} AND json_array_length({DETAIL}, '$.items') = 1 "
+        f"AND json_extract({DETAIL}, '$.items[0].id') {AMONG}"
+    )
+    return _made_of(connection, query, found.ids.items)
+
+
+def _checkpoints(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+    """Return the checkpoints with items that go; one that cannot be read may have them, and nothing restores it."""
+    query = (
+        "SELECT id FROM context_checkpoints WHERE :ids <> '[]' AND CASE WHEN json_valid(checkpoint_data) THEN EXISTS("
+        f"SELECT 1 FROM json_tree(checkpoint_data) WHERE key = 'id' AND atom {AMONG}) ELSE TRUE END"
+    )
+    return _made_of(connection, query, found.ids.items)
+
+
+def _made_of(connection: sqlite3.Connection, query: str, ids: Collection[int]) -> frozenset[int]:
+    return frozenset(id_ for (id_,) in connection.execute(query, {"ids": json.dumps([*ids])}))
+
+
 _MADE_OF = {
     listing.ITEMS: _items,
     listing.SUMMARIES: _summaries,
     listing.TITLES: _titles,
     listing.PREAMBLES: _preambles,
+    listing.ACTS: _acts,
+    listing.CHECKPOINTS: _checkpoints,
 }
 """How the rows of a store are found that were made of purged ones."""
+
+
+def earlier_texts(connection: sqlite3.Connection, found: Concerned) -> int:
+    """Return the number of acts and checkpoints that lose texts of items that stay or were lost."""
+    acts, checkpoints = (made_of(connection, found, frozenset()) for made_of in (_acts, _checkpoints))
+    return len(found.ids.acts - acts) + len(found.ids.checkpoints - checkpoints)
 
 
 def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:

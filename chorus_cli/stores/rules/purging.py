@@ -236,8 +236,9 @@ class Extent:
 
     ``shown`` are the first messages, ``first`` and ``last`` the times of the oldest and the newest one. ``repeated``
     are other messages that have one of the texts; they and the ``documents`` stay. ``items`` are the memory items with
-    their numbers, ``drafts`` and ``sessions`` files by their names, ``backups`` those that hold some of it.
-    ``unsearched_pdfs`` is the number of PDFs that may have the words of a search and stay.
+    their numbers, and ``earlier_texts`` is the number of places that hold texts of other items. ``drafts`` and
+    ``sessions`` are files by their names, ``backups`` those that hold some of it. ``unsearched_pdfs`` is the number of
+    PDFs that may have the words of a search and stay.
     """
 
     ids: PurgedIds
@@ -247,6 +248,7 @@ class Extent:
     repeated: tuple[int, ...] = ()
     documents: tuple[Document, ...] = ()
     items: tuple[tuple[int, str], ...] = ()
+    earlier_texts: int = 0
     sessions: tuple[str, ...] = ()
     attachments: int = 0
     attachment_bytes: int = 0
@@ -309,13 +311,18 @@ class Extent:
             "summary": len(self.ids.summaries),
             "preamble": len(self.ids.preambles),
             "memory item": len(self.items),
+            "earlier text of the memory": self.earlier_texts,
             "line of the input history": len(self.ids.inputs),
             "unsent text": len(self.ids.unsaid),
             "saved session": len(self.sessions),
             "attachment": self.attachments,
             "draft": len(self.drafts),
         }
-        irregular = {"summary": "summaries", "line of the input history": "lines of the input history"}
+        irregular = {
+            "summary": "summaries",
+            "earlier text of the memory": "earlier texts of the memory",
+            "line of the input history": "lines of the input history",
+        }
         found = [counted(number, thing, irregular.get(thing, "")) for thing, number in numbers.items() if number]
         return [f"{each}{size}" if "attachment" in each else each for each in found]
 
@@ -333,6 +340,7 @@ class Extent:
             "summaries": len(self.ids.summaries),
             "preambles": len(self.ids.preambles),
             "items": [number for number, _ in self.items],
+            "earlier_texts": self.earlier_texts,
             "inputs": len(self.ids.inputs),
             "unsent": len(self.ids.unsaid),
             "sessions": [*self.sessions],

@@ -19,7 +19,7 @@ WORDS: list[tuple[MemoryAct, str]] = [
     (MemoryChange("edit", ONE, "call"), 'edited #12 "call"'),
     (MemoryChange("pin", ONE, "call"), 'pinned #12 "call"'),
     (MemoryChange("unpin", ONE, "call"), 'unpinned #12 "call"'),
-    (MemoryChange("add", ONE), "remembered #12 (a purged item)"),
+    (MemoryChange("add", ONE), "remembered #12 (a purged text)"),
     (MemoryChange("import", TWO, "prd.md"), "imported 2 memory items from prd.md"),
     (MemoryChange("capture", TWO, "message #7"), "captured 2 memory items from message #7"),
     (MemoryChange("restore", TWO, "checkpoint 3"), "restored 2 memory items from checkpoint 3"),

@@ -105,6 +105,54 @@ async def test_an_item_that_was_forgotten_before_it_was_purged_is_brought_back_b
     assert "#1" not in await world.told("/memory list")
 
 
+WORDING_GONE = "That text of memory item #1 was purged, so nothing was changed."
+
+
+@pytest.mark.parametrize("said", ["Hello", "The code is zebulonix."])
+@pytest.mark.parametrize("rest", [(), ("/memory flash --force",), ("edit",), ("/memory forget 1",)])
+async def test_an_item_loses_an_earlier_wording_alone(world: World, said: str, rest: tuple[str, ...]) -> None:
+    await world.say(said)
+    await world.told("/remember the code is zebulonix")
+    await world.told("/remember buy milk")
+    await world.told("/memory flash --force")
+    for number, line in enumerate(("edit", *rest)):
+        if line == "edit":
+            world.editor.enqueue(f"TASK\n\nclean again {number}")
+            await world.told("/memory edit 1")
+        elif line.startswith("/memory forget"):
+            await (await world.asked_back(line)).confirmed()
+        else:
+            await world.told(line)
+    question = await world.asked_back("/purge search zebulonix")
+    assert "3 earlier texts of the memory" in question.text
+    await question.confirmed()
+    assert holding(world.folder, "zebulonix") == []
+    assert holding(world.folder, "buy milk") != []
+    assert await world.told("/context undo 4") == WORDING_GONE
+    listed = await world.told("/memory list")
+    assert ("clean again" in listed) is ("/memory forget 1" not in rest)
+    assert "buy milk" in listed
+
+
+async def test_a_purge_leaves_a_checkpoint_the_items_that_stay(world: World) -> None:
+    for text in ("the code is zebulonix", "buy milk"):
+        await world.told(f"/remember {text}")
+    await world.told("/memory flash --force")
+    await sql(world, "UPDATE context_items SET tier = 'ARCHIVED'")
+    await purged(world, "/purge search zebulonix")
+    assert "buy milk" in await world.told("/memory restore 1")
+    assert "buy milk" in await world.told("/memory list")
+
+
+async def test_words_of_several_texts_of_an_act_are_not_taken_together(world: World) -> None:
+    await world.told("/remember the code is zebulonix")
+    world.editor.enqueue("TASK\n\nclean again")
+    await world.told("/memory edit 1")
+    assert "nothing was purged" in await world.told("/purge search zebulonix again")
+    await world.told("/context undo 2")
+    assert "zebulonix" in await world.told("/memory list")
+
+
 async def test_the_file_of_the_log_has_no_free_page_after_a_purge(world: World) -> None:
     for text in ("word" * 50_000, "Short."):
         await world.say(text)

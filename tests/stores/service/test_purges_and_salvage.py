@@ -12,6 +12,7 @@ import pytest
 from chorus_cli.log.rows import input_rows
 from chorus_cli.machine.paths import paths
 from chorus_cli.stores.backup import salvaging
+from chorus_cli.stores.backup.salvaging import Lost
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.subcommands.repairs import MENDS
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding
@@ -140,6 +141,33 @@ async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(
     changed(world, ["DELETE FROM meta"])
     with salvaging.salvaged(places_of(world)) as (folder, _counts):
         assert rows(folder / "chorus.db", "SELECT key FROM meta") == ["threads_before:frodo"]
+
+
+@pytest.mark.parametrize(
+    ("gone", "lost"),
+    [
+        ("DELETE FROM context_items", Lost(2, (1, 2), is_least=False)),
+        ("DELETE FROM context_items WHERE id = 2", Lost(1, (2,), is_least=False)),
+        ("DELETE FROM sqlite_sequence", Lost(0, (), is_least=True)),
+    ],
+)
+async def test_lost_items_are_counted_and_a_purge_finds_their_words(world: World, gone: str, lost: Lost) -> None:
+    for number in (1, 2):
+        await world.told(f"/remember {CANARY} {number}")
+    changed(world, [gone])
+    with salvaging.salvaged(places_of(world)) as (_folder, counts):
+        assert counts.lost_items == lost
+    question = await world.asked_back(f"/purge search {CANARY}")
+    assert (f"{lost.number} earlier text" in question.text) is (lost.number > 0)
+    await question.confirmed()
+    assert holding(world.folder) == []
+
+
+async def test_a_purge_finds_words_in_an_operation_that_cannot_be_read(world: World) -> None:
+    await world.told(f"/remember {CANARY}")
+    changed(world, ["UPDATE operations SET detail = substr(detail, 2)", "DELETE FROM context_items"])
+    await purged(world)
+    assert "cannot be read" in await world.told("/context ops")
 
 
 async def test_a_changed_text_of_a_purged_message_is_not_brought(world: World) -> None:
