@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.terminal.driver import PROMPT, Home
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ADA = "Ada ❯"
+QUOTE = "'"
 
 
 def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: Path) -> None:
@@ -86,9 +89,25 @@ def test_a_line_that_is_no_answer_to_a_question_is_not_sent_and_comes_back_to_th
 
 
 def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
-    outcome = Home(tmp_path).run("ask", "/persona Ada")
+    home = Home(tmp_path)
+    home.run("persona", "archive", "frodo")
+    outcome = home.run("ask", "/persona delete frodo")
     assert (outcome.code, outcome.output) == (1, "")
-    assert outcome.errors.endswith("Create it?\nNo persona was created.\n")
+    assert outcome.errors.endswith("stay in the log.\nFrodo was not deleted.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [(("frob",), "frob"), (("kill", "frodo", "--yes"), "'kill frodo'")],
+)
+def test_a_shell_is_told_how_to_create_an_unknown_persona(
+    tmp_path: Path, arguments: tuple[str, ...], name: str
+) -> None:
+    outcome = Home(tmp_path).run("persona", *arguments)
+    assert (outcome.code, outcome.output) == (1, "")
+    told = f"There is no persona called '{name.strip(QUOTE)}'. Known personas: chorus, frodo, reviewer. "
+    assert outcome.errors == f"{told}Create one with: chorus persona new {name}\n"
+    assert not (tmp_path / "personas" / name.strip(QUOTE)).exists()
 
 
 def test_the_chat_opens_with_what_the_window_has_emptied(tmp_path: Path) -> None:
