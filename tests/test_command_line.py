@@ -79,6 +79,9 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
         ((), 1, "terminal"),
         (("--bogus",), 2, "usage: chorus"),
         (("bogus",), 2, "usage: chorus"),
+        (("jobs",), 2, "'jobs' is a command of the chat: run chorus, then /jobs."),
+        (("run", "ls", "-l"), 2, "'run' is a command of the chat: run chorus, then /run."),
+        (("help", "quit"), 2, "'quit' is a command of the chat: run chorus, then /quit."),
         (("import", ""), 2, "argument FILE: the path is empty; name a file or folder"),
         (("backup", ""), 2, "argument FILE: the path is empty; name a file or folder"),
         (("restore", ""), 2, "argument FILE: the path is empty; name a file or folder"),
@@ -126,6 +129,13 @@ def test_the_refusal_and_the_help_of_a_group_name_the_same_commands(archive: Hom
     chosen = refused.rpartition("(choose from ")[2].rstrip(")\n").split(", ")
     assert chosen == ["message", "thread", "persona", "since", "search", "backups"]
     assert re.findall(r"^    (\w+) ", helped, re.MULTILINE) == chosen
+
+
+@pytest.mark.parametrize("words", [(), ("search",), ("memory", "list"), ("doctor",)])
+def test_help_is_a_synonym_of_the_option(archive: Home, words: tuple[str, ...]) -> None:
+    helped = archive.run("help", *words)
+    assert (helped.code, helped.errors) == (0, "")
+    assert helped.output == archive.run(*words, "--help").output
 
 
 def test_a_command_that_is_nearly_one_is_suggested(archive: Home) -> None:

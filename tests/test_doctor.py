@@ -153,7 +153,7 @@ def nameless_step(home: Home) -> None:
         (without_free_pages, "log", "freelist: "),
         (lambda home: (home.path / "chorus.db").write_bytes(b""), "log", "is empty (0 bytes)"),
         (lambda home: (home.path / "chorus.db").write_text("Dear diary"), "log", "is damaged or is no database"),
-        (open_to_all, "permissions", "Other users of this machine can get at"),
+        (open_to_all, "permissions", " and 1 other file or folder in it."),
         (lambda home: (home.path / "config.jsonc").write_text("{"), "settings", "config.jsonc"),
         (
             lambda home: home.sql("INSERT INTO schema_migrations VALUES ('9999_x', '2030-01-01T00:00:00Z')"),

@@ -179,12 +179,16 @@ _OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z-]+)(?!\S)')
 _NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
 
 
-def _number(text: str, _now: datetime) -> int:
+def _number(text: str, _now: datetime, example: str = "3 or #3") -> int:
     match = _NUMBER.fullmatch(text)
     number = int(match[1]) if match else 0
     if number == 0:
-        raise CommandError(f"{quoted(text)} is not a number from 1 upwards, such as 3 or #3.")
+        raise CommandError(f"{quoted(text)} is not a number from 1 upwards, such as {example}.")
     return number
+
+
+def _count(text: str, now: datetime) -> int:
+    return _number(text, now, "3")
 
 
 def _asked_time(text: str, now: datetime) -> AskedTime:
@@ -232,6 +236,7 @@ TIME = Parameter(
 )
 ASKED_TIME = Parameter("time", _asked_time, f"{TIME.help}; add ? for a preview", _common_times)
 NUMBER = Parameter("number", _number, "a number such as 3 or #3")
+COUNT = Parameter("number", _count, "a number such as 3")
 TEXT = Parameter("text", _as_typed, "the rest of the line, as typed")
 SINCE = Parameter("T", moment, "only from that time on, such as 24h, 3 days or monday", _common_times)
 PERSONA = replace(TEXT, name="P", help="only of this persona")

@@ -124,9 +124,11 @@ class Command(Generic[C]):
         self, words: Sequence[str], given: Mapping[str, str], now: datetime, called: str, lead: str = "/"
     ) -> Bound[C]:
         left_out = self.arguments[len(words) :]
+        is_alias = called[1:] in self.aliases
         for argument in left_out:
             if argument.required:
-                usage, example = (f"{lead}{line[1:]}" for line in (self.usage, self.documentation.examples[0]))
+                usage = self.usage.replace(self.path, called) if is_alias else self.usage
+                usage, example = (f"{lead}{line[1:]}" for line in (usage, self.documentation.examples[0]))
                 raise CommandError(f"{called} needs {argument.usage}. Usage: {usage}, for example: {example}")
         read = [argument.parameter.parse(word, now) for argument, word in zip(self.arguments, words, strict=False)]
         options = {each.option: each.default for each in self.options}
@@ -155,7 +157,10 @@ def _value_of(option: Argument, text: str, now: datetime) -> object:
     choices = [*map(str, option.parameter.choices)]
     if choices and text not in choices:
         raise CommandError(f"{option.spelling} takes {enumerated(choices, 'or')}, not {quoted(text)}.")
-    return option.parameter.parse(text, now)
+    try:
+        return option.parameter.parse(text, now)
+    except CommandError as error:
+        raise CommandError(f"{option.spelling}: {error}") from error
 
 
 class CommandGroup(Generic[C]):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from chorus_cli.core.errors import PersonaError, TimeSpanError
 from chorus_cli.core.time import timespan
-from chorus_cli.framework.arguments import NUMBER, PERSONA, SINCE, Parameter, flag, phrases
+from chorus_cli.framework.arguments import COUNT, PERSONA, SINCE, Parameter, flag, phrases
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text, data_of
 from chorus_cli.log.rows.search_index import Scope
@@ -59,7 +59,7 @@ WORDS = Parameter(
 )
 OF_PERSONA = replace(PERSONA, help="only the messages of this persona")
 THOUGHTS = flag("also in what models thought before their replies")
-MOST = replace(NUMBER, name="N", help=f"at most so many messages; otherwise {SHOWN}, or {SHOWN_IN_SHELL} at a shell")
+MOST = replace(COUNT, name="N", help=f"at most so many messages; otherwise {SHOWN}, or {SHOWN_IN_SHELL} at a shell")
 
 
 @GROUP.command("search", guesses=("log",))

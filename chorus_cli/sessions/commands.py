@@ -55,7 +55,7 @@ def _offered(services: Services, _text: str) -> Sequence[Candidate]:
 _MOST_PROBLEMS = 3
 
 DESCRIPTION = replace(TEXT, name="description", help="a short description; its first 40 characters name the session")
-SESSION = replace(TEXT, name="id", help="a session's name, or the beginning of it", complete=_offered)
+SESSION = replace(TEXT, name="id", help="a session's name, the beginning of it, or its description", complete=_offered)
 WHOSE = Parameter(
     "persona page",
     _asked_page,
@@ -150,13 +150,18 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
 
 
 @GROUP.command("restore", guesses=("load",))
-async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
+async def restore(services: Services, session: Annotated[str, SESSION] = "") -> Text:
     """Replace the context of all threads with a saved session; /context undo reverts this.
+
+    Without an id, it only names the newest session.
 
     Examples:
         /context restore 2026-02-12_auth-refactor
         /context restore 2026-02-12
+        /context restore auth refactor, don't lose this
     """
+    if not session:
+        raise CommandError(f"/context restore needs <id>. {await _newest(services)}")
     before = services.current.target().thread_id
     found, restored = await services.sessions.restore(services.current.target(), session)
     count = _in_threads(len(found.messages), found.spoken_threads)
@@ -166,6 +171,13 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
         f"You are now in thread #{restored.thread.number}." if restored.thread.id != before else "",
     ]
     return Text("\n".join(line for line in lines if line))
+
+
+async def _newest(services: Services) -> str:
+    rows = (await services.sessions.listing(services.current.slug)).rows
+    if not rows:
+        return "There are no saved sessions yet; /context save makes one."
+    return f"/context restore {rows[0].session_id} restores the newest session; /context history lists all."
 
 
 def _row(row: SessionRow) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import stat
 import tempfile
 from contextlib import suppress
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
+_RENDERED = re.compile(r"\.([0-9a-f]{16})-")
 _BACKUP_SUFFIX = "~"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -42,7 +44,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 def create(folder: Path, name: str, text: str, run: str = "") -> Path:
     """Write a new draft whose name ends in ``name``, so that editors choose the right syntax, and return its path.
 
-    The name contains ``run``, the process that owns the draft, if it is given.
+    The name contains ``run``, the process that owns the draft, if it is given, and a hash of the text, by which `kept`
+    recognises an edit.
     """
     data = text.encode()
     path: Path | None = None
@@ -56,7 +59,7 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
             os.fsync(file.fileno())
         # Only whole drafts have a name by which a start finds them.
         random = path.name.removeprefix(PREFIX).removesuffix(SUFFIX)
-        path = path.rename(path.parent / f"{_PREFIX}{run}{'-' if run else ''}{random}-{name}")
+        path = path.rename(path.parent / f"{_PREFIX}{run}{'-' if run else ''}{random}.{_hash(data)}-{name}")
         sync_folder(folder)
     except OSError as error:
         if path is not None:
@@ -118,14 +121,14 @@ def delete(path: Path) -> None:
 
 
 def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[Path, ...]:
-    """Return the drafts that `sweep` would keep, the least recently changed first; none if they cannot be listed.
+    """Return the edited drafts that `sweep` would keep, the least recently changed first; none if none can be listed.
 
     Drafts of a process that ``is_alive`` are not among them: they may still be open.
     """
     oldest_kept = (now - UNSENT_KEPT).timestamp()
     paths = [path for path in _of_ended(folder, f"{_PREFIX}*", is_alive) if not path.name.endswith(_BACKUP_SUFFIX)]
     found = sorted((_changed_at(path), path) for path in paths)
-    return tuple(path for changed_at, path in found if changed_at >= oldest_kept)
+    return tuple(path for changed_at, path in found if changed_at >= oldest_kept and not _is_unedited(path))
 
 
 def unsent(folder: Path, is_alive: Callable[[str], bool]) -> tuple[tuple[Path, datetime], ...]:
@@ -161,6 +164,18 @@ def _of_ended(folder: Path, pattern: str, is_alive: Callable[[str], bool]) -> li
     with suppress(OSError):
         return [path for path in folder.glob(pattern) if not is_owned(path, is_alive)]
     return []
+
+
+def _hash(data: bytes) -> str:
+    return blake2b(data, digest_size=8).hexdigest()
+
+
+def _is_unedited(path: Path) -> bool:
+    match = _RENDERED.search(path.name)
+    # One that cannot be read counts as edited.
+    with suppress(OSError), opened_file(path, follows_link=False) as file:
+        return match is not None and _hash(file.read(limits.DRAFT.most + 1)) == match[1]
+    return False
 
 
 def _decoded(path: Path, data: bytes) -> str:

@@ -63,6 +63,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     position = first_word(arguments, VALUED)
     before, name = arguments[:position], None if position is None else arguments[position]
     after = () if position is None else arguments[position + 1 :]
+    if name == "help":
+        return parsed([*before, *after, "--help"])
     if name is None or name in SUBCOMMANDS:
         known = _top() if name is None else filled(Parser(prog=f"chorus {name}"), SUBCOMMANDS[name])
         chosen, unknown = known.parse_known_args([*before, *after])

@@ -37,7 +37,9 @@ def parsed(
     """
     entry = registry().words.get(name.casefold())
     commands = _offered(entry) if entry else ()
-    if entry is None or not commands:
+    if entry is not None and not commands:
+        top.error(f"{name!r} is a command of the chat: run chorus, then /{name}.")
+    if entry is None:
         near = get_close_matches(name, (*_names(), *others), 1)
         meant = f"; did you mean {near[0]}?" if near else ""
         top.error(f"argument COMMAND: there is no command {name!r}{meant}")

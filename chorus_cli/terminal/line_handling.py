@@ -25,6 +25,7 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.core.text.command_signs import is_command, is_shell_command, typed_line, unescaped_line
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.editing.service.unsent import joined
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
 from chorus_cli.machine.notifier import run_to_completion
@@ -121,7 +122,7 @@ class LineHandler:
         for notice in (*current.sharing_notices(), *current.new_warnings(target)):
             self._screen.notice(notice)
         if not await self._is_affordable(target):
-            self._unsent.text = line
+            self._unsent.text, self._unsent.gives_way = joined(line, self._unsent.text), False
             return False
         prepared = await self._prepared(line, target.choice.model)
         with self._services.attachments.lent(prepared.attachments):
@@ -140,7 +141,7 @@ class LineHandler:
         try:
             return await self._services.attachments.prepared(unescaped_line(self._prompt.escaped(line)), model)
         except AttachmentError:
-            self._unsent.text = line
+            self._unsent.text, self._unsent.gives_way = joined(line, self._unsent.text), False
             raise
 
     async def compose(self, typed: str) -> bool:
@@ -190,7 +191,7 @@ class LineHandler:
             return True
         self._wants_privacy = isinstance(answer, PrivateChat)
         if isinstance(answer, Refill):
-            self._unsent.text, self._unsent.gives_way = answer.typed, answer.gives_way
+            self._unsent.text, self._unsent.gives_way = joined(answer.typed, self._unsent.text), answer.gives_way
         if isinstance(answer, Reply):
             draw(answer, self._screen)
             await self._show_exchange_unless_in(*before, plain(answer))
@@ -223,7 +224,7 @@ class LineHandler:
                 self._screen.notice(warning)
             return True
         question = f"{spending.sentence} Ask the model all the same?"
-        if await self._prompt.confirm(question, ("y", "n"), self._screen.notice) == "y":
+        if await self._prompt.confirm(question, ("y", "n"), self._refuse_answer) == "y":
             return True
         self._screen.notice(_TOO_DEAR)
         return False
@@ -250,7 +251,7 @@ class LineHandler:
     async def _decided(self, question: Question, command: str) -> Reply:
         """Ask the user and carry out the choice; Ctrl-C means no."""
         try:
-            chosen = await self._prompt.confirm(question.text, question.choices, self._screen.notice)
+            chosen = await self._prompt.confirm(question.text, question.choices, self._refuse_answer)
         except asyncio.CancelledError:
             self._screen.paragraph(question.declined.text)
             raise
@@ -259,6 +260,11 @@ class LineHandler:
             return question.declined
         with self._progress.of(Wait(command, _PATIENCE_SECONDS)):
             return await self._uninterrupted(work())
+
+    def _refuse_answer(self, line: str, answers: str) -> None:
+        """Keep a line that answers no question for the next prompt, where a command may replace it."""
+        self._unsent.text, self._unsent.gives_way = joined(self._unsent.text, line), True
+        self._screen.notice(f'"{shortened(line)}" is not an answer and was not sent. Answer {answers}.')
 
     async def _uninterrupted(self, work: Awaitable[_Result]) -> _Result:
         """Run ``work`` to completion, closing an open editor on Ctrl-C, which then stops the steps that follow."""

@@ -19,7 +19,7 @@ from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parame
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Table, Text, data_of
-from chorus_cli.log.rules.acts import Fork
+from chorus_cli.log.rules.acts import Fork, Window
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.wording import local, speaker, start, turn
@@ -62,7 +62,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
     """
     await services.current.note_edit(services.current.slug)
     undone = await services.journal.undo(services.current.target(), number)
-    return Text(f"Undone: {await named(services, undone)}{await follow_fork(services, undone)}")
+    return Text(f"{await undone_line(services, undone)}{await follow_fork(services, undone)}")
 
 
 @GROUP.command("redo")
@@ -78,7 +78,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
     """
     target = services.current.target()
     redone = await services.journal.redo(target, number)
-    told = f"Redone: {await named(services, redone)}"
+    told = await redone_line(services, redone)
     if followed := await follow_fork(services, redone):
         return Text(f"{told}{followed}")
     binding = await _newer_boundary(services, redone)
@@ -194,6 +194,22 @@ async def named(services: Services, done: Operation | Spoken) -> str:
         return turn(done, is_answered=await is_answered(services.conversation, done))
     concerns_all = done.act.is_boundary and done.thread_id is None
     return done.describe() + (await _in_all_threads(services) if concerns_all else "")
+
+
+async def undone_line(services: Services, undone: Operation | Spoken) -> str:
+    """Say that an operation or a turn was undone, and the window that came back with it."""
+    return f"Undone: {await named(services, undone)}{_window_again(undone, is_undone=True)}"
+
+
+async def redone_line(services: Services, redone: Operation | Spoken) -> str:
+    """Say that an operation or a turn was redone, and the window that came back with it."""
+    return f"Redone: {await named(services, redone)}{_window_again(redone, is_undone=False)}"
+
+
+def _window_again(done: Operation | Spoken, *, is_undone: bool) -> str:
+    if not isinstance(done, Operation) or not isinstance(done.act, Window):
+        return ""
+    return f"; it is {done.act.result(is_undone=is_undone)} again."
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ("/window", "/context"),
         ("/reset", "/context reset"),
         ("/log", "/search"),
+        ("/fork", "/thread fork"),
         ("/context sessions", "/context history"),
         ("/context load", "/context restore"),
     ],

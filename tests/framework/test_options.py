@@ -11,7 +11,7 @@ import pytest
 
 from chorus_cli.catalogue import registry
 from chorus_cli.core.errors import ChorusError, CommandError
-from chorus_cli.framework.arguments import NUMBER, TEXT, flag, phrases
+from chorus_cli.framework.arguments import COUNT, TEXT, flag, phrases
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.framework.registry import CommandGroup, CommandRegistry
 from chorus_cli.framework.replies import Text
@@ -27,7 +27,7 @@ async def find(
     _desk: None,
     words: Annotated[str, TEXT],
     *,
-    most: Annotated[int, NUMBER] = 7,
+    most: Annotated[int, COUNT] = 7,
     dry_run: Annotated[bool, DRY] = False,
 ) -> Text:
     """Find words.
@@ -85,8 +85,8 @@ async def test_options_are_taken_out_of_a_typed_line(line: str, answer: str) -> 
             "/find --dry-run",
             r"/find needs <text>\. Usage: /find <text> \[--most number\] \[--dry-run\]",
         ),
-        ("/find a --most", "--most needs number: a number such as 3 or #3."),
-        ("/find a --most x", "'x' is not a number from 1 upwards"),
+        ("/find a --most", "--most needs number: a number such as 3."),
+        ("/find a --most x", "--most: 'x' is not a number from 1 upwards, such as 3."),
         ("/sweep all", "/sweep takes only --dry-run, not 'all'."),
         ("/mop --way damp", "--way takes dry or wet, not 'damp'."),
     ],

@@ -204,8 +204,18 @@ def test_kept_drafts_are_listed_the_oldest_first(tmp_path: Path) -> None:
 
 def test_drafts_of_a_living_process_are_not_listed(tmp_path: Path) -> None:
     paths = [drafts.create(tmp_path, "text.md", "text", run) for run in ("12-0a1b2c3d", "13-0a1b2c3d", "")]
+    for path in paths:
+        path.write_text("edited")
     found = drafts.kept(tmp_path, datetime.now(UTC), lambda run: run == "12-0a1b2c3d")
     assert set(found) == {*paths[1:]}
+
+
+def test_drafts_without_an_edit_are_not_listed_and_stay_for_an_editor_that_may_be_open(tmp_path: Path) -> None:
+    unedited, edited = (drafts.create(tmp_path, "text.md", "text", "12-0a1b2c3d") for _ in range(2))
+    edited.write_text("text.")
+    assert drafts.kept(tmp_path, datetime.now(UTC), lambda _run: False) == (edited,)
+    unedited.write_text("text!")
+    assert {*drafts.kept(tmp_path, datetime.now(UTC), lambda _run: False)} == {edited, unedited}
 
 
 def test_only_drafts_older_than_a_week_are_swept_with_what_editors_left_beside_them(tmp_path: Path) -> None:

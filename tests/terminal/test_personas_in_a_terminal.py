@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.terminal.driver import PROMPT, Home
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ADA = "Ada ❯"
+QUOTE = "'"
 
 
 def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: Path) -> None:
@@ -20,7 +23,7 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.say("maybe")
         terminal.await_text("(y/n)", times=2)
         terminal.say("y")
-        terminal.await_line(ADA)
+        terminal.await_line(f"{ADA} maybe")
         terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)", ADA)
         terminal.ask("/context 3 days", "Context window set to 72h", ADA)
         terminal.ask("I am Charles", "Charles", ADA)
@@ -72,21 +75,39 @@ def test_ctrl_c_at_a_question_means_no(tmp_path: Path) -> None:
     assert not (tmp_path / "personas" / "ada").exists()
 
 
-def test_a_line_that_is_no_answer_to_a_question_is_named_as_not_sent(tmp_path: Path) -> None:
+def test_a_line_that_is_no_answer_to_a_question_is_not_sent_and_comes_back_to_the_prompt(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with home.chat() as terminal:
         terminal.say("/persona Ada")
         terminal.await_text("(y/n)")
         terminal.say("Remember the milk")
         terminal.await_text('"Remember the milk" is not an answer and was not sent. Answer y/n.')
-        terminal.ask("n", "No persona was created.")
-    assert home.said() == []
+        terminal.ask("n", "No persona was created.", f"{PROMPT} Remember the milk")
+        assert home.said() == []
+        terminal.ask("", "milk")
+    assert home.said() == ["Remember the milk"]
 
 
 def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
-    outcome = Home(tmp_path).run("ask", "/persona Ada")
+    home = Home(tmp_path)
+    home.run("persona", "archive", "frodo")
+    outcome = home.run("ask", "/persona delete frodo")
     assert (outcome.code, outcome.output) == (1, "")
-    assert outcome.errors.endswith("Create it?\nNo persona was created.\n")
+    assert outcome.errors.endswith("stay in the log.\nFrodo was not deleted.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [(("frob",), "frob"), (("kill", "frodo", "--yes"), "'kill frodo'")],
+)
+def test_a_shell_is_told_how_to_create_an_unknown_persona(
+    tmp_path: Path, arguments: tuple[str, ...], name: str
+) -> None:
+    outcome = Home(tmp_path).run("persona", *arguments)
+    assert (outcome.code, outcome.output) == (1, "")
+    told = f"There is no persona called '{name.strip(QUOTE)}'. Known personas: chorus, frodo, reviewer. "
+    assert outcome.errors == f"{told}Create one with: chorus persona new {name}\n"
+    assert not (tmp_path / "personas" / name.strip(QUOTE)).exists()
 
 
 def test_the_chat_opens_with_what_the_window_has_emptied(tmp_path: Path) -> None:

@@ -265,11 +265,11 @@ _REFUSED = (
     (re.compile(rf"^(?:[^\W\d_]|{_UNIT_NAMES})$"), "has no number; write one, as in 24h."),
     (
         re.compile(r"(?<![^\W\d_])(?:mos?|mths?|months?|y|yrs?|years?)(?![^\W_])|^p\d+m"),
-        "counts in months or years, which vary in length; count in days or weeks, as in 30d.",
+        "counts in months or years, which vary in length; count in days or weeks, as in 7d.",
     ),
     (
         re.compile(rf"(?<![^\W\d_])(?:{MONTH})(?![^\W\d_])"),
-        "names a month; write a date as in 2026-11-18, or count back in days, as in 30d.",
+        "names a month; write a date as in 2026-11-18, or count back in days, as in 7d.",
     ),
     (
         re.compile(r"^(?:all|everything|forever|max(?:imum)?)$"),

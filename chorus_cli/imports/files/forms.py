@@ -18,7 +18,7 @@ from chorus_cli.imports.rules.assembly import FileFacts, assembled
 from chorus_cli.imports.rules.conversation import Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -206,7 +206,7 @@ def items(form: Items) -> Format:
 
 
 def lines(form: Lines) -> Format:
-    """Return the format of files with one conversation each."""
+    """Return the format of files of lines."""
     return Format(form.name, form.title, form.files, partial(_session, form))
 
 
@@ -283,21 +283,27 @@ def _session(form: Lines, opening: Opening) -> Source | None:
     path, beginning = opening.path, opening.beginning.removeprefix(codecs.BOM_UTF8)
     first, file = first_values(beginning), FileFacts(path.stem, opening.zone)
     if form.is_beginning(first):
-        return Source(lambda: iter([or_skipped(form.read, values_in(path), file)]))
+        return Source(lambda: _conversations(form, values_in(path), file))
     is_whole_line = bool(first) and first[0] is not None
     is_json = not is_whole_line and beginning.lstrip().startswith((b"{", b"["))
     if not is_json or not all(name in beginning for name in form.names):
         return None
     if form.names:
         read = value_in if b"\n" in beginning else values_in
-        return Source(lambda: iter([or_skipped(form.read, read(path), file)]))
+        return Source(lambda: _conversations(form, read(path), file))
     # A first line may be longer than the beginning, so that lines of objects are told from one object only here.
     if beginning.lstrip().startswith(b"{") and form.is_beginning([next(values_in(path), None)]):
-        return Source(lambda: iter([or_skipped(form.read, values_in(path), file)]))
+        return Source(lambda: _conversations(form, values_in(path), file))
     container = folder(path.parent)
     if not form.is_beginning(_first_values(container, path.name)):
         return None
-    return Source(lambda: iter([or_skipped(form.read, _values(container, path.name), file)]))
+    return Source(lambda: _conversations(form, _values(container, path.name), file))
+
+
+def _conversations(
+    form: Lines, values_of_lines: Iterable[object], file: FileFacts
+) -> Iterator[ForeignConversation | Skipped]:
+    return (or_skipped(form.read, *part) for part in form.parted(values_of_lines, file))
 
 
 def _text(form: Texts, opening: Opening) -> Source | None:

@@ -113,8 +113,15 @@ class Items(NamedTuple):
     read: Callable[[object], ForeignConversation]
 
 
+def _as_one(lines: Iterable[object], file: FileFacts) -> Iterable[tuple[Iterable[object], FileFacts]]:
+    return [(lines, file)]
+
+
 class Lines(NamedTuple):
     """A format of files with one conversation each, and a value of JSON in each line.
+
+    If files may have several, ``parted`` yields what ``read`` gets for each.
+
 
     ``is_beginning`` tells it by the values in the first whole lines, of which ``read`` gets ``None`` for a broken one.
     Without a whole line in the first 64 kB, a file is told by ``names``, all of which must occur there. A format
@@ -127,6 +134,7 @@ class Lines(NamedTuple):
     is_beginning: Callable[[Sequence[object]], bool]
     names: tuple[bytes, ...]
     read: Callable[[Iterable[object], FileFacts], ForeignConversation]
+    parted: Callable[[Iterable[object], FileFacts], Iterable[tuple[Iterable[object], FileFacts]]] = _as_one
 
 
 class Texts(NamedTuple):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _LONGEST_THOUGHT_SECONDS = 1e9
 
-NO_TIME = "A conversation begins without times: they are guessed from its own, its other messages or this import."
+NO_TIME = "Some messages have no time: it is guessed from the messages around them, or from the time of this import."
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ SOURCE = "messages"
 
 _SYSTEM = "system prompt"
 _BROKEN = "message that cannot be read"
-_SECOND = "conversation after the first one of a file"
 _KINDS = {"user": Kind.USER, "assistant": Kind.REPLY, "tool": Kind.RESULT, "function": Kind.RESULT}
 _PROMPTS = ("system", "developer")
 
@@ -32,18 +31,32 @@ def is_beginning(first: Sequence[object]) -> bool:
     return "content" in message and message.get("role") in (*_KINDS, *_PROMPTS)
 
 
-def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read the conversation of a file, which is known by the name of the file and its first message."""
-    first, *others = lines
-    messages, skipped = list(values.items(_listed(first))), 0
-    for each in others:
-        is_whole = values.items(_listed(each)) != [each]
-        messages += [] if is_whole else [each]
-        skipped += is_whole
+def parted(lines: Iterable[object], file: FileFacts) -> Iterator[tuple[Sequence[object], FileFacts]]:
+    """Yield the messages of each conversation of a file; a list of messages begins one, and single ones continue it.
+
+    Those after the first one are known by a number behind the name of the file.
+    """
+    number, messages = 0, list[object]()
+    for each in lines:
+        listed = values.items(_listed(each))
+        if number == 0 or listed != [each]:
+            if number:
+                yield messages, _numbered(file, number)
+            number, messages = number + 1, []
+        messages += listed
+    yield messages, _numbered(file, number)
+
+
+def _numbered(file: FileFacts, number: int) -> FileFacts:
+    return file if number <= 1 else file._replace(name=f"{file.name} {number}")
+
+
+def conversation_of(messages: Iterable[object], file: FileFacts) -> ForeignConversation:
+    """Read a conversation, which is known by the name of the file and its first message."""
     said = list(_said(messages))
     opening = next((each.text for each in said if isinstance(each, Said)), "")
     talk = Talk(SOURCE, values.ContentKeys().of(file.name, opening))
-    return assembled(talk, [*said, *[Skipped(_SECOND)] * skipped])
+    return assembled(talk, said)
 
 
 def _listed(value: object) -> object:
@@ -94,8 +107,9 @@ def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
 FORM = Lines(
     SOURCE,
     "messages with role and content",
-    "JSON: a list of them, an object with `messages`, or one in each line",
+    "JSON: a list of them, an object with `messages`, or one message or object in each line",
     is_beginning,
     (),
     conversation_of,
+    parted,
 )

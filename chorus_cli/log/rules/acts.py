@@ -162,6 +162,11 @@ class Window(Act):
         """Name both values."""
         return f"window {_hours(self.before)} → {_hours(self.after)}"
 
+    def result(self, *, is_undone: bool) -> str:
+        """Name the window once the change is undone, or redone."""
+        value = self.before if is_undone else self.after
+        return "the default" if value is None else _hours(value)
+
     @property
     def inverse(self) -> Window:
         """The change that takes this one back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -67,7 +68,7 @@ async def listing(services: Services) -> Table:
 
 @GROUP.command("switch", default=True)
 async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Report | Question:
-    """Switch to another persona, in its last thread; offers to create one that does not exist.
+    """Switch to another persona, in its last thread; the chat offers to create one that does not exist.
 
     Give its name, an alias or its folder, in upper or lower case, or the unique beginning of one.
 
@@ -78,8 +79,8 @@ async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Re
     """
     try:
         slug = services.personas.find(name)
-    except UnknownPersonaError:
-        return _offer(services, name)
+    except UnknownPersonaError as error:
+        return _offer(services, name, error)
     if slug == services.current.slug:
         return Text(f"You are already talking to {services.personas.load(slug).name}.")
     return await turn_to(services, slug)
@@ -185,10 +186,12 @@ def _any(services: Services, name: str | None) -> str:
     return services.current.slug if name is None else services.personas.find_any(name)
 
 
-def _offer(services: Services, name: str) -> Question:
-    """Ask whether to create the unknown persona; an invalid name is refused at once."""
+def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Question:
+    """Ask whether to create the unknown persona; an invalid name is refused at once, and any name from a shell."""
     checked = services.personas.check_name(None, name)
     services.personas.refuse_archived(checked)
+    if not services.is_chat:
+        raise PersonaError(f"{unknown} Create one with: chorus persona new {shlex.quote(checked)}") from unknown
 
     async def confirmed() -> Report:
         return await _created(services, checked)

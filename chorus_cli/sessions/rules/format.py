@@ -302,13 +302,22 @@ def candidates(stem: str) -> Iterator[str]:
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return the names that match ``typed``, sorted: the equal one, else those that begin so, or do after the date."""
+    """Return the names that match ``typed``, sorted: the equal one, else those that begin so, or do after the date.
+
+    If there is none, ``typed`` may be the description as it was given, of which the newest session is returned.
+    """
     wanted = typed.strip().lower()
     names = sorted(known)
     if wanted in names or not wanted:
         return [wanted] if wanted else []
     beginning = [name for name in names if name.startswith(wanted)]
-    return beginning or [name for name in names if name.partition("_")[2].startswith(wanted)]
+    beginning = beginning or [name for name in names if name.partition("_")[2].startswith(wanted)]
+    if beginning:
+        return beginning
+    described = re.compile(rf"([^_]*)_{re.escape(slug(typed, ''))}(?:-([0-9]+))?")
+    found = [match for name in names if (match := described.fullmatch(name))]
+    newest = max(found, key=lambda match: (match[1], int(match[2] or 1)), default=None)
+    return [newest[0]] if newest else []
 
 
 FAILED = "(summary generation failed)"

@@ -66,7 +66,8 @@ def _permissions(home: Paths) -> Finding:
     found = exposed(home)
     if not found:
         return fine("permissions", "Only you can read your files.")
-    others = f" and {counted(len(found) - 1, 'more file')} and folders in it" if len(found) > 1 else ""
+    several = counted(len(found) - 1, "other file or folder", "other files and folders")
+    others = f" and {several} in it" if len(found) > 1 else ""
     return wrong("permissions", f"Other users of this machine can get at {found[0]}{others}.", Repair.PERMISSIONS)
 
 

@@ -31,7 +31,6 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import may_hide, revealed, safe_line, safe_text
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
@@ -237,10 +236,10 @@ class Prompt:
         """Whether the user can type."""
         return self._session.app.is_running
 
-    async def confirm(self, question: str, choices: Collection[str], tell: Callable[[str], None]) -> str:
+    async def confirm(self, question: str, choices: Collection[str], refuse: Callable[[str, str], None]) -> str:
         """Ask a question until it is answered; return one of ``choices``: y, n, t (keep as text), d (discard).
 
-        Any other line is named in a sentence passed to ``tell``, because it may have been typed ahead for the prompt.
+        Any other line is passed to ``refuse``, with the answers, because it may have been typed ahead for the prompt.
         Ctrl-C, Ctrl-D and a closed terminal mean no.
         """
         # In a dumb terminal the prompt itself has a dummy output.
@@ -259,7 +258,7 @@ class Prompt:
                 if answer.casefold() in words:
                     return answer.casefold()[0]
                 if answer:
-                    tell(f'"{shortened(answer)}" is not an answer and was not sent. Answer {choice[1:-1]}.')
+                    refuse(answer, choice[1:-1])
         return "n"
 
     def _use_keys_of(self, mode: str) -> None:

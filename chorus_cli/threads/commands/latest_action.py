@@ -11,6 +11,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.jobs.rules import going_again_line, kept_back_line
+from chorus_cli.log.rules.acts import Window
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.models.rules.choice import ModelChoice
@@ -20,7 +21,7 @@ from chorus_cli.personas.service.persona_admin import Change
 from chorus_cli.services import Services
 from chorus_cli.settings.rules import table as setting_values
 from chorus_cli.threads.service.running_turn import RunningTurn
-from chorus_cli.turns.commands import follow_fork, named
+from chorus_cli.turns.commands import follow_fork, named, redone_line, undone_line
 from chorus_cli.turns.service.conversation import is_answering, made_elsewhere
 
 GROUP: CommandGroup[Services] = CommandGroup("")
@@ -73,8 +74,8 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
         elif isinstance(newest.done, Spoken):
             services.replies.forget_unseen(target.thread_id)
         unrecorded.forget(slug, newest.at)
-        name = await named(services, newest.done)
-        return _undone(newest.done, name + await follow_fork(services, newest.done), services)
+        told = await undone_line(services, newest.done)
+        return _undone(newest.done, told + await follow_fork(services, newest.done), services)
 
     passed_over = unrecorded.newest(slug, newest.at)
     doubts = [_said_of(passed_over)] if passed_over else []
@@ -83,16 +84,18 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
     if not doubts:
         return await taken_back()
     what = f"{'the action before it: ' if passed_over else ''}{await named(services, newest.done)}"
+    if isinstance(newest.done, Operation) and isinstance(newest.done.act, Window):
+        what += f", back to {newest.done.act.result(is_undone=True)}"
     return Question("\n".join([*doubts, f"Undo {what}?"]), taken_back, Text("Nothing was undone."))
 
 
-def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:
+def _undone(done: Operation | Spoken, told: str, services: Services) -> Reply:
     if isinstance(done, Operation):
-        return Text(f"Undone: {name}")
+        return Text(told)
     again = services.jobs.news.turn_undone(done.id)
     services.attachments.give_back(done.attachments)
-    told = [f"Undone: {name}", *([going_again_line(again)] if again else [])]
-    return Refill("\n".join(told), typed_line(done.content), gives_way=True)
+    lines = [told, *([going_again_line(again)] if again else [])]
+    return Refill("\n".join(lines), typed_line(done.content), gives_way=True)
 
 
 def _said_of(change: Change) -> str:
@@ -118,7 +121,7 @@ async def redo(services: Services) -> Text:
     redone = await services.journal.redo(services.current.target())
     if isinstance(redone, Spoken):
         services.jobs.news.turn_redone(redone.id)
-    return Text(f"Redone: {await named(services, redone)}{await follow_fork(services, redone)}")
+    return Text(f"{await redone_line(services, redone)}{await follow_fork(services, redone)}")
 
 
 @GROUP.command("retry")

@@ -133,7 +133,7 @@ async def new(services: Services, title: Annotated[str, TITLE] = "") -> Report:
     return await _arrived(services)
 
 
-@GROUP.command("fork")
+@GROUP.command("fork", guesses=("fork",))
 async def fork(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Report:
     """Open a new thread with the context of this one, and switch to it.
 

@@ -94,8 +94,8 @@ REFUSED = {
     "/context this evening": "'this evening' names a part of the day, which has no exact beginning; "
     "write the hour, as in yesterday 8pm.",
     "/context 9am EST": "'9am EST' names a time zone; write local time, as in monday 9am.",
-    "/context 1 month": "'1 month' counts in months or years, which vary in length; count in days or weeks, as in 30d.",
-    "/context may": "'may' names a month; write a date as in 2026-11-18, or count back in days, as in 30d.",
+    "/context 1 month": "'1 month' counts in months or years, which vary in length; count in days or weeks, as in 7d.",
+    "/context may": "'may' names a month; write a date as in 2026-11-18, or count back in days, as in 7d.",
     "/context tomorrow": "'tomorrow' is in the future; write how far back to go, as in 24h.",
     "/context today 5pm": "'today 5pm' is in the future; write how far back to go, as in 24h.",
     "/context 2026-02-13": "'2026-02-13' is in the future; write how far back to go, as in 24h.",

@@ -105,6 +105,7 @@ async def test_the_editor_is_told_where_to_open_the_text(editing: Editing, edito
 async def test_a_draft_is_kept_from_the_eyes_of_others_while_its_process_lives(
     editor: ScriptedEditor, clock: FakeClock, tmp_path: Path
 ) -> None:
+    editor.enqueue("new")
     edited = await Editing(editor, lambda: tmp_path, clock, "4711-0a1b2c3d").edit("text.md", "old")
     alive = {"4711-0a1b2c3d"}
     assert drafts.kept(tmp_path, clock.now(), lambda run: run in alive) == ()

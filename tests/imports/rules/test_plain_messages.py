@@ -80,11 +80,20 @@ def test_a_file_that_grows_keeps_its_keys() -> None:
     assert conversation_of(MESSAGES, FileFacts("other")).key != after.key
 
 
-def test_a_second_conversation_of_a_file_is_counted() -> None:
-    lines = [{"messages": MESSAGES}, {"messages": MESSAGES}]
-    found = conversation_of(lines, FileFacts("talk"))
-    assert dict(found.skipped)["conversation after the first one of a file"] == 1
-    assert len(said(found)) == 4
+def test_each_line_may_have_a_conversation_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    lines = [{"messages": MESSAGES}, {"messages": MESSAGES}, {"messages": []}, MESSAGES[:2], MESSAGES[4]]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (source,) = sources(path)
+    assert not isinstance(source, Skipped)
+    first, second, empty, last = source.conversations()
+    assert isinstance(first, ForeignConversation)
+    assert isinstance(second, ForeignConversation)
+    assert isinstance(last, ForeignConversation)
+    assert empty == Skipped("conversation without messages")
+    assert [len(said(found)) for found in (first, second, last)] == [4, 4, 2]
+    assert len({first.key, second.key, last.key}) == 3
+    assert first.key == conversation_of(MESSAGES, FileFacts("talk")).key
 
 
 @pytest.mark.parametrize("text", ['[{"role": "user"}]', '{"role": "king", "content": "x"}\n', "[]\n", '[["role"]]\n'])

@@ -227,7 +227,7 @@ async def test_the_jobs_are_listed_and_their_output_shown(world: World) -> None:
     row = (await world.told("/jobs")).splitlines()[-1]
     assert " ".join(row.split()) == "#1 exit code 1 0.0 s two make all"
     assert await world.told("/jobs log 1") == "one\ntwo"
-    assert "/run needs <command>." in await world.told("/run")
+    assert "/run needs <command>. Usage: /run <command>, for example: /run pytest -q" in await world.told("/run")
 
 
 async def test_the_jobs_of_all_personas_are_listed_shown_and_stopped(world: World) -> None:

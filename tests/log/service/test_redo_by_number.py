@@ -70,7 +70,7 @@ async def test_a_window_comes_back_by_its_number_unless_the_file_says_something_
     await world.told("/context 24h")
     await world.told("/undo")
     await world.say("One")
-    assert await world.told("/context redo 1") == "Redone: window default → 24h"
+    assert await world.told("/context redo 1") == "Redone: window default → 24h; it is 24h again."
     await world.told("/context undo 1")
     world.configure('{"context_hours": 99}')
     assert "says 99 for context_hours by now" in await world.told("/context redo 1")

@@ -64,7 +64,7 @@ async def test_undo_goes_back_through_what_was_said_and_done_in_turn(world: Worl
     assert undone == [
         "Undone: new conversation",
         'Undone: your message "Two" and its reply',
-        "Undone: window default → 24h",
+        "Undone: window default → 24h; it is the default again.",
         'Undone: your message "One" and its reply',
         "There is nothing to undo here.",
     ]

@@ -93,7 +93,17 @@ async def test_a_long_text_is_put_back_by_hand(world: World) -> None:
 
 async def test_a_window_that_was_set_needs_no_question(world: World) -> None:
     await spoken_before(world, "/settings set context_hours 12")
-    assert await world.told("/undo") == "Undone: window default → 12h"
+    assert await world.told("/undo") == "Undone: window default → 12h; it is the default again."
+
+
+async def test_a_window_that_is_undone_and_redone_is_named_as_it_is_then(world: World) -> None:
+    await world.told("/context 168h")
+    await world.told("/context 24h")
+    assert await world.told("/undo") == "Undone: window 168h → 24h; it is 168h again."
+    assert await world.told("/redo") == "Redone: window 168h → 24h; it is 24h again."
+    await world.told("/settings set temperature 0.7")
+    asked = (await world.asked_back("/undo")).text.splitlines()[1]
+    assert asked == "Undo the action before it: window 168h → 24h, back to 168h?"
 
 
 async def test_a_reset_that_changed_nothing_says_so(world: World) -> None:

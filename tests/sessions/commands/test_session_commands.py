@@ -204,6 +204,19 @@ async def test_context_restore_command_loads_session(desk: Desk) -> None:
     assert await desk.world.seen() == []
 
 
+async def test_a_session_is_restored_by_its_description_and_the_newest_is_named(desk: Desk) -> None:
+    assert await desk.told("/context restore") == (
+        "/context restore needs <id>. There are no saved sessions yet; /context save makes one."
+    )
+    await desk.save()
+    await desk.told("/new")
+    assert await desk.told("/context restore") == (
+        f"/context restore needs <id>. /context restore {NAME} restores the newest session; /context history lists all."
+    )
+    assert await desk.world.seen() == []
+    assert (await desk.told("/context restore Auth refactor")).startswith(f"Restored session {NAME}: ")
+
+
 async def test_restoring_says_which_thread_it_is_and_what_was_not_in_the_log(desk: Desk) -> None:
     await desk.save()
     path = desk.world.folder / "personas" / "chorus" / "sessions" / f"{NAME}.json"

@@ -78,6 +78,7 @@ def test_what_is_no_session_id_is_never_one(text: str) -> None:
 
 
 KNOWN = ["2026-02-12_auth", "2026-02-12_auth-2", "2026-02-13_tests"]
+KNOWN += ["2026-02-14_the-ring-10", "2026-02-14_the-ring-9", "2026-02-11_the-ring"]
 
 
 @pytest.mark.parametrize(
@@ -88,9 +89,11 @@ KNOWN = ["2026-02-12_auth", "2026-02-12_auth-2", "2026-02-13_tests"]
         ("2026-02-12", ["2026-02-12_auth", "2026-02-12_auth-2"]),
         (" 2026-02-13 ", ["2026-02-13_tests"]),
         ("tests", ["2026-02-13_tests"]),
+        ("The  ring!", ["2026-02-14_the-ring-10"]),
+        ("the rin", []),
         ("", []),
         ("../../etc/passwd", []),
     ],
 )
-def test_a_name_is_meant_by_itself_or_by_how_it_begins(typed: str, expected: list[str]) -> None:
+def test_a_name_is_meant_by_itself_by_how_it_begins_or_by_the_description(typed: str, expected: list[str]) -> None:
     assert meant(typed, KNOWN) == expected
