@@ -170,6 +170,11 @@ class Terminal:
         return int(self._child.pid)
 
     @property
+    def descriptor(self) -> int:
+        """The side of the pseudo-terminal at which the user is."""
+        return int(self._child.child_fd)
+
+    @property
     def echoes(self) -> bool:
         """Whether the terminal echoes keys and edits lines, as a shell expects."""
         marks_pastes = _MARKED_PASTES in self._screen.mode

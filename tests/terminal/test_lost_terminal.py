@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import termios
 from typing import TYPE_CHECKING, NoReturn
@@ -43,10 +44,12 @@ def test_a_chat_whose_shell_has_taken_the_terminal_back_ends(home: Home, tmp_pat
         shell.say(LONG_MESSAGE)
         shell.await_text(FIRST_WORD, times=2)
         shell.press("ctrl-c")
-        shell.until(lambda: not list(runs.iterdir()), "the end of the chat")
-        # The chat may have erased the shell's prompt, and cannot undo that Enter sends no line feed.
+        shell.until(lambda: os.tcgetpgrp(shell.descriptor) == shell.pid, "the shell in the foreground")
+        # The chat may have erased the shell's prompt, and cannot undo that Enter sends no line feed. If its own prompt
+        # came before the shell took the terminal, it ends at the next key, which the shell gets.
         shell.type("echo my terminal a''gain\n")
         shell.await_text("my terminal again")
+        shell.until(lambda: not list(runs.iterdir()), "the end of the chat")
         assert "bug" not in shell.screen_text()
     assert not (home.path / "state" / "chorus.log").exists()
     assert [status for _, status in home.replies()] == ["interrupted"]

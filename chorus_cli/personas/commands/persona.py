@@ -68,9 +68,10 @@ async def listing(services: Services) -> Table:
 
 @GROUP.command("switch", default=True)
 async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Report | Question:
-    """Switch to another persona, in its last thread; the chat offers to create one that does not exist.
+    """Switch to another persona, in its last thread; offers to create one that does not exist.
 
     Give its name, an alias or its folder, in upper or lower case, or the unique beginning of one.
+    A shell only says how to create one that does not exist.
 
     Examples:
         /persona frodo
