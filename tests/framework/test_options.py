@@ -124,7 +124,7 @@ def test_options_are_completed(line: str, offered: list[str]) -> None:
 
 @pytest.mark.parametrize("value", ["no such word", "-1", "\ud800"])
 def test_no_value_of_any_argument_is_a_bug(value: str) -> None:
-    arguments = (argument for command in registry() for argument in command.arguments)
+    arguments = (argument for command in registry() for argument in (*command.arguments, *command.options))
     # A value that is none of the choices is refused before it is read.
     for argument in (each for each in arguments if not each.parameter.choices):
         with suppress(ChorusError):
