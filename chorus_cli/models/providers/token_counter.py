@@ -44,9 +44,12 @@ class VocabularyCounter:
         """Whether the vocabulary is loaded."""
         return self._encoding is not None
 
-    def load(self) -> None:
-        """Load the vocabulary, once."""
-        self._loaded()
+    def load(self) -> Encoding:
+        """Load the vocabulary, once, and return it."""
+        with self._loading:
+            if self._encoding is None:
+                self._encoding = _encoding_from(self._folder or shipped_vocabularies())
+            return self._encoding
 
     def at_most(self, text: str) -> int:
         """Return the count if the vocabulary is loaded, otherwise the number of bytes: a token has at least one."""
@@ -56,29 +59,15 @@ class VocabularyCounter:
         """Return the number of tokens of ``text``, in time linear in its length for any text."""
         if not text:
             return 0
-        encoding = self._loaded()
+        encoding = self.load()
         whole = join_surrogates(text)
         slices = (whole[start : start + _SLICE_LENGTH] for start in range(0, len(whole), _SLICE_LENGTH))
         return sum(len(encoding.encode_ordinary(piece)) for piece in slices)
 
-    def _loaded(self) -> Encoding:
-        with self._loading:
-            if self._encoding is None:
-                self._encoding = _encoding_from(self._folder or shipped_vocabularies())
-            return self._encoding
-
 
 def _encoding_from(folder: Path) -> Encoding:
     """Load the vocabulary; tiktoken would download one that is missing or damaged, so it is checked first."""
-    _check(folder / _VOCABULARY_NAME)
-    # litellm sets this to the same folder, and only a variable tells tiktoken where to look.
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    import tiktoken  # noqa: PLC0415 - 40 ms, which a start without a count need not wait for
-
-    return tiktoken.get_encoding("cl100k_base")
-
-
-def _check(vocabulary: Path) -> None:
+    vocabulary = folder / _VOCABULARY_NAME
     remedy = "Reinstall litellm, for example with: pip install --force-reinstall litellm."
     try:
         found = hashlib.sha256(vocabulary.read_bytes()).hexdigest()
@@ -88,3 +77,8 @@ def _check(vocabulary: Path) -> None:
         ) from error
     if found != _VOCABULARY_SHA256:
         raise ModelError(f"Tokens cannot be counted: {vocabulary} is damaged. {remedy}")
+    # litellm sets this to the same folder, and only a variable tells tiktoken where to look.
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken  # 40 ms, which a start without a count need not wait for
+
+    return tiktoken.get_encoding("cl100k_base")

@@ -31,6 +31,10 @@ class Provider(NamedTuple):
         return next((variable for variable in variables if environment.get(variable, "").strip()), None)
 
 
+_OF_TOGETHER = ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN")
+_OF_FIREWORKS = ("FIREWORKS_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN")
+_FLASH = "accounts/fireworks/models/deepseek-v4p1-flash"
+
 # The first whose key is set answers. Each model is one of the provider's usual ones for a chat, not its most expensive.
 PROVIDERS: tuple[Provider, ...] = (
     Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", ("ANTHROPIC_AUTH_TOKEN",)),
@@ -47,18 +51,8 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider("Perplexity", "PERPLEXITYAI_API_KEY", "perplexity/sonar", ("PERPLEXITY_API_KEY",)),
     Provider("Groq", "GROQ_API_KEY", "groq/openai/gpt-oss-120b"),
     Provider("Cerebras", "CEREBRAS_API_KEY", "cerebras/gpt-oss-120b"),
-    Provider(
-        "Together",
-        "TOGETHERAI_API_KEY",
-        "together_ai/openai/gpt-oss-120b",
-        ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN"),
-    ),
-    Provider(
-        "Fireworks",
-        "FIREWORKS_AI_API_KEY",
-        "fireworks_ai/accounts/fireworks/models/deepseek-v4p1-flash",
-        ("FIREWORKS_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
-    ),
+    Provider("Together", "TOGETHERAI_API_KEY", "together_ai/openai/gpt-oss-120b", _OF_TOGETHER),
+    Provider("Fireworks", "FIREWORKS_AI_API_KEY", f"fireworks_ai/{_FLASH}", _OF_FIREWORKS),
     Provider("DeepInfra", "DEEPINFRA_API_KEY", "deepinfra/openai/gpt-oss-120b"),
     Provider("SambaNova", "SAMBANOVA_API_KEY", "sambanova/gpt-oss-120b"),
     Provider("Nebius", "NEBIUS_API_KEY", "nebius/openai/gpt-oss-120b"),
@@ -88,8 +82,7 @@ class Naming(NamedTuple):
     def named(self, persona_model: str | None, sources: Mapping[str, str]) -> ModelChoice | None:
         """Return the first that is set: the option, the environment, the settings, a provider's key.
 
-        ``sources`` names the file and line of each setting. ``None`` means that nothing names a model and an Ollama is
-        to be asked; see ``detected_model``.
+        ``sources`` names the file and line of each setting. ``None`` means that an Ollama is to be asked.
         """
         if self.option:
             return ModelChoice(in_full(self.option), "chosen for this run")
@@ -120,9 +113,7 @@ def missing_key(model: str, environment: Mapping[str, str]) -> str:
 
 def detected_model(ollama_model: str | None) -> ModelChoice:
     """Return what answers when nothing names a model: the Ollama model that was used last, or else ELIZA."""
-    if ollama_model:
-        return ModelChoice(ollama_model, "a running Ollama's most recently used model")
-    return _NOBODY_ELSE
+    return ModelChoice(ollama_model, "a running Ollama's most recently used model") if ollama_model else _NOBODY_ELSE
 
 
 def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
@@ -133,9 +124,8 @@ def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
     if found:
         provider, variable = found
         return f"{variable} is set: /model {provider.default_model} switches to a language model."
-    if choice == _NOBODY_ELSE:
-        return f"{_WAYS}; then say /model ollama/NAME or /model {LOCAL}FILE.gguf."
-    return f"{_WAYS}; then say /model NAME."
+    names = f"ollama/NAME or /model {LOCAL}FILE.gguf" if choice == _NOBODY_ELSE else "NAME"
+    return f"{_WAYS}; then say /model {names}."
 
 
 def _key_in(environment: Mapping[str, str]) -> tuple[Provider, str] | None:

@@ -25,10 +25,7 @@ def doubt_about(
     """Return a warning if litellm, which knows ``names`` and ``providers``, if any, knows no provider of ``name``.
 
     Any model of a known provider is accepted, because new ones appear every week. Of ``likely`` models, the likeliest
-    first, those that contain ``name`` are suggested before others.
-
-    Raises:
-        ModelNameError: no model can have that name.
+    first, those that contain ``name`` are suggested before others. A ``ModelNameError`` refuses impossible names.
     """
     if not name:
         raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")
@@ -46,9 +43,8 @@ def doubt_about(
             f"{_question(_alike(name, {*names, ELIZA}, likely))}"
         )
     if not provider or not rest:
-        raise ModelNameError(
-            f"{quoted(name)} is an incomplete model name: write provider/name, such as ollama/llama3.2."
-        )
+        problem = "is an incomplete model name: write provider/name, such as ollama/llama3.2."
+        raise ModelNameError(f"{quoted(name)} {problem}")
     if provider == _EMBEDDED:
         raise ModelNameError(f"There is no model {quoted(name)}: the only embedded model is {ELIZA}.")
     if not providers or provider in providers:

@@ -18,11 +18,10 @@ PromptRole = Literal["system", "user", "assistant", "tool"]
 
 
 class PromptMessage(NamedTuple):
-    """One message of a request: a tuple, as `Message` is.
+    """One message of a request; ``tool_calls`` is JSON text in the shape of the OpenAI API.
 
-    ``tool_calls`` is JSON text in the shape of the OpenAI API, on assistant messages that call tools;
-    ``tool_call_id`` names the call that a tool message answers. ``attachments`` are the files that go before the
-    content of a user's message; the model takes them. ``thoughts`` are the model's own, in the form that it sent.
+    ``tool_call_id`` names the call that a tool message answers. ``attachments``, which the model takes, go before the
+    content of a user's message. ``thoughts`` are the model's own, in the form that it sent.
     """
 
     role: PromptRole
@@ -84,10 +83,10 @@ class Span(Enum):
 
 
 class Echo(NamedTuple):
-    """Which thoughts a model is sent again: for how long, and those of all replies or of ``calls_only``.
+    """Which thoughts a model is sent again: for how long, and of all replies or of ``calls_only``.
 
-    Thoughts that are ``is_bound`` hold only while everything before them is sent as it was. With ``own_calls_only``
-    the model takes no call of another one.
+    Thoughts that are ``is_bound`` hold while everything before them stays. With ``own_calls_only`` the model takes no
+    call of another one.
     """
 
     span: Span = Span.NEVER

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.log.rules.calls import CallPiece
 from chorus_cli.models.providers.chat_messages import (
+    MARKER,
     MarkedMessage,
-    accepted_messages,
     content_of,
     marked_messages,
     not_stored,
     reply_limit,
-    wants_markers,
 )
 from chorus_cli.models.providers.echoes import Called, Pieces, Said, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure
@@ -35,6 +34,7 @@ from chorus_cli.models.wire.protocol import (
     object_bytes,
     objects_at,
     offered,
+    parts_of_usage,
     place_of,
     text_at,
     usage_of,
@@ -43,7 +43,7 @@ from chorus_cli.models.wire.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from chorus_cli.models.providers.chat_messages import Load, Part
+    from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.declaration import Tool
@@ -51,10 +51,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import ModelRequest
     from chorus_cli.models.wire.protocol import JsonObject
 
-_FORM = "anthropic"
-_VERSION = "2023-06-01"
-_PATH = "/v1/messages"
-_MARKER = {"type": "ephemeral"}
+_FORM, _PATH = "anthropic", "/v1/messages"
 # The protocol requires a limit of the reply; this one holds for models of which the map knows no relative.
 _DEFAULT_REPLY_TOKENS = 4096
 _ONLY_TEMPERATURE = 1
@@ -87,7 +84,6 @@ class AnthropicReply(ReplyReader):
         # The blocks that are calls; the server's own tools have pieces of the same kind.
         self._called: set[int | None] = set()
         self._thinking: dict[str, Pieces] = {}
-        self._counts: JsonObject = {}
 
     def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
         match event.get("type"):
@@ -150,13 +146,11 @@ class AnthropicReply(ReplyReader):
         if reason := text_at(said, "stop_reason"):
             self._finish_reason = _FINISH_REASONS.get(reason, STOP)
 
-    def _usage(self) -> dict[str, int]:
-        if not self._counts:
-            return {}
-        new, written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS)
-        thought = count_at(object_at(self._counts, "output_tokens_details"), "thinking_tokens")
-        reply = count_at(self._counts, "output_tokens")
-        return usage_of(new + written + cached, reply, cache=(cached, written), thought=thought)
+    def _usage(self, counts: JsonObject) -> dict[str, int]:
+        new, written, cached = (count_at(counts, name) for name in _PROMPT_COUNTS)
+        thought = count_at(object_at(counts, "output_tokens_details"), "thinking_tokens")
+        reply = count_at(counts, "output_tokens")
+        return usage_of(new + written + cached, reply) | parts_of_usage(cached, written, thought)
 
 
 class AnthropicMessages:
@@ -170,27 +164,24 @@ class AnthropicMessages:
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
-        messages = accepted_messages(request)
-        marked = marked_messages(messages, with_markers=wants_markers(request.model, self._model_map))
-        system = [_text_block(message) for message in marked if _is_system(message)]
+        marked = marked_messages(request, self._model_map)
+        system = [
+            _text_block(each) for each in marked if each.message.role == "system" and each.message.content.strip()
+        ]
+        most = reply_limit(request, self._model_map) or self._model_map.output_tokens(request.model)
         fields: dict[str, object] = {
             "model": endpoint.model,
-            "max_tokens": self._reply_tokens(request),
+            "max_tokens": most or _DEFAULT_REPLY_TOKENS,
             "stream": True,
         }
-        if system:
-            fields["system"] = system
+        fields |= {"system": system} if system else {}
         effort = chosen_effort(request, endpoint)
-        thinking = _thinking(effort.parameters, self._reply_tokens(request))
+        thinking = _thinking(effort.parameters, most or _DEFAULT_REPLY_TOKENS)
         told = self._sampling(request, thinks=bool(thinking)) | offered(request, _declaration, _BAN)
         fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused} | thinking
         body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
         optional = {name: name for name in _OPTIONAL & fields.keys()} | effort.optional
         return Post(_path(endpoint.address), _headers(endpoint), body, optional)
-
-    def _reply_tokens(self, request: ModelRequest) -> int:
-        told = reply_limit(request, self._model_map)
-        return told or self._model_map.output_tokens(request.model) or _DEFAULT_REPLY_TOKENS
 
     def _sampling(self, request: ModelRequest, *, thinks: bool) -> dict[str, object]:
         """Return the temperature, unless the model refuses any but one, as it does while it thinks."""
@@ -207,7 +198,7 @@ def _path(address: str) -> str:
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
-    headers = {"anthropic-version": _VERSION, "accept": "application/json", "content-type": "application/json"}
+    headers = {"anthropic-version": "2023-06-01", "accept": "application/json", "content-type": "application/json"}
     return headers | ({"x-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
 
 
@@ -216,9 +207,9 @@ def _declaration(tool: Tool) -> dict[str, object]:
 
 
 def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]]:
-    """Yield the messages without the system's, those that follow one another from one side together.
+    """Yield the messages but the system's, those of one side in a row together: the roles must alternate.
 
-    The roles must alternate, an empty text is refused, and so is one that ends with blanks where Claude is to go on.
+    Claude refuses an empty text, and one that ends with blanks where it is to go on.
     """
     said = [message for message in marked if message.message.role != "system" and is_filled(message.message)]
     if said and said[-1].message.role == "assistant":
@@ -226,10 +217,6 @@ def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]
         said[-1] = MarkedMessage(last._replace(content=last.content.rstrip()), said[-1].is_marked)
     for _, group in groupby(said, lambda message: message.message.role == "assistant"):
         yield tuple(group)
-
-
-def _is_system(marked: MarkedMessage) -> bool:
-    return marked.message.role == "system" and bool(marked.message.content.strip())
 
 
 def _message_json(group: tuple[MarkedMessage, ...], load: Load) -> bytes:
@@ -244,15 +231,18 @@ def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
         yield {"type": "tool_result", "tool_use_id": id_, "content": message.content}
         return
     if message.attachments:
-        content = content_of(message, load)
-        yield from map(_file_block, content.parts)
-        marked = marked._replace(message=message._replace(content=content.text))
+        parts, told = content_of(message, load)
+        for part in parts:
+            source = {"type": "base64", "media_type": part.attachment.media_type, "data": part.data}
+            titled = {"type": "document", "source": source, "title": part.attachment.name}
+            yield {"type": "image", "source": source} if part.is_picture else titled
+        marked = marked._replace(message=message._replace(content=told))
     if message.role != "assistant":
         if marked.message.content.strip():
             yield _text_block(marked)
         return
-    for part in replayed(message, _FORM):
-        match part:
+    for each in replayed(message, _FORM):
+        match each:
             case Said(text):
                 # A blank text is refused.
                 if text.strip():
@@ -261,7 +251,7 @@ def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
                 given = argument_object(call.arguments)
                 yield {"type": "tool_use", "id": _call_id(call.id), "name": call.name, "input": given}
             case _:
-                yield part
+                yield each
 
 
 def _thinking(parameters: dict[str, Any], reply_tokens: int) -> dict[str, Any]:
@@ -274,16 +264,9 @@ def _thinking(parameters: dict[str, Any], reply_tokens: int) -> dict[str, Any]:
     return {"thinking": thinking} if budget >= _LEAST_BUDGET_TOKENS else {}
 
 
-def _file_block(part: Part) -> dict[str, object]:
-    source = {"type": "base64", "media_type": part.attachment.media_type, "data": part.data}
-    if part.is_picture:
-        return {"type": "image", "source": source}
-    return {"type": "document", "source": source, "title": part.attachment.name}
-
-
 def _text_block(marked: MarkedMessage) -> dict[str, object]:
     block: dict[str, object] = {"type": "text", "text": marked.message.content}
-    return block | {"cache_control": _MARKER} if marked.is_marked else block
+    return block | {"cache_control": MARKER} if marked.is_marked else block
 
 
 def _call_id(id_: str) -> str:

@@ -110,7 +110,7 @@ class WireClient:
         """Import all that the first request to ``model`` needs; any thread may do so."""
         endpoint = providers.endpoint(model, self._environment)
         if endpoint is not None:
-            # The same failure is told when the model is asked.
+            # The request fails in the same way and says so.
             with suppress(FailedError):
                 self._connection.warm(endpoint.address)
 
@@ -130,7 +130,7 @@ class WireClient:
         patience = Patience(self._first_token_seconds)
         known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
         stream, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
-        reply = _received(self._protocol(accepted).reader(), stream)
+        reply = _received(self._protocols[accepted.protocol].reader(), stream)
         try:
             for notice in _notices(request.model, known, accepted):
                 yield notice
@@ -158,7 +158,9 @@ class WireClient:
             try:
                 stream = await self._connection.send(post, endpoint)
             except FailedError as error:
-                if providers.may_lack_responses(endpoint) and has_no_responses(error.failure):
+                is_at_openai = endpoint.address == providers.PROVIDERS[endpoint.provider].address
+                is_by_responses = endpoint.protocol is providers.ProtocolName.RESPONSES
+                if is_by_responses and not is_at_openai and has_no_responses(error.failure):
                     self._without_responses.add(endpoint.address)
                     endpoint = endpoint._replace(protocol=providers.ProtocolName.CHAT_COMPLETIONS)
                     continue
@@ -172,7 +174,7 @@ class WireClient:
 
     async def _post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request; a thread writes one with attachments, whose reading and encoding take long."""
-        write = self._protocol(endpoint).post
+        write = self._protocols[endpoint.protocol].post
         if any(message.attachments for message in request.messages):
             return await asyncio.to_thread(write, request, endpoint)
         return write(request, endpoint)
@@ -196,9 +198,6 @@ class WireClient:
             return endpoint._replace(protocol=providers.PROVIDERS[endpoint.provider].protocol)
         return endpoint
 
-    def _protocol(self, endpoint: Endpoint) -> WireProtocol:
-        return self._protocols[endpoint.protocol]
-
 
 async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[Sequence[ModelEvent], None]:
     """Yield the events in each piece of a stream, up to the end of the reply."""
@@ -211,19 +210,15 @@ async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[
                     # The server did not end this event: the stream was cut in it.
                     break
                 raise
-            is_over = bool(events) and isinstance(events[-1], ReplyEnd)
-            if is_over:
-                # A connection whose response was read to its end can be used again.
-                await _quietly(_read_on(pieces))
-            yield events
-            if is_over:
+            if events and isinstance(events[-1], ReplyEnd):
+                with suppress(Exception):
+                    async with asyncio.timeout(_CLOSING_SECONDS):
+                        # A connection whose response was read to its end can be used again.
+                        _ = [_ async for _ in pieces]
+                yield events
                 return
+            yield events
     yield tuple(reader.end())
-
-
-async def _read_on(pieces: AsyncGenerator[str, None]) -> None:
-    async for _ in pieces:
-        pass
 
 
 def _notices(model: str, asked: Endpoint, accepted: Endpoint) -> Iterator[Notice]:
@@ -270,8 +265,8 @@ class Connection:
         client = await self._taken(endpoint.address)
         self._used_at[_origin(endpoint.address)] = asyncio.get_running_loop().time()
 
-        async def over(is_stopped: bool) -> None:  # noqa: FBT001 - a callback has no names
-            if is_stopped:
+        async def over(stream: EventStream) -> None:
+            if stream.is_stopped:
                 await self._end(client, endpoint.address)
             else:
                 self._free(client, endpoint.address)
@@ -332,7 +327,7 @@ def _built(*, is_secured: bool, is_direct: bool) -> HttpClient:
         # Python's own way to say that there is no such module.
         sys.modules[_COMMAND_LINE] = None  # type: ignore[assignment]
     try:
-        from chorus_cli.models.wire.http_client import HttpClient  # noqa: PLC0415 - it imports httpx
+        from chorus_cli.models.wire.http_client import HttpClient  # it imports httpx
     finally:
         if sys.modules.get(_COMMAND_LINE, sys) is None:
             # Two connections may be built at once.

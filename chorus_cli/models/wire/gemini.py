@@ -27,14 +27,14 @@ from chorus_cli.models.wire.protocol import (
     object_at,
     object_bytes,
     objects_at,
-    offered,
+    parts_of_usage,
     signature_in,
     text_at,
     usage_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
@@ -77,7 +77,6 @@ class GeminiReply(ReplyReader):
     def __init__(self) -> None:
         super().__init__()
         self._calls = 0
-        self._counts: JsonObject = {}
 
     def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
         if error := object_at(event, "error"):
@@ -93,12 +92,16 @@ class GeminiReply(ReplyReader):
         for part in objects_at(object_at(candidate, "content"), "parts"):
             signature = text_at(part, _SIGNATURE, "thought_signature")
             if call := object_at(part, "functionCall", "function_call"):
-                self._take_call(call, signature)
+                arguments = json.dumps(object_at(call, "args"), ensure_ascii=False)
+                self._call(CallPiece(self._calls, text_at(call, "id"), text_at(call, "name"), arguments))
+                self._calls += 1
+                if signature:
+                    self._own.sign(CALLED, {_SIGNATURE: signature})
             elif part.get("thought") is True:
                 yield from self._thought(text_at(part, "text"))
             elif signature:
                 # Joined with other parts it would say the wrong place; it may come with an empty text.
-                self._own.begin_said()
+                self._own.said("", is_apart=True)
                 yield from self._text(text_at(part, "text"))
                 self._own.sign(SAID, {_SIGNATURE: signature})
             else:
@@ -106,25 +109,14 @@ class GeminiReply(ReplyReader):
         if reason := text_at(candidate, "finishReason"):
             self._finish_reason = _FINISH_REASONS.get(reason, STOP)
 
-    def _take_call(self, call: JsonObject, signature: str) -> None:
-        arguments = json.dumps(object_at(call, "args"), ensure_ascii=False)
-        self._call(CallPiece(self._calls, text_at(call, "id"), text_at(call, "name"), arguments))
-        self._calls += 1
-        if signature:
-            self._own.sign(CALLED, {_SIGNATURE: signature})
-
-    def _usage(self) -> dict[str, int]:
-        counts = self._counts
-        if not counts:
-            return {}
+    def _usage(self, counts: JsonObject) -> dict[str, int]:
         prompt, total = count_at(counts, "promptTokenCount"), count_at(counts, "totalTokenCount")
         completion, thought = count_at(counts, "candidatesTokenCount"), count_at(counts, "thoughtsTokenCount")
         if prompt + completion != total:
             completion += thought
         prompt += count_at(counts, "toolUsePromptTokenCount")
-        return usage_of(
-            prompt, completion, total, cache=(count_at(counts, "cachedContentTokenCount"), 0), thought=thought
-        )
+        cached = count_at(counts, "cachedContentTokenCount")
+        return usage_of(prompt, completion, total) | parts_of_usage(cached, 0, thought)
 
 
 class GeminiContents:
@@ -141,48 +133,31 @@ class GeminiContents:
         system = [message for message in request.messages if message.role == "system" and message.content.strip()]
         said = [message for message in request.messages if message.role != "system" and is_filled(message)]
         effort = chosen_effort(request, endpoint) if self._model_map.thinks(request.model) else NO_EFFORT
-        fields = _configuration(request, endpoint, effort.parameters) | _offer(request, endpoint)
-        if self._knows_system(request.model, endpoint.model) and system:
+        wanted = {_TEMPERATURE: request.temperature, "maxOutputTokens": request.max_output_tokens, **effort.parameters}
+        told = {name: value for name, value in wanted.items() if value is not None and name not in endpoint.refused}
+        fields: dict[str, object] = {"generationConfig": told} if told else {}
+        optional = {_TEMPERATURE: _TEMPERATURE} if _TEMPERATURE in told else {}
+        if request.tools:
+            fields["tools"] = [{"functionDeclarations": [*map(_declaration, request.tools)]}]
+        if request.tools and not request.may_call and _CALLS_FORBIDDEN not in endpoint.refused:
+            fields["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
+            optional[_CALLS_FORBIDDEN] = _CALLS_FORBIDDEN
+        takes_system = self._model_map.supports(request.model, "system_messages")
+        if system and (endpoint.model.startswith("gemini") if takes_system is None else takes_system):
             fields["systemInstruction"] = {"parts": [{"text": message.content} for message in system]}
         else:
             said = [message._replace(role="user") for message in system] + said
         contents = self._encoded.joined(_grouped(said, has_ids=_takes_ids(endpoint.model)))
         path = f"/models/{quote(endpoint.model)}:streamGenerateContent?alt=sse"
-        optional = _optional(request, endpoint) | effort.optional
-        return Post(path, _headers(endpoint), object_bytes("contents", contents, fields), optional)
-
-    def _knows_system(self, model: str, bare_name: str) -> bool:
-        listed = self._model_map.takes_system_messages(model)
-        return bare_name.startswith("gemini") if listed is None else listed
-
-
-def _headers(endpoint: Endpoint) -> dict[str, str]:
-    headers = {"content-type": "application/json"}
-    return headers | ({"x-goog-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
-
-
-def _configuration(request: ModelRequest, endpoint: Endpoint, effort: Mapping[str, object]) -> dict[str, object]:
-    wanted = {_TEMPERATURE: request.temperature, "maxOutputTokens": request.max_output_tokens, **effort}
-    told = {name: value for name, value in wanted.items() if value is not None and name not in endpoint.refused}
-    return {"generationConfig": told} if told else {}
-
-
-def _offer(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    ban = {} if _CALLS_FORBIDDEN in endpoint.refused else {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
-    offer = offered(request, _declaration, {**ban})
-    return offer | {"tools": [{"functionDeclarations": offer["tools"]}]} if offer else {}
+        headers = {"content-type": "application/json"} | ({"x-goog-api-key": endpoint.key} if endpoint.key else {})
+        body = object_bytes("contents", contents, fields)
+        return Post(path, headers | dict(endpoint.headers), body, optional | effort.optional)
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
     """Return the declaration of a tool; an empty list of parameters would be refused."""
     schema = {name: value for name, value in tool.schema.items() if value}
     return {"name": tool.name, "description": tool.description, "parameters": schema}
-
-
-def _optional(request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
-    """Return the parameters that are told, and need not be, by the names that the server has for them in errors."""
-    told = {_TEMPERATURE: request.temperature is not None, _CALLS_FORBIDDEN: request.tools and not request.may_call}
-    return {name: name for name, is_told in told.items() if is_told and name not in endpoint.refused}
 
 
 def _takes_ids(model: str) -> bool:
@@ -214,11 +189,11 @@ def _parts(part: _Part, load: Load) -> Iterator[dict[str, object]]:
     if message.role == "assistant":
         yield from _said(part)
         return
-    content = content_of(message, load)
-    for each in content.parts:
+    parts, text = content_of(message, load)
+    for each in parts:
         yield {"inlineData": {"mimeType": each.attachment.media_type, "data": each.data}}
-    if content.text.strip():
-        yield {"text": content.text}
+    if text.strip():
+        yield {"text": text}
 
 
 def _said(part: _Part) -> Iterator[dict[str, object]]:

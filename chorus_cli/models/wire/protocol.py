@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 JsonObject = dict[str, object]
 NOT_JSON = Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")
 
-DONE = "[DONE]"
-STOP = "stop"
-_CALLS = "tool_calls"
+DONE, STOP, _CALLS = "[DONE]", "stop", "tool_calls"
 
 
 def json_objects(data: str) -> list[JsonObject]:
@@ -78,17 +76,14 @@ def count_at(value: Mapping[str, object], name: str) -> int:
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
-def usage_of(
-    prompt: int, completion: int, total: int = 0, *, cache: tuple[int, int] = (0, 0), thought: int = 0
-) -> dict[str, int]:
-    """Return token counts by the names of ``ReplyEnd``; of ``cache`` the first was served, the second stored."""
-    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
-    return usage | parts_of_usage(cache, thought)
+def usage_of(prompt: int, completion: int, total: int = 0) -> dict[str, int]:
+    """Return token counts by the names of ``ReplyEnd``."""
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
 
 
-def parts_of_usage(cache: tuple[int, int], thought: int) -> dict[str, int]:
-    """Return the parts of a usage, as above."""
-    counts = {CACHED: cache[0], WRITTEN: cache[1], THOUGHT: thought}
+def parts_of_usage(cached: int, written: int, thought: int) -> dict[str, int]:
+    """Return what the provider's cache served and stored of a prompt, and the thoughts in a reply."""
+    counts = {CACHED: cached, WRITTEN: written, THOUGHT: thought}
     return {name: count for name, count in counts.items() if count}
 
 
@@ -106,6 +101,8 @@ class ReplyReader:
         self._own = PartsRecord()
         """What the provider wants back word for word."""
         self._finish_reason: str | None = None
+        self._counts: JsonObject = {}
+        """The newest token counts, as the provider names them."""
         self._text_joiner = PairJoiner()
         self._thought_joiner = PairJoiner()
         self._assembly = CallAssembly()
@@ -125,12 +122,13 @@ class ReplyReader:
             yield TextDelta(text)
         calls = self._assembly.calls()
         reason = _CALLS if calls and self._finish_reason == STOP else self._finish_reason
-        yield ReplyEnd(reason, self._usage(), calls, self._own.written(self.form))
+        usage = self._usage(self._counts) if self._counts else {}
+        yield ReplyEnd(reason, usage, calls, self._own.written(self.form))
 
     def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
         raise NotImplementedError
 
-    def _usage(self) -> dict[str, int]:
+    def _usage(self, counts: JsonObject) -> dict[str, int]:
         raise NotImplementedError
 
     def _text(self, piece: str) -> Iterator[ModelEvent]:
@@ -147,28 +145,22 @@ class ReplyReader:
             self._own.called(piece.id)
 
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
 class Post(NamedTuple):
     """One HTTP request: the path and query below the address, its headers, its body as JSON.
 
-    ``optional`` has the names in errors for what may be left out of the body if the server refuses it, and what that
-    is: it is told so, and is in ``Endpoint.refused`` from then on.
+    ``optional`` has the names in errors for what may be left out of the body, by its name in ``Endpoint.refused``.
     """
 
     path: str
     headers: Mapping[str, str]
     body: bytes
-    optional: Mapping[str, str] = _NOTHING
+    optional: Mapping[str, str] = MappingProxyType({})
 
 
 class WireProtocol(Protocol):
     """A protocol by which models are asked: two of OpenAI's, Anthropic's messages, Gemini's own."""
 
-    @property
-    def reader(self) -> type[ReplyReader]:
-        """The class that reads a reply."""
+    reader: ClassVar[type[ReplyReader]]
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
@@ -265,9 +257,7 @@ class EncodedMessages(Generic[_Message]):
         return b"[" + b",".join(pieces) + b"]"
 
 
-_OPENING = "<think>"
-_CLOSING = "</think>"
-
+_OPENING, _CLOSING = "<think>", "</think>"
 _MOST_HELD = 1_000
 """Characters, nearly all of them blanks, that may be held before a tag: a text of blanks alone may have no end."""
 
@@ -316,14 +306,11 @@ class ThinkTags:
         if closing:
             self._stage, self._held = _Stage.BETWEEN, after
             return thought
-        decided = len(thought) - _overlap(thought, _CLOSING)
+        ends = (length for length in range(len(_CLOSING) - 1, 0, -1) if thought.endswith(_CLOSING[:length]))
+        decided = len(thought) - next(ends, 0)
         self._held = thought[decided:]
         return thought[:decided]
 
     def _taken(self) -> str:
         taken, self._held = self._held, ""
         return taken
-
-
-def _overlap(text: str, tag: str) -> int:
-    return next((length for length in range(len(tag) - 1, 0, -1) if text.endswith(tag[:length])), 0)

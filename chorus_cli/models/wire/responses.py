@@ -26,6 +26,7 @@ from chorus_cli.models.wire.protocol import (
     objects_at,
     offered,
     openai_headers,
+    parts_of_usage,
     place_of,
     text_at,
     usage_of,
@@ -62,7 +63,6 @@ class ResponsesReply(ReplyReader):
     def __init__(self) -> None:
         super().__init__()
         self._grown: set[object] = set()
-        self._counts: JsonObject = {}
 
     def _event(self, event: JsonObject) -> Iterator[ModelEvent]:
         match text_at(event, "type"):
@@ -106,7 +106,8 @@ class ResponsesReply(ReplyReader):
         match item.get("type"):
             case "reasoning":
                 if not has_come:
-                    yield from self._thought(_PARAGRAPH.join(_readable(item)))
+                    parts = objects_at(item, "summary") or objects_at(item, "content")
+                    yield from self._thought(_PARAGRAPH.join(text_at(part, "text") for part in parts))
                 # Nothing is stored there, so an item that lacks its thoughts could not be found again.
                 if item.get("encrypted_content") or item.get("content"):
                     self._own.add(item)
@@ -131,15 +132,13 @@ class ResponsesReply(ReplyReader):
         self._finish_reason = _FINISH_REASONS.get(reason, "length") if reason else STOP
         self._counts = object_at(response, "usage")
 
-    def _usage(self) -> dict[str, int]:
-        counts = self._counts
-        if not counts:
-            return {}
+    def _usage(self, counts: JsonObject) -> dict[str, int]:
         prompt, completion = count_at(counts, "input_tokens"), count_at(counts, "output_tokens")
         details = object_at(counts, "input_tokens_details")
-        cache = count_at(details, "cached_tokens"), count_at(details, "cache_write_tokens")
+        cached, written = count_at(details, "cached_tokens"), count_at(details, "cache_write_tokens")
         thought = count_at(object_at(counts, "output_tokens_details"), "reasoning_tokens")
-        return usage_of(prompt, completion, count_at(counts, "total_tokens"), cache=cache, thought=thought)
+        usage = usage_of(prompt, completion, count_at(counts, "total_tokens"))
+        return usage | parts_of_usage(cached, written, thought)
 
 
 class OpenAIResponses:
@@ -157,11 +156,14 @@ class OpenAIResponses:
         system = "\n\n".join(
             each.content for each in request.messages if each.role == "system" and each.content.strip()
         )
-        is_listed_without = self._model_map.thinks(request.model) is False
-        effort = NO_EFFORT if is_listed_without else chosen_effort(request, endpoint)
+        effort = NO_EFFORT if self._model_map.thinks(request.model) is False else chosen_effort(request, endpoint)
         fields: dict[str, object] = {"model": endpoint.model, "stream": True, "store": False}
         fields |= {"instructions": system} if system else {}
-        told = self._parameters(request) | offered(request, _declaration, {"tool_choice": "none"})
+        told: dict[str, object] = {
+            "include": ["reasoning.encrypted_content"],
+            "temperature": request.temperature,
+            "max_output_tokens": reply_limit(request, self._model_map),
+        } | offered(request, _declaration, {"tool_choice": "none"})
         left_out = dialect(endpoint).omitted | endpoint.refused
         fields |= {name: value for name, value in told.items() if value is not None and name not in left_out}
         fields |= _reasoning(effort.parameters, endpoint)
@@ -169,18 +171,6 @@ class OpenAIResponses:
         return Post(
             _PATH, openai_headers(endpoint), object_bytes("input", self._encoded.joined(said), fields), optional
         )
-
-    def _parameters(self, request: ModelRequest) -> dict[str, object]:
-        return {
-            "include": ["reasoning.encrypted_content"],
-            "temperature": request.temperature,
-            "max_output_tokens": reply_limit(request, self._model_map),
-        }
-
-
-def _readable(thoughts: JsonObject) -> Iterator[str]:
-    for part in objects_at(thoughts, "summary") or objects_at(thoughts, "content"):
-        yield text_at(part, "text")
 
 
 def has_no_responses(failure: Failure) -> bool:
@@ -197,13 +187,8 @@ def _reasoning(parameters: dict[str, JsonObject], endpoint: Endpoint) -> dict[st
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.schema,
-        "strict": False,
-    }
+    declared = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    return {"type": "function", **declared, "strict": False}
 
 
 def _items_json(message: PromptMessage, load: Load) -> bytes:
@@ -217,10 +202,9 @@ def _items(message: PromptMessage, load: Load) -> Iterator[dict[str, object]]:
     elif message.role == "assistant":
         yield from _said(message)
     else:
-        content = content_of(message, load)
-        text: list[dict[str, object]] = [{"type": "input_text", "text": content.text}] if content.text.strip() else []
-        parts = [*map(_part, content.parts), *text] if content.parts else content.text
-        yield {"type": "message", "role": "user", "content": parts}
+        parts, text = content_of(message, load)
+        said: list[dict[str, object]] = [{"type": "input_text", "text": text}] if text.strip() else []
+        yield {"type": "message", "role": "user", "content": [*map(_part, parts), *said] if parts else text}
 
 
 def _said(message: PromptMessage) -> Iterator[dict[str, object]]:

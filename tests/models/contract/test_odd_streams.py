@@ -136,8 +136,7 @@ STREAMS = {
         STREAM_HEAD + chunk("Use <think>x</think>.") + STOP, (TextDelta("Use <think>x</think>."), ReplyEnd("stop"))
     ),
     "reasoning by its other name": Odd(
-        STREAM_HEAD + saying({"reasoning": "hm"}) + HI + STOP,
-        (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop")),
+        STREAM_HEAD + saying({"reasoning": "hm"}) + HI + STOP, (ReasoningDelta("hm"), TextDelta("hi"), ReplyEnd("stop"))
     ),
     "reasoning by both names": Odd(
         STREAM_HEAD + saying({"reasoning": "hm", "reasoning_content": "hm"}) + HI + STOP,
@@ -210,13 +209,11 @@ FAULTS = {
     ),
     "an error as JSON, with status 200": Fault(JSON_HEAD + json.dumps(OVERLOADED).encode(), FAILING, (ReplyEnd(None),)),
     "an error as the finish reason": Fault(
-        STREAM_HEAD + HI + chunk(finish_reason="error") + DONE,
-        f"{BROKE_OFF} (error at the provider). {KEPT}",
+        STREAM_HEAD + HI + chunk(finish_reason="error") + DONE, f"{BROKE_OFF} (error at the provider). {KEPT}"
     ),
     "not JSON": Fault(STREAM_HEAD + b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). Try again later."),
     "not compressed as it says": Fault(
-        encoded("gzip") + b"abc",
-        f"{INVALID} (not compressed as it says). Try again later.",
+        encoded("gzip") + b"abc", f"{INVALID} (not compressed as it says). Try again later."
     ),
     "compressed more than once": Fault(
         encoded("gzip, gzip") + gzip.compress(gzip.compress(HI + STOP)),
@@ -227,8 +224,7 @@ FAULTS = {
         f"{INVALID} (compressed more than once). Try again later.",
     ),
     "compressed by another method": Fault(
-        encoded("br") + b"abc",
-        f"{INVALID} (compressed in a way that was not asked for). Try again later.",
+        encoded("br") + b"abc", f"{INVALID} (compressed in a way that was not asked for). Try again later."
     ),
     "a line without an end, compressed": Fault(
         compressed(HI + b"data: " + bytes(65_000_000)),
@@ -257,10 +253,7 @@ FAULTS = {
     "many bytes that are not HTTP": Fault(
         b"x" * 300_000, "The server of openai/m at ADDRESS does not speak HTTP. Correct its address."
     ),
-    "nothing": Fault(
-        b"",
-        f"{UNREACHABLE} (connection lost). {START_IT}",
-    ),
+    "nothing": Fault(b"", f"{UNREACHABLE} (connection lost). {START_IT}"),
 }
 
 

@@ -210,10 +210,7 @@ async def test_what_claude_has_kept_counts_as_a_part_of_the_prompt(
     make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, events = await asked_of_claude(make_client, ANTHROPIC, test_key, monkeypatch)
-    assert events == [
-        TextDelta("hi"),
-        ReplyEnd("stop", WHOLE_USAGE | {"cached_tokens": 100, "cache_write_tokens": 20}),
-    ]
+    assert events == [TextDelta("hi"), ReplyEnd("stop", WHOLE_USAGE | {"cached_tokens": 100, "cache_write_tokens": 20})]
 
 
 async def test_an_answer_is_asked_for_as_it_is(make_client: MakeClient, test_key: str) -> None:

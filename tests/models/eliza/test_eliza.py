@@ -6,17 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.models.eliza.doctor import DOCTOR
-from chorus_cli.models.eliza.responder import CLAUSE_WORDS, GREETING, SELF, clauses, decomposed, reply
-from chorus_cli.models.eliza.script import ANY, PRONOUNS, read_script
+from chorus_cli.models.eliza.responder import ANY, CLAUSE_WORDS, GREETING, clauses, decomposed, read_script, reply
+from chorus_cli.models.eliza.script import SCRIPT
 from tests.amount import examples
 
-SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)
-WORDS = sorted({word for keyword in SCRIPT.values() for word in (keyword.word, keyword.replacement)})
+KEYWORDS = read_script(SCRIPT)
+WORDS = sorted({word for keyword in KEYWORDS.values() for word in (keyword.word, keyword.replacement)})
 ELEMENTS = sorted(
     {
         word
-        for keyword in SCRIPT.values()
+        for keyword in KEYWORDS.values()
         for rule in keyword.rules
         for element in rule.decomposition
         if isinstance(element, frozenset)
@@ -172,7 +171,7 @@ def test_reassembly_rules_take_turns_and_begin_again() -> None:
 
 
 def test_keywords_stand_by_rank_and_then_in_their_order() -> None:
-    (clause,) = clauses("you said perhaps my computer and I remember", SCRIPT)
+    (clause,) = clauses("you said perhaps my computer and I remember", KEYWORDS)
     assert [keyword.word for keyword in clause.keywords] == ["computer", "remember", "my", "you", "perhaps", "i"]
 
 
@@ -190,7 +189,7 @@ def test_keywords_stand_by_rank_and_then_in_their_order() -> None:
     ],
 )
 def test_signs_and_but_part_a_text_into_clauses(text: str, parted: list[str]) -> None:
-    assert [" ".join(clause.words) for clause in clauses(text, SCRIPT)] == parted
+    assert [" ".join(clause.words) for clause in clauses(text, KEYWORDS)] == parted
 
 
 @pytest.mark.parametrize(
@@ -201,7 +200,7 @@ def test_the_first_clause_that_holds_a_keyword_is_answered(text: str) -> None:
 
 
 def test_a_clause_that_never_ends_is_cut() -> None:
-    first, *_ = clauses("I " * 10_000, SCRIPT)
+    first, *_ = clauses("I " * 10_000, KEYWORDS)
     assert len(first.words) == CLAUSE_WORDS
 
 

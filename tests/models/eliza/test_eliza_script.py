@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from chorus_cli.models.eliza.doctor import DOCTOR
-from chorus_cli.models.eliza.responder import SELF
-from chorus_cli.models.eliza.script import ANY, PRONOUNS, Keyword, Reassembly, Rule, read_script
+from chorus_cli.models.eliza.responder import ANY, Keyword, Reassembly, Rule, read_script
+from chorus_cli.models.eliza.script import SCRIPT
 
-SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)
+KEYWORDS = read_script(SCRIPT)
 
 
 def test_the_notation_is_read_into_values() -> None:
@@ -35,17 +34,17 @@ d
 
 
 def test_the_script_has_many_keywords_and_every_link_has_an_end() -> None:
-    assert sum(bool(keyword.rules) for keyword in SCRIPT.values()) > 80
-    for keyword in SCRIPT.values():
+    assert sum(bool(keyword.rules) for keyword in KEYWORDS.values()) > 80
+    for keyword in KEYWORDS.values():
         for rule in keyword.rules:
             assert rule.reassemblies
             for reassembly in rule.reassemblies:
                 if reassembly.keyword:
-                    assert SCRIPT[reassembly.keyword].rules
+                    assert KEYWORDS[reassembly.keyword].rules
 
 
 def test_every_answer_of_the_script_uses_parts_that_its_rule_has() -> None:
-    for keyword in SCRIPT.values():
+    for keyword in KEYWORDS.values():
         for rule in keyword.rules:
             for reassembly in rule.reassemblies:
                 template = reassembly.template

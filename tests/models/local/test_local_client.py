@@ -118,16 +118,13 @@ async def test_a_server_that_crashed_is_started_anew(client: LocalClient, tmp_pa
     file = written(tmp_path)
     first = await said(client, request(file))
     os.kill(first["process"], signal.SIGKILL)
-    await client._servers[0]._process.wait()
+    await client._servers[0].process.wait()
     assert (await said(client, request(file)))["process"] != first["process"]
 
 
 @pytest.mark.parametrize(
     ("weights", "cause"),
-    [
-        ("damaged", "a tensor is missing"),
-        ("crashing", "llama.cpp ended without a word, perhaps for want of memory"),
-    ],
+    [("damaged", "a tensor is missing"), ("crashing", "llama.cpp ended without a word, perhaps for want of memory")],
 )
 async def test_a_model_that_cannot_be_loaded_is_said_with_the_cause(
     weights: str, cause: str, client: LocalClient, tmp_path: Path

@@ -90,7 +90,7 @@ def test_the_context_is_the_one_that_the_model_was_trained_for_within_bounds(
     trained: int | None, wanted: int | None, kept: int, limit: Limit, tmp_path: Path
 ) -> None:
     name = f"local/{written(tmp_path, content=model_files.gguf(trained))}"
-    assert FILES.context_tokens(name, wanted) == kept
+    assert FILES.loaded(name, wanted).context_tokens == kept
     assert ModelLimits({}, ModelMap(), of_file=FILES.limit).of_model(name) == limit
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from chorus_cli.models.providers.chat_messages import chat_message, marked_messages, reply_limit, wants_markers
 from chorus_cli.models.providers.model_map import ModelMap
+from chorus_cli.models.rules.declaration import Tool
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
 CALL = '[{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]'
@@ -19,8 +20,9 @@ MESSAGES = {
 }
 
 
-def translated(prompt: list[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:
-    return [chat_message(marked) for marked in marked_messages(prompt, with_markers=with_markers)]
+def translated(letters: str, model: str = "claude-sonnet-4-5") -> list[dict[str, object]]:
+    request = ModelRequest(model, tuple(MESSAGES[letter] for letter in letters), tools=(Tool("f", "Find."),))
+    return [chat_message(marked) for marked in marked_messages(request, ModelMap())]
 
 
 @pytest.mark.parametrize(
@@ -66,19 +68,19 @@ def test_a_claude_that_keeps_prompts_wants_markers(model: str, wants: bool) -> N
 )
 def test_the_system_message_and_the_two_newest_questions_are_marked(messages: str, markers: str) -> None:
     prompt = [MESSAGES[letter] for letter in messages]
-    marked = translated(prompt, with_markers=True)
+    marked = translated(messages)
     marker = {"cache_control": {"type": "ephemeral"}}
     for message, sent, mark in zip(prompt, marked, markers.ljust(len(prompt)), strict=True):
         block = [{"type": "text", "text": message.content, **marker}]
         assert sent["content"] == (block if mark == "^" else message.content)
     assert [sent["role"] for sent in marked] == [message.role for message in prompt]
-    plain = translated(prompt, with_markers=False)
+    plain = translated(messages, "gpt-4o")
     assert [sent["content"] for sent in plain] == [message.content for message in prompt]
 
 
 def test_a_request_begins_as_the_one_before_it_up_to_its_marker() -> None:
-    before = translated([MESSAGES[letter] for letter in "suau"], with_markers=True)
-    after = translated([MESSAGES[letter] for letter in "suauau"], with_markers=True)
+    before = translated("suau")
+    after = translated("suauau")
     assert after[0] == before[0]
     assert after[3] == before[3]
 

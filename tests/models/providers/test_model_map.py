@@ -159,12 +159,7 @@ def test_only_what_the_map_says_plainly_keeps_prompts(folder: Path, model: str, 
 
 @pytest.mark.parametrize(
     ("model", "takes"),
-    [
-        ("anthropic/claude-x", True),
-        ("deep-x", False),
-        ("deepseek/deep-x", False),
-        ("deepseek/deep-of-tomorrow", True),
-    ],
+    [("anthropic/claude-x", True), ("deep-x", False), ("deepseek/deep-x", False), ("deepseek/deep-of-tomorrow", True)],
 )
 def test_a_model_takes_a_temperature_unless_the_map_denies_it(folder: Path, model: str, *, takes: bool) -> None:
     assert ModelMap(folder).takes_temperature(model) is takes
@@ -177,7 +172,7 @@ def test_a_model_takes_a_temperature_unless_the_map_denies_it(folder: Path, mode
 def test_a_listed_model_takes_system_messages_if_the_map_says_so(
     folder: Path, model: str, *, takes: bool | None
 ) -> None:
-    assert ModelMap(folder).takes_system_messages(model) is takes
+    assert ModelMap(folder).supports(model, "system_messages") is takes
 
 
 def test_the_names_are_what_can_chat_as_litellm_wants_it_typed(folder: Path) -> None:
@@ -253,10 +248,10 @@ def test_the_files_are_read_once_however_many_ask_at_once(folder: Path) -> None:
 def facts(known: ModelMap, model: str) -> tuple[object, ...]:
     of_model = (
         *(known.relative, known.limit_tokens, known.input_cost, known.output_tokens, known.prices),
-        *(known.caches_prompts, known.calls_functions, known.takes_temperature, known.takes_system_messages),
-        *(known.sees_pictures, known.reads_pdfs, known.thinks),
+        *(known.caches_prompts, known.takes_temperature, known.thinks),
     )
-    return tuple(each(model) for each in of_model)
+    abilities = ("function_calling", "system_messages", "vision", "pdf_input")
+    return (*(each(model) for each in of_model), *(known.supports(model, each) for each in abilities))
 
 
 def test_a_fact_looked_up_in_the_text_of_a_map_is_that_of_the_whole_map(folder: Path) -> None:
@@ -325,7 +320,7 @@ def test_a_model_of_a_known_family_takes_all_but_the_prices_of_the_newest_that_i
     listed, guessed = facts(families, "anthropic/claude-fable-5-1"), facts(families, NOT_LISTED)
     without_prices = (1_000_000, None, 128_000, None)
     assert (listed[1], guessed[1:5]) == (1_000_000, without_prices)
-    assert listed[5:] == guessed[5:] == (True, True, False, False, True, True, True)
+    assert listed[5:] == guessed[5:] == (True, False, True, True, False, True, True)
     assert families.prices("anthropic/claude-fable-5-1") is not None
 
 
@@ -343,7 +338,7 @@ def test_the_protocol_in_a_name_changes_nothing(families: ModelMap) -> None:
 
 
 def test_of_another_family_nothing_is_guessed(families: ModelMap) -> None:
-    nothing = (None, None, None, None, None, False, None, True, None, None, None, None)
+    nothing = (None, None, None, None, None, False, True, None, None, None, None, None)
     assert facts(families, "openai/a-model-of-tomorrow") == nothing
     assert facts(families, "gemini/gemini-5-pro") == nothing
 

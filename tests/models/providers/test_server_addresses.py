@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from chorus_cli.models.providers.servers import (
-    address_problem,
     is_ollama,
     is_on_this_machine,
     request_address,
     request_problem,
     server_address,
-    server_key,
 )
 
 
@@ -66,15 +64,6 @@ def test_only_a_server_of_any_make_is_asked_how_much_it_holds(
 
 
 @pytest.mark.parametrize(
-    ("model", "key"),
-    [("openai/x", "a"), ("gpt-4o", "a"), ("lm_studio/x", "b"), ("ollama_chat/x", "c"), ("bedrock/x", "")],
-)
-def test_a_server_is_asked_with_its_providers_key(model: str, key: str) -> None:
-    environment = {"OPENAI_API_KEY": "a", "LM_STUDIO_API_KEY": "b", "OLLAMA_API_KEY": " c\n"}
-    assert server_key(model, environment) == key
-
-
-@pytest.mark.parametrize(
     ("model", "asked"),
     [
         ("ollama/x", True),
@@ -119,7 +108,7 @@ def test_ollama_is_known_by_the_models_prefix(model: str, asked: bool) -> None: 
     ],
 )
 def test_an_address_that_is_none_is_told_with_its_variable(model: str, environment: dict[str, str], told: str) -> None:
-    problem = address_problem(model, environment)
+    problem = request_problem(model, environment)
     assert problem.endswith(told)
     assert bool(problem) is bool(told)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from chorus_cli.log.rules.calls import ToolCall
-from chorus_cli.models.providers.chat_messages import accepted_messages, refuses_tools, takes_tools, tool_arguments
+from chorus_cli.models.providers.chat_messages import marked_messages, refuses_tools, takes_tools, tool_arguments
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from tests.models.providers.asked_models import BY_LITELLM, HELLO
@@ -73,6 +73,6 @@ CALLED = (
 def test_claude_gets_calls_in_words_where_no_tools_are_offered(
     model: str, tools: tuple[Tool, ...], roles: list[str]
 ) -> None:
-    accepted = accepted_messages(ModelRequest(model, CALLED, tools=tools))
+    accepted = [marked.message for marked in marked_messages(ModelRequest(model, CALLED, tools=tools), MODEL_MAP)]
     assert [message.role for message in accepted] == roles
     assert "gold" in accepted[-1].content

@@ -35,12 +35,7 @@ DEAREST_USD_PER_MILLION_TOKENS = 2.0
         (None, {"CHORUS_MODEL": "c/d", **EVERY_KEY}, "e/f", ModelChoice("c/d", "from CHORUS_MODEL")),
         (None, {"CHORUS_MODEL": "", **EVERY_KEY}, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
         ("", EVERY_KEY, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
-        (
-            None,
-            EVERY_KEY,
-            None,
-            ModelChoice("anthropic/claude-sonnet-5", "because ANTHROPIC_API_KEY is set"),
-        ),
+        (None, EVERY_KEY, None, ModelChoice("anthropic/claude-sonnet-5", "because ANTHROPIC_API_KEY is set")),
         (None, {"GROQ_API_KEY": "key"}, "", ModelChoice("groq/openai/gpt-oss-120b", "because GROQ_API_KEY is set")),
         (
             None,

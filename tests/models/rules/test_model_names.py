@@ -73,10 +73,7 @@ def test_what_cannot_be_meant_is_refused(name: str, sentence: str) -> None:
         ("eliza", " Did you mean chorus/eliza?"),
         ("claude-sonet-5", " Did you mean claude-sonnet-5?"),
         ("gpt4", " Did you mean gpt-4 or gpt-4o?"),
-        (
-            "gpt-oss-120b",
-            " Did you mean cerebras/gpt-oss-120b, sambanova/gpt-oss-120b or groq/openai/gpt-oss-120b?",
-        ),
+        ("gpt-oss-120b", " Did you mean cerebras/gpt-oss-120b, sambanova/gpt-oss-120b or groq/openai/gpt-oss-120b?"),
     ],
 )
 def test_an_unknown_name_without_a_provider_is_refused_and_what_is_near_is_named(name: str, question: str) -> None:

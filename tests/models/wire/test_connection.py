@@ -16,7 +16,7 @@ from chorus_cli.models.providers.failures import FailedError
 from chorus_cli.models.providers.providers import Endpoint
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.wire.client import Connection, WireClient
-from chorus_cli.models.wire.http_client import HttpClient
+from chorus_cli.models.wire.http_client import EventStream, HttpClient
 from chorus_cli.models.wire.protocol import Post
 from tests.models.providers.fault_server import serving
 from tests.models.providers.ways import MODEL_MAP
@@ -79,8 +79,8 @@ async def test_a_server_that_speaks_another_protocol_is_not_waited_for() -> None
 async def test_a_request_that_the_server_gives_up_after_a_while_is_not_sent_again() -> None:
     post = Post("", {}, b"{}")
 
-    async def over(is_stopped: object) -> None:
-        assert not is_stopped
+    async def over(stream: EventStream) -> None:
+        assert not stream.is_stopped
 
     async with (
         storage(requests_of_each=1) as server,

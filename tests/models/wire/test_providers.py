@@ -21,11 +21,7 @@ ANTHROPIC = "https://api.anthropic.com"
         ("o3", {}, Endpoint("openai", "o3", OPENAI, "")),
         ("ft:gpt-4o:mine::7", {}, Endpoint("openai", "ft:gpt-4o:mine::7", OPENAI, "")),
         ("openai/m", {"OPENAI_BASE_URL": "http://x/v1/"}, Endpoint("openai", "m", "http://x/v1", "")),
-        (
-            "openai/m",
-            {"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "http://y"},
-            Endpoint("openai", "m", "http://y", ""),
-        ),
+        ("openai/m", {"OPENAI_BASE_URL": "", "OPENAI_API_BASE": "http://y"}, Endpoint("openai", "m", "http://y", "")),
         (
             "claude-x",
             {"ANTHROPIC_API_KEY": "k"},

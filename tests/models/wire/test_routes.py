@@ -71,11 +71,7 @@ ONLY_LITELLM = (
     Route("cohere_chat/command-r", {"COHERE_API_KEY": KEY}, URLS["Cohere"], BEARER),
     Route(
         "azure/gpt-4o",
-        {
-            "AZURE_API_KEY": KEY,
-            "AZURE_API_BASE": "https://mine.openai.azure.com",
-            "AZURE_API_VERSION": "2024-10-21",
-        },
+        {"AZURE_API_KEY": KEY, "AZURE_API_BASE": "https://mine.openai.azure.com", "AZURE_API_VERSION": "2024-10-21"},
         "https://mine.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
         {"api-key": KEY},
     ),
