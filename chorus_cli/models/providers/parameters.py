@@ -188,31 +188,26 @@ class Dialect(NamedTuple):
 _USUAL = Dialect()
 _REASONING = Dialect("max_completion_tokens", _TEMPERATURE)
 
-_BY_PROVIDER = {
-    "mistral": Dialect(omitted=_STREAM_OPTIONS),
-    "cerebras": Dialect(omitted=_STREAM_OPTIONS),
-    "nvidia_nim": Dialect(omitted=_STREAM_OPTIONS),
-    "deepinfra": Dialect(omitted=_STREAM_OPTIONS | {"tool_choice"}),
-    "perplexity": Dialect(omitted=_STREAM_OPTIONS | _TOOLS),
-}
-# The first match counts.
-_BY_MODEL = {
-    "openai": (
-        (r"o\d", _REASONING),
-        (r"gpt-5-chat", _USUAL),
-        (r"gpt-5.*search", Dialect("max_completion_tokens", _TEMPERATURE | _TOOLS)),
-        (r"gpt-5\.[124](?!.*chat)", Dialect("max_completion_tokens")),
-        (r"gpt-[56]", _REASONING),
-    ),
-    "moonshot": ((r"kimi-(?:k2\.[5-9]|k[3-9])", Dialect(omitted=_TEMPERATURE)),),
-}
+# The first row of a provider whose pattern matches counts.
+_DIALECTS = (
+    ("openai", r"o\d", _REASONING),
+    ("openai", r"gpt-5-chat", _USUAL),
+    ("openai", r"gpt-5.*search", Dialect("max_completion_tokens", _TEMPERATURE | _TOOLS)),
+    ("openai", r"gpt-5\.[124](?!.*chat)", Dialect("max_completion_tokens")),
+    ("openai", r"gpt-[56]", _REASONING),
+    ("moonshot", r"kimi-(?:k2\.[5-9]|k[3-9])", Dialect(omitted=_TEMPERATURE)),
+    ("mistral", "", Dialect(omitted=_STREAM_OPTIONS)),
+    ("cerebras", "", Dialect(omitted=_STREAM_OPTIONS)),
+    ("nvidia_nim", "", Dialect(omitted=_STREAM_OPTIONS)),
+    ("deepinfra", "", Dialect(omitted=_STREAM_OPTIONS | {"tool_choice"})),
+    ("perplexity", "", Dialect(omitted=_STREAM_OPTIONS | _TOOLS)),
+)
 
 
 def dialect(endpoint: Endpoint) -> Dialect:
     """Return how the model of ``endpoint`` takes its parameters."""
-    families = _BY_MODEL.get(endpoint.provider, ())
-    by_provider = _BY_PROVIDER.get(endpoint.provider, _USUAL)
-    return next((family for pattern, family in families if re.match(pattern, endpoint.model)), by_provider)
+    of_provider = ((names, spoken) for provider, names, spoken in _DIALECTS if provider == endpoint.provider)
+    return next((spoken for names, spoken in of_provider if re.match(names, endpoint.model)), _USUAL)
 
 
 # Sent under the other name, a parameter is not left out.

@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from chorus_cli.core.json import values
-from chorus_cli.models.providers.providers import (
-    PROVIDERS,
-    address_variable,
-    base_address,
-    first_set,
-    key_variable,
-    named,
-    provider_key,
-)
+from chorus_cli.models.providers import providers
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ELIZA, LOCAL
 
@@ -131,9 +123,9 @@ def models(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SE
 
 def ollama_address(environment: Mapping[str, str]) -> str:
     """Return the address in ``OLLAMA_API_BASE``, or in ``OLLAMA_HOST`` as Ollama itself reads it, or the default."""
-    named = environment.get("OLLAMA_API_BASE", "").strip().rstrip("/")
-    if named:
-        return named
+    address = environment.get("OLLAMA_API_BASE", "").strip().rstrip("/")
+    if address:
+        return address
     host = environment.get("OLLAMA_HOST", "").strip().strip("\"'")
     if not host:
         return _DEFAULT_ADDRESS
@@ -169,8 +161,8 @@ def _answered(
 def _names(document: object, moment: str) -> tuple[str, ...]:
     entries = values.records(values.record(document).get("models"))
     entries.sort(key=lambda entry: values.moment(entry.get(moment)) or _NEVER, reverse=True)
-    named = ((values.text(entry.get("model") or entry.get("name")), entry) for entry in entries)
-    sound = ((name, entry) for name, entry in named if name and name.isprintable() and " " not in name)
+    found = ((values.text(entry.get("model") or entry.get("name")), entry) for entry in entries)
+    sound = ((name, entry) for name, entry in found if name and name.isprintable() and " " not in name)
     return tuple(_PREFIX + name for name, entry in sound if _can_chat(name, entry))
 
 
@@ -190,16 +182,16 @@ def request_address(model: str, environment: Mapping[str, str]) -> str:
     """Return the address that the user has set for ``model``, or a local server's; empty for a provider's own."""
     if is_ollama(model):
         return ollama_address(environment)
-    prefix = named(model).provider
-    if not prefix or not (PROVIDERS[prefix].is_local or address_variable(prefix, environment)):
+    prefix = providers.named(model).provider
+    if not prefix or not (providers.PROVIDERS[prefix].is_local or providers.address_variable(prefix, environment)):
         return ""
-    return base_address(prefix, environment)
+    return providers.base_address(prefix, environment)
 
 
 def server_address(model: str, environment: Mapping[str, str]) -> str:
     """Return the address of a server of any make that serves ``model``; empty for a known provider, also by a proxy."""
-    prefix = named(model).provider
-    is_of_any_make = is_ollama(model) or prefix == "openai" or (bool(prefix) and PROVIDERS[prefix].is_local)
+    prefix = providers.named(model).provider
+    is_of_any_make = is_ollama(model) or prefix == "openai" or (bool(prefix) and providers.PROVIDERS[prefix].is_local)
     return request_address(model, environment) if is_of_any_make else ""
 
 
@@ -207,15 +199,15 @@ def request_problem(model: str, environment: Mapping[str, str]) -> str:
     """Return a sentence if the address or the key set for ``model`` makes a request impossible, else an empty text."""
     address = request_address(model, environment)
     if address and not _is_url(address):
-        variable = first_set(("OLLAMA_API_BASE", "OLLAMA_HOST"), environment)
+        variable = providers.first_set(("OLLAMA_API_BASE", "OLLAMA_HOST"), environment)
         if not is_ollama(model):
-            variable = address_variable(named(model).provider, environment)
+            variable = providers.address_variable(providers.named(model).provider, environment)
             address = environment[variable].strip()
         return f"The address of {model}, {address}, is not an http:// or https:// URL. Correct {variable}."
-    key = provider_key(named(model).provider, environment)
+    key = providers.provider_key(providers.named(model).provider, environment)
     if key.isascii() and key.isprintable():
         return ""
-    variable = key_variable(model, environment)
+    variable = providers.key_variable(model, environment)
     return f"The key for {model} has characters that no key has, so it cannot be sent. Set {variable} again."
 
 
@@ -263,11 +255,12 @@ def server_limit(
     model: str, environment: Mapping[str, str], patience_seconds: float = LIMIT_PATIENCE_SECONDS
 ) -> Limit | None:
     """Return the limit reported by the server of ``model``; ``None`` without a server, or without an answer in time."""
-    address, (provider, name) = server_address(model, environment), named(model)
+    address, (prefix, name) = server_address(model, environment), providers.named(model)
     if not address or f".{_host(address)}".endswith(".openai.com"):
         return None
-    key = environment.get("OLLAMA_API_KEY", "").strip() if is_ollama(model) else provider_key(provider, environment)
-    found = _shown if is_ollama(model) else _listed
+    found, key = _listed, providers.provider_key(prefix, environment)
+    if is_ollama(model):
+        found, key = _shown, environment.get("OLLAMA_API_KEY", "").strip()
     return within(patience_seconds, lambda deadline: found(address, name, key, deadline))
 
 
@@ -291,9 +284,9 @@ def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
 def _listed(address: str, name: str, key: str, deadline: float) -> Limit | None:
     """Ask an OpenAI-compatible server for its models, which vLLM and llama.cpp list with their limits."""
     entries = values.records(values.record(json_answer(address, "/models", deadline, key=key)).get("data"))
-    named = [entry for entry in entries if entry.get("id") == name]
+    meant = [entry for entry in entries if entry.get("id") == name]
     # llama.cpp has one model and answers under any name.
-    for entry in named or (entries if len(entries) == 1 else []):
+    for entry in meant or (entries if len(entries) == 1 else []):
         meta = values.record(entry.get("meta"))
         for source, figure in ("max_model_len", entry), ("n_ctx", meta), ("n_ctx_train", meta):
             if tokens := _tokens(figure.get(source)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -53,13 +54,12 @@ def written_calibration(calibration: Calibration) -> str:
 
 def read_calibration(text: str | None) -> Calibration:
     """Read a calibration back; a text that cannot be read is one before the first report."""
-    try:
+    with suppress(ValueError, KeyError, TypeError):
         found = json.loads(text or "")
         factor, error = float(found["factor"]), found["error"]
-        is_sound = SMALLEST_FACTOR <= factor <= LARGEST_FACTOR
-        return Calibration(factor, None if error is None else float(error)) if is_sound else Calibration()
-    except (ValueError, KeyError, TypeError):
-        return Calibration()
+        if SMALLEST_FACTOR <= factor <= LARGEST_FACTOR:
+            return Calibration(factor, None if error is None else float(error))
+    return Calibration()
 
 
 TOKENS_PER_MESSAGE = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -177,13 +178,10 @@ def _refuse_constant(name: str) -> object:
 
 
 def _repaired(text: str) -> object:
-    if len(text) > _LONGEST_REPAIRED:
-        return None
-    try:
+    with suppress(ImportError, ValueError, RecursionError):
         # Imported by name because hardly any run needs it.
-        return import_module("json_repair").loads(text)
-    except (ImportError, ValueError, RecursionError):
-        return None
+        return import_module("json_repair").loads(text) if len(text) <= _LONGEST_REPAIRED else None
+    return None
 
 
 def _value(parameter: Parameter, given: object) -> str | int:

@@ -66,12 +66,9 @@ def without_calls(message: PromptMessage) -> PromptMessage:
 def with_plain_history(request: ModelRequest) -> ModelRequest:
     """Return a request in which every turn but the newest is plain words: no calls, no thoughts, no attachments."""
     asked = max((place for place, message in enumerate(request.messages) if message.role == "user"), default=0)
-    return replace(request, messages=(*map(_plain, request.messages[:asked]), *request.messages[asked:]))
-
-
-def _plain(message: PromptMessage) -> PromptMessage:
-    worded = without_calls(message)
-    return PromptMessage(worded.role, with_lines(worded.content, message.attachments))
+    earlier = ((without_calls(message), message.attachments) for message in request.messages[:asked])
+    plain = (PromptMessage(worded.role, with_lines(worded.content, files)) for worded, files in earlier)
+    return replace(request, messages=(*plain, *request.messages[asked:]))
 
 
 class Span(Enum):

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-_SWITCH = "CHORUS_WIRE"
 _OFF = {"off", "0", "no", "false"}
 _CLOSING_SECONDS = 0.2
 
@@ -81,9 +80,8 @@ class WireClient:
 
     def reaches(self, model: str) -> bool:
         """Return whether the provider of ``model`` speaks a protocol of the wire."""
-        if self._environment.get(_SWITCH, "").strip().lower() in _OFF:
-            return False
-        return providers.endpoint(model, self._environment) is not None
+        is_off = self._environment.get("CHORUS_WIRE", "").strip().lower() in _OFF
+        return not is_off and providers.endpoint(model, self._environment) is not None
 
     def echo(self, model: str) -> Echo:
         """Return which of its thoughts ``model`` is sent again."""
@@ -103,8 +101,11 @@ class WireClient:
                 async for event in events:
                     yield event
         except FailedError as error:
+            secrets = secrets_in(self._environment)
+            key_variable = providers.key_variable(request.model, self._environment)
+            asked = Asked(request.model, endpoint.address, secrets, endpoint.provider, key_variable)
             # Its chain may hold a key, and chains are printed to log files.
-            raise self._error(error.failure, request.model, endpoint) from None
+            raise model_error(error.failure, asked) from None
 
     def warm(self, model: str) -> None:
         """Import all that the first request to ``model`` needs; any thread may do so."""
@@ -154,7 +155,10 @@ class WireClient:
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         while True:
-            post = await self._post(request, endpoint)
+            write = self._protocols[endpoint.protocol].post
+            # A thread writes a request with attachments, whose reading and encoding take long.
+            is_long = any(message.attachments for message in request.messages)
+            post = await asyncio.to_thread(write, request, endpoint) if is_long else write(request, endpoint)
             try:
                 stream = await self._connection.send(post, endpoint)
             except FailedError as error:
@@ -172,24 +176,12 @@ class WireClient:
                 self._refused[endpoint.address, request.model] = endpoint.refused
                 return stream, endpoint
 
-    async def _post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
-        """Return the HTTP request; a thread writes one with attachments, whose reading and encoding take long."""
-        write = self._protocols[endpoint.protocol].post
-        if any(message.attachments for message in request.messages):
-            return await asyncio.to_thread(write, request, endpoint)
-        return write(request, endpoint)
-
     async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
         try:
             return await patience.wait_for(awaitable)
         except TimeoutError:
             seconds = self._gap_seconds if begun else self._first_token_seconds
             raise silence_error(model, seconds, begun=begun) from None
-
-    def _error(self, failure: Failure, model: str, endpoint: Endpoint) -> ModelError:
-        key_variable = providers.key_variable(model, self._environment)
-        secrets = secrets_in(self._environment)
-        return model_error(failure, Asked(model, endpoint.address, secrets, endpoint.provider, key_variable))
 
     def _endpoint(self, model: str) -> Endpoint | None:
         """Return where a model is asked, by the older protocol if the server has turned out to know no other."""

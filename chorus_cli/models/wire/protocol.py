@@ -10,6 +10,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
+from chorus_cli.core.json import values
 from chorus_cli.core.text.code_points import PairJoiner, join_surrogates
 from chorus_cli.log.rules.calls import SIGNED, CallAssembly, stored_calls
 from chorus_cli.models.providers.echoes import PartsRecord
@@ -72,8 +73,7 @@ def place_of(index: object) -> int | None:
 
 def count_at(value: Mapping[str, object], name: str) -> int:
     """Return the number of tokens under ``name``, 0 without one."""
-    found = value.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
+    return values.whole_number(value.get(name))
 
 
 def usage_of(prompt: int, completion: int, total: int = 0) -> dict[str, int]:
@@ -194,11 +194,7 @@ def object_bytes(name: str, encoded: bytes, fields: Mapping[str, object]) -> byt
 
 def argument_object(arguments: str) -> dict[str, object]:
     """Return the arguments of a call as an object; an empty one if they are none."""
-    try:
-        given: object = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return given if isinstance(given, dict) else {}
+    return {**values.record(values.parsed(arguments))}
 
 
 def is_filled(message: PromptMessage) -> bool:
