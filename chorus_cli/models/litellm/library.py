@@ -32,6 +32,7 @@ _PREFERENCES = {
     # Its log lines would appear on the screen and may quote a request; errors are shown as sentences.
     "LITELLM_LOG": "CRITICAL",
 }
+_OPTIONS = ("suppress_debug_info", "disable_hf_tokenizer_download", "drop_params")
 _FIRST_REQUEST_MODULES = ("openai.resources", "litellm.litellm_core_utils.default_encoding", "litellm.proxy._types")
 
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
@@ -93,9 +94,8 @@ def _imported() -> ModuleType:
     with _garbage_collector_paused():
         # litellm takes two seconds to import; only who talks to a provider waits for it.
         library = importlib.import_module("litellm")
-    library.suppress_debug_info = True
-    library.disable_hf_tokenizer_download = True
-    library.drop_params = True
+    for name in _OPTIONS:
+        setattr(library, name, True)
     # Its own handler writes some lines to standard output.
     for name in _LOGGERS:
         logger = logging.getLogger(name)

@@ -44,12 +44,9 @@ class VocabularyCounter:
         """Whether the vocabulary is loaded."""
         return self._encoding is not None
 
-    def load(self) -> Encoding:
-        """Load the vocabulary, once, and return it."""
-        with self._loading:
-            if self._encoding is None:
-                self._encoding = _encoding_from(self._folder or shipped_vocabularies())
-            return self._encoding
+    def load(self) -> None:
+        """Load the vocabulary, once."""
+        self._loaded()
 
     def at_most(self, text: str) -> int:
         """Return the count if the vocabulary is loaded, otherwise the number of bytes: a token has at least one."""
@@ -59,10 +56,16 @@ class VocabularyCounter:
         """Return the number of tokens of ``text``, in time linear in its length for any text."""
         if not text:
             return 0
-        encoding = self.load()
+        encoding = self._loaded()
         whole = join_surrogates(text)
         slices = (whole[start : start + _SLICE_LENGTH] for start in range(0, len(whole), _SLICE_LENGTH))
         return sum(len(encoding.encode_ordinary(piece)) for piece in slices)
+
+    def _loaded(self) -> Encoding:
+        with self._loading:
+            if self._encoding is None:
+                self._encoding = _encoding_from(self._folder or shipped_vocabularies())
+            return self._encoding
 
 
 def _encoding_from(folder: Path) -> Encoding:

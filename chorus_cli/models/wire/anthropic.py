@@ -207,7 +207,7 @@ def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
         parts, told = content_of(message, load)
         for part in parts:
             source = {"type": "base64", "media_type": part.attachment.media_type, "data": part.data}
-            titled = {"type": "document", "source": source, "title": part.attachment.name}
+            titled: wire.JsonObject = {"type": "document", "source": source, "title": part.attachment.name}
             yield {"type": "image", "source": source} if part.is_picture else titled
         marked = marked._replace(message=message._replace(content=told))
     if message.role != "assistant":

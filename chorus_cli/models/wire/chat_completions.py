@@ -296,7 +296,7 @@ def call_pieces(delta: wire.JsonObject) -> Iterator[tuple[CallPiece, wire.JsonOb
     pieces = wire.objects_at(delta, "tool_calls")
     for piece in pieces:
         # Google's endpoint adds the signature of the call, and more.
-        added = {"extra_content": found} if (found := wire.object_at(piece, "extra_content")) else {}
+        added: dict[str, object] = {"extra_content": found} if (found := wire.object_at(piece, "extra_content")) else {}
         place, function = wire.place_of(piece.get("index")), wire.object_at(piece, "function")
         yield _call_piece(place, wire.text_at(piece, "id"), function), added
     if not pieces and (function := wire.object_at(delta, "function_call")):

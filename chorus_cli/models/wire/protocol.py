@@ -6,7 +6,6 @@ litellm puts the signatures of Gemini's calls into their ids, and so did the wir
 from __future__ import annotations
 
 import json
-from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -160,7 +159,9 @@ class Post(NamedTuple):
 class WireProtocol(Protocol):
     """A protocol by which models are asked: two of OpenAI's, Anthropic's messages, Gemini's own."""
 
-    reader: ClassVar[type[ReplyReader]]
+    @property
+    def reader(self) -> type[ReplyReader]:
+        """What reads its stream."""
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
@@ -258,55 +259,37 @@ _MOST_HELD = 1_000
 """Characters, nearly all of them blanks, that may be held before a tag: a text of blanks alone may have no end."""
 
 
-class _Stage(Enum):
-    BEGINNING = "beginning"
-    THINKING = "thinking"
-    BETWEEN = "between the reasoning and the reply"
-    REPLY = "reply"
-
-
 class ThinkTags:
     """Tells the reasoning between ``<think>`` and ``</think>`` at the beginning of a reply from it; tags may be cut."""
 
     def __init__(self) -> None:
-        self._stage = _Stage.BEGINNING
         self._held = ""
+        self._is_reasoning: bool | None = None
+        """Whether the next text is reasoning; ``None`` until the beginning tells."""
+        self._is_after_tag = False
 
     def split(self, text: str) -> Iterator[tuple[bool, str]]:
         """Yield the texts that the next piece decides, each with whether it is reasoning."""
         self._held += text
-        if self._stage is _Stage.BEGINNING:
-            self._open()
-        if self._stage is _Stage.THINKING:
-            yield True, self._thought()
-        if self._stage is _Stage.BETWEEN:
+        if self._is_reasoning is None:
+            begun = self._held.lstrip()
+            if begun.startswith(_OPENING):
+                self._is_reasoning, self._held = True, begun.removeprefix(_OPENING)
+            elif not _OPENING.startswith(begun) or len(self._held) > _MOST_HELD:
+                self._is_reasoning = False
+        if self._is_reasoning:
+            thought, closing, after = self._held.partition(_CLOSING)
+            ends = (length for length in range(len(_CLOSING) - 1, 0, -1) if thought.endswith(_CLOSING[:length]))
+            decided = len(thought) - (0 if closing else next(ends, 0))
+            self._is_reasoning, self._is_after_tag = not closing, bool(closing)
+            self._held = after or thought[decided:]
+            yield True, thought[:decided]
+        if self._is_reasoning is False:
             # The blank lines between the two belong to neither.
-            self._held = self._held.lstrip()
-            self._stage = _Stage.REPLY if self._held else _Stage.BETWEEN
-        if self._stage is _Stage.REPLY:
-            yield False, self._taken()
+            words = self._held.lstrip() if self._is_after_tag else self._held
+            self._is_after_tag, self._held = self._is_after_tag and not words, ""
+            yield False, words
 
     def rest(self) -> Iterator[tuple[bool, str]]:
         """Yield the text that is still held: it became no tag."""
-        yield self._stage is _Stage.THINKING, self._taken()
-
-    def _open(self) -> None:
-        begun = self._held.lstrip()
-        if begun.startswith(_OPENING):
-            self._stage, self._held = _Stage.THINKING, begun.removeprefix(_OPENING)
-        elif not _OPENING.startswith(begun) or len(self._held) > _MOST_HELD:
-            self._stage = _Stage.REPLY
-
-    def _thought(self) -> str:
-        thought, closing, after = self._held.partition(_CLOSING)
-        if closing:
-            self._stage, self._held = _Stage.BETWEEN, after
-            return thought
-        ends = (length for length in range(len(_CLOSING) - 1, 0, -1) if thought.endswith(_CLOSING[:length]))
-        decided = len(thought) - next(ends, 0)
-        self._held = thought[decided:]
-        return thought[:decided]
-
-    def _taken(self) -> str:
-        taken, self._held = self._held, ""
-        return taken
+        yield bool(self._is_reasoning), self._held

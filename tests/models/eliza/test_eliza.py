@@ -318,10 +318,10 @@ async def test_the_words_come_one_by_one_and_the_end_reports_no_usage() -> None:
 
 
 async def test_only_the_users_messages_count_in_their_order_and_without_any_it_greets() -> None:
-    talk = [("system", "my secret"), ("user", "my kettle leaks"), ("assistant", "my answer"), ("tool", "my result")]
-    messages = [PromptMessage(*each) for each in (*talk, ("user", "rain"))]
-    assert (await streamed(*messages))[0] == reply(["my kettle leaks", "rain"])
-    assert (await streamed(messages[0]))[0] == GREETING
+    system, kettle = PromptMessage("system", "my secret"), PromptMessage("user", "my kettle leaks")
+    talk = (system, kettle, PromptMessage("assistant", "my answer"), PromptMessage("tool", "my result"))
+    assert (await streamed(*talk, PromptMessage("user", "rain")))[0] == reply(["my kettle leaks", "rain"])
+    assert (await streamed(system))[0] == GREETING
 
 
 @pytest.mark.parametrize(

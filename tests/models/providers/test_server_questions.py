@@ -109,6 +109,7 @@ def test_both_lists_together_have_one_limit() -> None:
 # How much a model holds.
 
 NO_FIGURES: tuple[object, ...] = (0, -1, 255, 10**9, 1.5e5, True, "8192", [8192], {}, None)
+NO_DOCUMENTS: tuple[object, ...] = (None, {}, [], "131072", {"error": "model 'llama3.2' not found"})
 NOT_CHOSEN: tuple[object, ...] = (
     *('stop "num_ctx 512"', "num_ctx", "num_ctx 0", "num_ctx -4096", "num_ctx many", "num_ctx 4e3"),
     *(f"num_ctx {'9' * 5000}", "", None, 7, ["num_ctx 4096"]),
@@ -134,7 +135,7 @@ def shown(context_length: object, parameters: object = "") -> dict[str, object]:
         (shown(131_072, "num_ctx 400000"), Limit(131_072, "num_ctx in Ollama's Modelfile")),
         ({"parameters": "num_ctx 65536"}, Limit(65_536, "num_ctx in Ollama's Modelfile")),
         *((shown(131_072, text), CAPPED) for text in NOT_CHOSEN),
-        *((document, None) for document in (None, {}, [], "131072", {"error": "model 'llama3.2' not found"})),
+        *((document, None) for document in NO_DOCUMENTS),
         ({"model_info": [131_072]}, None),
         ({"model_info": {"llama.context_length": 131_072}}, None),
         ({"model_info": {"general.architecture": "qwen", "llama.context_length": 131_072}}, None),
@@ -161,6 +162,7 @@ def test_ollama_is_asked_for_the_model_by_its_own_name(prefix: str) -> None:
 VLLM = {"id": "mine", "object": "model", "max_model_len": 32_768}
 OF_VLLM = Limit(32_768, "the server's max_model_len")
 LLAMA_CPP = {"id": "mine", "object": "model", "meta": {"n_ctx": 2048, "n_ctx_train": 4096}}
+NO_LISTS: tuple[object, ...] = ([], "mine", {"mine": VLLM}, None)
 LISTED = json.dumps({"data": [VLLM]}).encode()
 
 
@@ -178,7 +180,7 @@ LISTED = json.dumps({"data": [VLLM]}).encode()
         ([{"id": "mine"}], None),
         ([{"id": "mine", "meta": [2048]}], None),
         *(([{"id": "mine", "max_model_len": figure}], None) for figure in NO_FIGURES),
-        *((nothing, None) for nothing in ([], "mine", {"mine": VLLM}, None)),
+        *((nothing, None) for nothing in NO_LISTS),
     ],
 )
 def test_a_server_with_the_openai_api_may_tell_in_its_list(listed: object, limit: Limit | None) -> None:

@@ -104,13 +104,13 @@ def test_keys_tokens_and_accounts_come_from_the_environment(
 
 
 def test_a_key_is_wanted_at_the_providers_own_address() -> None:
-    lacking = (("openai/m", {}), ("anthropic/c", {}), ("openai/m", {"OPENAI_ORG_ID": "us"}))
-    content = (
+    asked: tuple[tuple[str, dict[str, str]], ...] = (
+        *(("openai/m", {}), ("anthropic/c", {}), ("openai/m", {"OPENAI_ORG_ID": "us"})),
         *(("openai/m", {"OPENAI_API_KEY": "k"}), ("openai/m", {"OPENAI_BASE_URL": "http://x/v1"})),
         *(("anthropic/c", {"ANTHROPIC_AUTH_TOKEN": "t"}), ("lm_studio/m", {})),
     )
-    asked = [endpoint(model, environment) for model, environment in (*lacking, *content)]
-    assert [each is not None and lacks_key(each) for each in asked] == [True] * 3 + [False] * 4
+    found = [endpoint(model, environment) for model, environment in asked]
+    assert [each is not None and lacks_key(each) for each in found] == [True] * 3 + [False] * 4
 
 
 def test_addresses_have_a_scheme_and_no_slash_at_their_end_and_a_missing_key_is_named() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def start(**usage: int) -> Body:
     """Return the first event of a Claude."""
     counts = usage or {"input_tokens": 25, "output_tokens": 1}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "stop_reason": None}
+    message: Body = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "stop_reason": None}
     return {"type": "message_start", "message": message | {"usage": counts}}
 
 
@@ -338,7 +338,7 @@ def test_data_of_another_kind_is_an_invalid_response(reader: Reader, data: str) 
     assert caught.value.failure.trouble is Trouble.INVALID_RESPONSE
 
 
-ODD_PARTS = [None, {}, {"text": 3}, {"functionCall": []}]
+ODD_PARTS: list[object] = [None, {}, {"text": 3}, {"functionCall": []}]
 
 
 @pytest.mark.parametrize(

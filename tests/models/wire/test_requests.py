@@ -248,7 +248,7 @@ def test_a_result_is_an_object(text: str, response: dict[str, object]) -> None:
 
 
 def test_parameters_that_the_server_refused_are_left_out() -> None:
-    wanted = {"messages": ASKED_TOOL, "tools": (ECHO,), "may_call": False, "temperature": 0.5}
+    wanted: dict[str, Any] = {"messages": ASKED_TOOL, "tools": (ECHO,), "may_call": False, "temperature": 0.5}
     claude, gemini = (replace(request, **wanted) for request in (CLAUDE, GEMINI))
     whole, refused = body(claude), frozenset({"temperature", "tool_choice", "max_tokens"})
     assert whole["tool_choice"] == {"type": "none"}
