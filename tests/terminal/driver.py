@@ -11,10 +11,12 @@ import sys
 import termios
 import time
 import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pexpect
 import pyte
@@ -22,10 +24,6 @@ import pyte
 from tests.terminal.command import PROGRAM, Outcome, finished, signals_heard, started
 from tests.terminal.forked import fork_of
 from tests.terminal.screen.screen_cells import ScrollingScreen, cells_in_use, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 PROMPT = "Chorus ❯"
 SHELL_PROMPT = "shell$"

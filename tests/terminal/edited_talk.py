@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import replacing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIVE = ("A1", "B1", "A2", "B2", "A3")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")

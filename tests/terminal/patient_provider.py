@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.loopback_server import serving
 from tests.models.providers.fault_server import DONE, chunk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LONG, LATE = "long", "late"
 """A message with the first is answered with a word and the rest later; one with the second wholly later."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 IN_MEMORY = Path("/dev") / "shm"
 WORD = "xyzzy-canary-0451"

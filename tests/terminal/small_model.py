@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
-from tests.remembering_provider import is_for_summary
+from tests.remembering_provider import Messages, is_for_summary
 from tests.terminal.driver import PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from tests.remembering_provider import Messages
 
 MODEL = "openai/small"
 _COUNTER = VocabularyCounter()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +12,6 @@ from tests.attached_files import FILES
 from tests.recording_server import Recorder, recording
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.patient_provider import patient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = "I am " + " ".join(f"word{number}" for number in range(120))
 """What ELIZA answers within two or three seconds."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from tests.mock_provider import MockProvider
 from tests.slow_provider import SlowProvider, slow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.mock_provider import MockProvider
-    from tests.terminal.driver import Home, Terminal
+from tests.terminal.driver import Home, Terminal
 
 
 @pytest.fixture

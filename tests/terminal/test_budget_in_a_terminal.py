@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,6 @@ from tests.terminal.small_model import (
     stored_summaries,
     talking,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LIMIT = 1000
 """In tokens: a request may have 800, above 700 a fold begins behind the talk, and it leaves some 500."""

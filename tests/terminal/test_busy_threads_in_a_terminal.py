@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from chorus_cli.storage import file_lock
-from tests.terminal.driver import PATIENCE_SECONDS, PROMPT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.terminal.driver import Home
+from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home
 
 WAITING = "Waiting for the reply in thread #1 that another Chorus is writing"
 UNHAPPY, ANSWER = "I am unhappy", "That sounds hard. What has made you unhappy?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import changing, editor
 from tests.terminal.private_user import private_user
 from tests.terminal.small_model import furnish, say, talking
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 USAGE = '{"prompt_tokens": 1000000, "completion_tokens": 100000, "total_tokens": 1100000, "cached_tokens": 500000}'
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from tests.terminal.driver import Home
+from tests.terminal.driver import Home
 
 MESSAGES = "UPDATE messages SET content = CAST(x'f0ff' AS TEXT)"
 INPUTS = "UPDATE input_history SET content = CAST(x'f0ff' AS TEXT)"

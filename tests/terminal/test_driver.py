@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.terminal.command import finished
 from tests.terminal.driver import Home, Terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TOLD = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP")
 TELL = f"import signal; print([name for name in {TOLD} if signal.getsignal(getattr(signal, name)) is signal.SIG_IGN])"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from tests.mock_provider import MockProvider
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.edited_talk import AN_HOUR, EDITED, FIVE, TIRED, ask_anew, drafts, in_context, put_in
 from tests.terminal.editors import CONTEXT_LINE, deleting, editor, moving_the_line, replacing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.mock_provider import MockProvider
 
 ROWS = "SELECT id, turn_id, role, content, timestamp, status FROM messages ORDER BY id"
 

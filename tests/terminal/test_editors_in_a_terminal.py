@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -32,9 +32,6 @@ from tests.terminal.edited_talk import (
     say_anew,
 )
 from tests.terminal.editors import changing, deleting, editor, replacing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from tests.amount import examples, is_thorough
 from tests.terminal.driver import LONG_MESSAGE, Home
 from tests.terminal.forked import PROGRAM, fork_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tests.terminal.driver import PROMPT
-
-if TYPE_CHECKING:
-    from tests.terminal.driver import Home, Terminal
+from tests.terminal.driver import PROMPT, Home, Terminal
 
 
 def tell(chat: Terminal, feeling: str) -> None:

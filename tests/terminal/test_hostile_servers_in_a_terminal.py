@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import sys
 import time
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from tests.models.providers.asked_models import STOP
-from tests.models.providers.fake_ollama import listening, sending
+from tests.models.providers.fake_ollama import Answer, listening, sending
 from tests.models.providers.fault_server import STREAM_HEAD, chunk, encoded, failure
 from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Mapping
-
-    from tests.models.providers.fake_ollama import Answer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what memory a process has had")
 

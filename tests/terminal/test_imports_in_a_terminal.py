@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.imports.service.foreign_talk import LATIUM, ROME, WHERE, written
 from tests.imports.service.test_import_commands import many
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.terminal.driver import Home
+from tests.terminal.driver import Home
 
 
 def test_a_talk_is_imported_opened_searched_and_taken_back(home: Home, tmp_path: Path) -> None:

@@ -6,19 +6,15 @@ import os
 import shlex
 import signal
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.mock_provider import MockProvider
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 from tests.terminal.patient_provider import LATE, patient
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.mock_provider import MockProvider
 
 CHAT = shlex.join(PROGRAM)
 REPLY = "Since when are you word0"

@@ -7,16 +7,12 @@ import signal
 import stat
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.settings.files import SCHEMA_FILE
-from tests.terminal.driver import PROMPT, Home
+from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor
-
-if TYPE_CHECKING:
-    from tests.terminal.driver import Terminal
 
 EXIT_SECONDS = 4.0
 """The time to exit that a test allows on a busy machine; the program itself needs about one second."""

@@ -6,7 +6,8 @@ import os
 import shlex
 import signal
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pexpect
 import pytest
@@ -15,10 +16,6 @@ from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.edited_talk import FIVE, KEPT, LEFT, MISNAMING, QUESTION, REWORDING, drafts, flowing, put_in
 from tests.terminal.editors import editor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

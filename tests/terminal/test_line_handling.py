@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
 
 import pytest
 from prompt_toolkit.input import create_pipe_input
@@ -11,17 +11,12 @@ from prompt_toolkit.input import create_pipe_input
 from chorus_cli.core import errors
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.editing.service.unsent import UnsentInput
-from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, TextDelta
+from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, TextDelta, TurnEvent
 from chorus_cli.terminal.line_handling import Following
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.terminal.screen.terminal_file import TerminalFile, seen
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import TurnEvent
-    from tests.world import World
+from tests.world import World
 
 TEXT = "Precious words"
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
 from tests.terminal.editors import editor
 from tests.terminal.test_costs_in_a_terminal import USAGE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINE = "I typed this for minutes"
 

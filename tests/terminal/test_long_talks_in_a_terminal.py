@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
 from tests import mock_provider
 from tests.remembering import PREFIX
-from tests.remembering_provider import remembering
+from tests.remembering_provider import Messages, remembering
 from tests.terminal.command import PROGRAM, Outcome, finished
 from tests.terminal.driver import Home
 from tests.terminal.small_model import (
@@ -25,12 +26,6 @@ from tests.terminal.small_model import (
     stored_summaries,
     talking,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from tests.remembering_provider import Messages
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -6,7 +6,8 @@ import errno
 import os
 import sys
 import termios
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -19,11 +20,7 @@ from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
 from tests.terminal.screen.terminal_file import TerminalFile
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.world import World
+from tests.world import World
 
 # It waits for the chat, dies of Ctrl-C, and the shell takes the terminal back.
 WRAPPER = """

@@ -6,7 +6,8 @@ import json
 import os
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from tests.models.local.model_files import gguf, library_in, written
 from tests.models.providers.fake_ollama import entry, listening, ollama
 from tests.models.providers.fault_server import event
 from tests.terminal.driver import PROMPT, Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LLAMA = ollama(in_memory=[entry("llama3.2:latest", "2026-11-20T10:00:00Z")], reply="Hello from the llama.")
 

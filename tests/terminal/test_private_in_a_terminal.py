@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +22,6 @@ from tests.terminal.private_user import (
     end_private,
     private_user,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SLOW = pytest.mark.slow
 OTHER_ENDS = (signal.SIGHUP, signal.SIGTERM)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.ordinary_user import ordinary_program, refused
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMANDS = (
     "/persona",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.calling_provider import CallingProvider, calling, split_call
 from tests.terminal.driver import PROMPT, Home
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PLUMBER = "call the plumber about the boiler"
 AGED = (

@@ -7,20 +7,17 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.storage.store import BUSY_TIMEOUT_SECONDS
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, NEW_INTERPRETER, PATIENCE_SECONDS, PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    import subprocess
 
 UNHAPPY = ("I am unhappy", "That sounds hard. What has made you unhappy?")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")

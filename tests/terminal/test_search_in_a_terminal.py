@@ -8,15 +8,12 @@ import os
 import subprocess
 import unicodedata
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PROMPT, Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WHY_UNHAPPY = "That sounds hard. What has made you unhappy?"
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.driver import PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNHAPPY = ("I am unhappy", "That sounds hard. What has made you unhappy?")
 LOG = "SELECT id, turn_id, role, content, timestamp, status FROM messages ORDER BY id"

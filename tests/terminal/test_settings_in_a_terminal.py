@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import editor
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_settings_are_edited_checked_mended_and_undone(tmp_path: Path) -> None:

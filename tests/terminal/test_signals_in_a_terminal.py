@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.terminal.driver import PROMPT
-
-if TYPE_CHECKING:
-    from tests.mock_provider import MockProvider
-    from tests.terminal.driver import Home
+from tests.mock_provider import MockProvider
+from tests.terminal.driver import PROMPT, Home
 
 AT_ONCE_SECONDS = 2.0
 

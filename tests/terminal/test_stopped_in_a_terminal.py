@@ -10,16 +10,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CHAT = shlex.join(PROGRAM)
 REPLY = "Since when are you word0"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.terminal.driver import PROMPT, Home
 from tests.thinking_provider import ANSWER, THOUGHT_TOKENS, ThinkingProvider, thinking
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WHILE_THINKING = "thinking … The user asks for tea. Green is best."
 AFTERWARDS = re.compile(rf"^Green tea\.\nthought for [\d.]+ s, {THOUGHT_TOKENS} tokens$", re.MULTILINE)

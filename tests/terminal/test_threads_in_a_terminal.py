@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from tests.terminal.driver import PROMPT
-
-if TYPE_CHECKING:
-    from tests.terminal.driver import Home
+from tests.terminal.driver import PROMPT, Home
 
 TIMED = r"\w{3} \d{4}-\d\d-\d\d \d\d:\d\d ❯ "
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
+import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.calling_provider import CallingProvider, calling, piece, split_call
 from tests.terminal.driver import PROMPT, Home
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
 
 LONG_TEXT = " ".join(f"word{number}" for number in range(100_000))
 """A message that takes a moment to index, during which others may read: time for a lock."""

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.calling_provider import calling
-from tests.terminal.driver import PROMPT
-
-if TYPE_CHECKING:
-    from tests.calling_provider import CallingProvider
-    from tests.terminal.driver import Home, Terminal
+from tests.calling_provider import CallingProvider, calling
+from tests.terminal.driver import PROMPT, Home, Terminal
 
 SHARED = "Another Chorus is open in this thread."
 SECONDS_FOR_ALL = 1800

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.patient_provider import LATE, LONG, WORD, PatientProvider, patient
 from tests.terminal.small_model import furnish, talking
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
 PASTE = "\n".join(f"row {number} of the message" for number in range(1, 61))

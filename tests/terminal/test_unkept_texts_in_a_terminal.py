@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, Home, Terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REFUSED = "not today"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
@@ -12,9 +12,6 @@ from tests.terminal.driver import Home
 from tests.terminal.freeze.hostile_replies import hostile_replies
 from tests.terminal.freeze.watched import HEARTBEAT_SECONDS
 from tests.terminal.freeze.watched_chat import END, WatchedChat, watching
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 STOP_SECONDS = 0.1
 MIXED = (

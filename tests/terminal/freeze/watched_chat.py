@@ -7,8 +7,10 @@ import os
 import re
 import select
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from chorus_cli.core import limits
 from tests.loopback_server import serving
@@ -16,10 +18,6 @@ from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 from tests.terminal.forked import WATCHED_PROGRAM
 from tests.terminal.freeze.watched import Step, steps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 END = "and that is the end"
 _PIECE = 20_000

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 import pyte
 from rich.console import Console
@@ -18,10 +20,6 @@ from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, to
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from tests.terminal.markdown.mended_markdown import MendedMarkdown
 from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from random import Random
 
 _HISTORY_LINES = 100_000
 

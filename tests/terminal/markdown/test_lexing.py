@@ -7,18 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
 from chorus_cli.terminal.markdown.lexing import LexingProcess, tokens_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CODE = 'def f(x: int) -> str:\n    """Say\n\n    more."""\n    return f"{x}\u20ac"\n\n\nf(1)\n'
 PATIENCE_SECONDS = 30.0

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 
 from chorus_cli.terminal.prompt.line import Prompt
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 
 @pytest.mark.parametrize(

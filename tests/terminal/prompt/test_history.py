@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.terminal.prompt.history import Browsing, InputHistories, InputHistory
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 class SlowLog:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +15,6 @@ from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import changing, editor
 from tests.terminal.small_model import furnish, say, talking
 from tests.terminal.tmux import await_pane
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 ON, OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 FOLDED = "messages in context are summarised now."

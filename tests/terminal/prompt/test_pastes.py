@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,9 +18,6 @@ from chorus_cli.core import limits
 from chorus_cli.terminal.prompt.line import PasteParser
 from tests.amount import examples
 from tests.terminal.driver import PROMPT, Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
 STRAY = re.compile(rf"{re.escape(END)}(?:(?!{re.escape(BEGIN)}).)*{re.escape(END)}", re.DOTALL)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,6 @@ from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Termin
 from tests.terminal.editors import changing, editor
 from tests.terminal.screen.screen_cells import ScrollingScreen
 from tests.terminal.tmux import await_pane
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 ANSWER = "Say a little more"
 COLUMNS, LINES = 80, 15

@@ -6,16 +6,13 @@ import os
 import shlex
 import signal
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
 from tests.terminal.editors import changing, editor
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RETURNED = "The text you had typed when the chat ended is at the prompt again."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -22,8 +23,6 @@ from tests.terminal.markdown.markdown_screens import Size
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from prompt_toolkit.input import PipeInput
 
 Typed = tuple[list[str], str]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -13,17 +13,12 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.messages import Status, Thought
-from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone, TurnEvent
 from chorus_cli.terminal.reply.dim_lines import PrintedThoughts
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen, widest
 from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import TurnEvent
 
 CALL = 'search_history("ring")'
 USED = ToolUsed(CALL, "3 messages")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from tests.terminal.screen.screen_cells import Row
+from tests.terminal.screen.screen_cells import Row
 
 _CELL_WIDTH, _ROW_HEIGHT, _BASELINE = 8.4, 18, 13.5
 _PADDING, _BAR_HEIGHT = 14, 36

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from tests.terminal.markdown.markdown_screens import Size, Window
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 XTERM = {"TERM": "xterm-256color"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from io import StringIO
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +14,7 @@ from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
 from tests.fakes import START
 from tests.memory.rules.memory_items import item
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
 OLD = timedelta(days=120)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import IO, TYPE_CHECKING, TextIO, cast
+from collections.abc import Callable
+from typing import IO, TextIO, cast
 
 import pyte
 import pytest
@@ -20,9 +21,6 @@ from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.screen.guard import TerminalGuard
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MARKDOWN = """# Title
 

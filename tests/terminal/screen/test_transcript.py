@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import io
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from chorus_cli.context.service.transcript import Selection, operations_of, transcript
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.wording import entry_as_json
 from chorus_cli.subcommands.log import show_transcript
 from chorus_cli.terminal.screen.output import Screen
-
-if TYPE_CHECKING:
-    from tests.world import World
+from tests.world import World
 
 EVERYTHING = Selection("chorus")
 
