@@ -265,6 +265,16 @@ class Terminal:
             pass
         return int(self._child.exitstatus if self._child.signalstatus is None else -self._child.signalstatus)
 
+    def kill(self, number: int, seconds: float = PATIENCE_SECONDS) -> None:
+        """Send a signal that ends the program: in order, unless it is SIGKILL."""
+        os.kill(self.pid, number)
+        assert self.await_end(seconds) == (-number if number == signal.SIGKILL else 128 + number)
+
+    def leave(self) -> None:
+        """Press Ctrl-D at the empty prompt, and wait for the end."""
+        self.press("ctrl-d")
+        assert self.await_end() == 0
+
     def resize(self, columns: int, lines: int = _LINES) -> None:
         """Change the size of the window, without reflowing its text."""
         self._screen.resize(lines, columns)

@@ -62,25 +62,6 @@ def test_a_waiting_message_goes_out_when_the_other_reply_has_ended(home: Home) -
         assert "waiting for the other reply" not in chat.screen_text()
 
 
-def test_a_retry_waits_too_and_comes_back(home: Home) -> None:
-    with other_writing(home), home.chat() as chat:
-        chat.say("/retry")
-        chat.await_text(WAITING)
-        chat.press("ctrl-c")
-        chat.await_line(f"{PROMPT} /retry")
-
-
-def test_a_chat_that_is_ended_while_a_message_waits_offers_it_again(home: Home) -> None:
-    with other_writing(home), home.chat() as chat:
-        chat.say(UNHAPPY)
-        chat.await_text(WAITING)
-        os.kill(chat.pid, signal.SIGTERM)
-        assert chat.await_end() == 128 + signal.SIGTERM
-    assert home.said() == ["Hello", "Sent elsewhere"]
-    with home.chat(f"{PROMPT} {UNHAPPY}"):
-        pass
-
-
 def test_ask_waits_says_so_on_stderr_and_goes_on(home: Home) -> None:
     with other_writing(home), home.running("ask", UNHAPPY) as asking:
         assert asking.stderr

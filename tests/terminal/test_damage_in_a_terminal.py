@@ -14,15 +14,12 @@ TITLES = "UPDATE threads SET title = CAST(x'f0ff' AS TEXT)"
 @pytest.mark.parametrize(
     "statements",
     [
-        (f"{MESSAGES} WHERE role = 'assistant'",),
         ("UPDATE messages SET model = CAST(x'f0ff' AS TEXT)",),
-        (INPUTS,),
-        (TITLES,),
         (MESSAGES, "UPDATE messages SET status = 'interrupted' WHERE role = 'assistant'"),
         (MESSAGES, "UPDATE messages SET status = 'streaming' WHERE role = 'assistant'"),
         (MESSAGES, INPUTS, TITLES),
     ],
-    ids=["message", "model", "input", "title", "interrupted", "killed", "all"],
+    ids=["model", "interrupted", "killed", "all"],
 )
 def test_a_text_that_is_not_utf_8_is_told_once_when_the_chat_opens(home: Home, statements: tuple[str, ...]) -> None:
     with home.chat() as chat:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from tests.mock_provider import MockProvider
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.edited_talk import AN_HOUR, EDITED, FIVE, TIRED, ask_anew, drafts, in_context, put_in
-from tests.terminal.editors import CONTEXT_LINE, deleting, editor, moving_the_line, replacing
+from tests.terminal.edited_talk import EDITED, FIVE, ask_anew, drafts, put_in
+from tests.terminal.editors import deleting, editor, replacing
 
 ROWS = "SELECT id, turn_id, role, content, timestamp, status FROM messages ORDER BY id"
 
@@ -57,56 +56,3 @@ def test_the_next_request_holds_what_was_left_and_nothing_else(
     assert home.sql(f"{ROWS} LIMIT 5") == rows
     assert home.sql("SELECT content FROM messages WHERE introduced_by IS NOT NULL") == ["B1, but better"]
     assert drafts(home) == set()
-
-
-def test_older_messages_come_in_only_below_the_line(tmp_path: Path, home: Home) -> None:
-    scripts = (
-        deleting("B1"),
-        moving_the_line("old 2998"),
-        replacing(CONTEXT_LINE, ""),
-        replacing("Human: Fresh", "Human: Fresher"),
-    )
-    with home.chat(EDITOR=editor(tmp_path, *scripts)) as chat:
-        home.sql(
-            "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000) "
-            "INSERT INTO messages(persona, thread_id, role, content, timestamp) SELECT 'chorus', 1, 'user', "
-            "'old ' || n, strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now', '-20 hours', n || ' seconds') FROM numbers"
-        )
-        put_in(home, *FIVE)
-        ask_anew(chat, "/context edit", f"{EDITED} 4 messages")
-        assert home.seen() == ["A1", "A2", "B2", "A3"]
-        ask_anew(chat, "/context edit", f"{EDITED} 8 messages")
-        assert in_context(home, 1) == ["old 2998", "old 2999", "old 3000", "B1", "A1", "A2", "B2", "A3"]
-        ask_anew(chat, "/context edit", f"{EDITED} 3,005 messages")
-        assert home.sql("SELECT count(*) FROM messages") == [3005]
-
-        ask_anew(chat, "/new", "--- New conversation ---")
-        home.say_by_sql("Fresh", timedelta())
-        ask_anew(chat, "/context edit", f"{EDITED} 1 message")
-        ask_anew(chat, "/context 168h", "Context window set to 168h")
-        assert home.seen() == ["Fresher"]
-    assert home.sql("SELECT content FROM messages WHERE id > 3005") == ["Fresh", "Fresher"]
-
-
-def test_what_is_not_shown_stays_and_all_leave_together(tmp_path: Path, home: Home) -> None:
-    with home.chat(EDITOR=editor(tmp_path, deleting("A3"))) as chat:
-        put_in(home, *FIVE[:4], newest=3 * AN_HOUR)
-        put_in(home, "A3", "B3")
-        ask_anew(chat, "/context edit 1h", f"{EDITED} 5 messages")
-        assert in_context(home, 1) == ["A1", "B1", "A2", "B2", "B3"]
-        shift(home, "-7 hours", "-59 minutes")
-        assert home.seen() == ["A1", "B1", "A2", "B2", "B3"]
-        shift(home, "-2 minutes")
-        assert home.seen() == []
-        chat.ask(*TIRED)
-        chat.await_text("The 5 messages of the edit have left the 8h window. /context 9h brings them back.")
-        ask_anew(chat, "/context 9h", "Context window set to 9h")
-        assert home.seen() == ["A1", "B1", "A2", "B2", "B3", *TIRED]
-
-
-def shift(home: Home, *modifiers: str) -> None:
-    """Let time pass: everything that is stored is as much older."""
-    by = ", ".join(f"'{modifier}'" for modifier in modifiers)
-    for table, column in (("messages", "timestamp"), ("operations", "created_at")):
-        moment = f"strftime('%Y-%m-%dT%H:%M:%f', substr({column}, 1, 23), {by}) || '000Z'"
-        home.sql(f"UPDATE {table} SET {column} = {moment}")  # noqa: S608 - made of the constants above

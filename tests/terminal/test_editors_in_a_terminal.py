@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import time
@@ -26,12 +25,11 @@ from tests.terminal.edited_talk import (
     TIRED,
     ask_anew,
     drafts,
-    flowing,
     in_context,
     put_in,
     say_anew,
 )
-from tests.terminal.editors import changing, deleting, editor, replacing
+from tests.terminal.editors import changing, deleting, editor
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,23 +138,6 @@ def assert_kept(found: set[Path], piece: bytes | None, name: str) -> None:
         time.sleep(0.05)
 
 
-def test_editing_again_goes_on_with_the_text_at_the_line_of_the_mistake(tmp_path: Path, home: Home) -> None:
-    tell = 'echo "$@" >> "$0.told"; grep -n "context starts here ---$\\|Humn" "$file" >> "$0.told"\n'
-    scripts = (f"{tell}{MISNAMING}", f"{tell}{replacing('Humn: A2', 'Human: A2!')}")
-    with home.chat(EDITOR=editor(tmp_path, *scripts, name="nano")) as chat:
-        put_in(home, *FIVE)
-        chat.say("/context edit")
-        chat.await_text(f"Edit again? {QUESTION}")
-        ask_anew(chat, "y", f"{EDITED} 5 messages")
-    assert in_context(home, 1) == ["A1", "B1", "A2!", "B2", "A3"]
-    first, line, second, _, mistake = (tmp_path / "nano.told").read_text().splitlines()
-    assert first.startswith(f"+{line.partition(':')[0]} ")
-    assert second.startswith(f"+{mistake.partition(':')[0]} ")
-    assert f"Line {mistake.partition(':')[0]}: nobody here is called 'Humn'" in flowing(chat)
-    assert "or put a \\ before the line if it is part of a message." in flowing(chat)
-    assert drafts(home) == set()
-
-
 @pytest.mark.skipif(shutil.which("vim") is None, reason="no vim here")
 def test_vim_stands_in_the_line_where_the_context_starts(home: Home) -> None:
     with home.chat(EDITOR="vim -u NONE -N -T vt100") as chat:
@@ -185,14 +166,3 @@ def test_ctrl_c_in_ed_is_eds_own(home: Home) -> None:
         chat.await_line(PROMPT)
         chat.ask(*TIRED)
     assert home.seen() == [*REWORDED, *TIRED]
-
-
-def test_a_line_that_looks_like_a_header_is_kept_as_text_if_that_is_the_answer(tmp_path: Path, home: Home) -> None:
-    losing_a_bracket = changing("text = ''.join(text.rsplit('[', 1))")
-    with home.chat(EDITOR=editor(tmp_path, losing_a_bracket)) as chat:
-        put_in(home, *FIVE)
-        say_anew(chat, "/context edit", "Edit again? (y/n, t to keep it as text, or d to discard it)")
-        ask_anew(chat, "t", f"{EDITED} 4 messages (1 reworded, 1 left out). /undo reverts.")
-    *others, last = in_context(home, 1)
-    assert others == ["A1", "B1", "A2"]
-    assert re.fullmatch(r"B2\n\n[-0-9]+ [:0-9]+\] Human: A3", last)

@@ -79,8 +79,7 @@ def test_the_chat_shows_only_our_words(tmp_path: Path, client: Client) -> None:
         terminal.say("/nonsense")
         terminal.await_text("There is no command")
         terminal.await_line(PROMPT)
-        terminal.press("ctrl-d")
-        assert terminal.await_end() == 0
+        terminal.leave()
     assert FOREIGN.encode() not in terminal.drawn
     assert b"Warning" not in terminal.drawn
     assert is_noted(home, client)

@@ -18,11 +18,8 @@ from tests.terminal.forked import PROGRAM, fork_of
     ("arguments", "typed"),
     [
         (["--version"], b""),
-        (["--nonsense"], b""),
         (["ask", "I am unhappy"], b""),
-        (["ask"], "Grüße \N{GRINNING FACE}".encode()),
         (["ask"], b"\xff\xfe"),
-        (["ask", "/nonsense"], b""),
         (["log", "--persona", "gollum"], b""),
     ],
     ids=str,

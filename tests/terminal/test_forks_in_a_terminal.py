@@ -28,7 +28,6 @@ def test_a_fork_goes_on_apart_and_is_closed_and_opened_again(home: Home) -> None
         chat.ask("/context undo 1", "Thread #2 is closed; you are in thread #1.")
         chat.ask("/redo", "Thread #2 is open again, and you are in it.")
         assert home.seen() == forked
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
+        chat.leave()
     assert home.seen() == forked
     assert home.sql("SELECT count(*) FROM messages") == [6]

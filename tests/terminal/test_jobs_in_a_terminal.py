@@ -128,14 +128,6 @@ def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_me
     assert preamble.endswith("Its output, 1 line:\n    done")
 
 
-def test_undo_right_after_a_command_keeps_its_output_back(home: Home) -> None:
-    with home.chat() as chat:
-        chat.ask("!echo secret", "1 line goes with your next message; /undo keeps it back.")
-        chat.ask("/undo", "Kept back: the output of job #1 (echo secret)")
-        chat.ask("I am tired", "tired?")
-    assert home.sql("SELECT preamble FROM messages WHERE role = 'user'") == [""]
-
-
 @pytest.mark.parametrize("ending", ["quit", "ctrl-d", "sigterm", "hang-up"])
 def test_no_job_survives_the_exit(home: Home, tmp_path: Path, ending: str) -> None:
     with home.chat() as chat:

@@ -90,8 +90,7 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
         chat.await_text("now editing")
         with home.chat() as other:
             other.await_text("chorus/eliza answers")
-            other.press("ctrl-d")
-            assert other.await_end() == 0
+            other.leave()
             assert notice not in other.screen_text()
         assert chat.hang_up() == 128 + signal.SIGHUP
     [hung_up] = drafts(home)
@@ -103,8 +102,7 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
         chat.until(lambda: names_it in "".join(chat.screen_text().split()), names_it)
         chat.say("/context edit")
         chat.await_text("now editing")
-        os.kill(chat.pid, signal.SIGKILL)
-        assert chat.await_end() == -signal.SIGKILL
+        chat.kill(signal.SIGKILL)
     [killed] = drafts(home) - {hung_up}
     assert b"A two" in killed.read_bytes()
     with home.chat() as chat:
@@ -116,8 +114,7 @@ def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_nam
 def test_where_nobody_can_be_asked_the_draft_is_kept_and_named(tmp_path: Path, home: Home) -> None:
     with home.chat() as chat:
         put_in(home, *FIVE)
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
+        chat.leave()
     environment = {**home.environment, "EDITOR": editor(tmp_path, MISNAMING)}
     asking = shlex.join([*PROGRAM, "ask", "/context edit"])
     with warnings.catch_warnings():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +21,7 @@ def test_a_message_that_waits_for_an_answer_of_the_user_outlives_a_kill(home: Ho
         chat.say(LINE)
         chat.await_text("Ask the model all the same?")
         chat.until(lambda: home.unsent() == [LINE], "a draft")
-        os.kill(chat.pid, signal.SIGKILL)
-        assert chat.await_end() == -signal.SIGKILL
+        chat.kill(signal.SIGKILL)
     with home.chat(f"{PROMPT} {LINE}") as chat:
         chat.press("ctrl-c")
     assert home.said() == ["I am unhappy"]
@@ -37,8 +35,7 @@ def test_a_stored_message_does_not_come_back_after_a_kill_during_its_reply(home:
         chat.await_text(FIRST_WORD, times=2)
         chat.until(lambda: home.unsent() == [], "the end of the draft", seconds=1)
         assert [status for _, status in home.replies()] == ["streaming"]
-        os.kill(chat.pid, signal.SIGKILL)
-        assert chat.await_end() == -signal.SIGKILL
+        chat.kill(signal.SIGKILL)
     assert home.unsent() == []
     assert home.said() == [LONG_MESSAGE]
 
@@ -47,8 +44,7 @@ def test_a_stored_message_does_not_come_back_after_a_kill_before_its_row_is_dele
     with home.chat() as chat:
         chat.say(LONG_MESSAGE)
         chat.await_text(FIRST_WORD, times=2)
-        os.kill(chat.pid, signal.SIGKILL)
-        assert chat.await_end() == -signal.SIGKILL
+        chat.kill(signal.SIGKILL)
     for content, is_sent in ((LONG_MESSAGE, 1), ("and this", 0)):
         home.sql(
             "INSERT INTO outbox(run, persona, role, content, is_sent, created_at) "
@@ -63,12 +59,14 @@ def test_a_stored_message_does_not_come_back_after_a_kill_before_its_row_is_dele
 
 
 def test_a_line_stays_a_draft_while_it_is_in_the_editor(home: Home, tmp_path: Path) -> None:
-    with home.chat(EDITOR=editor(tmp_path, "sleep 2.2")) as chat:
+    seen = tmp_path / "seen"
+    with home.chat(EDITOR=editor(tmp_path, f"until [ -e '{seen}' ]; do sleep 0.1; done")) as chat:
         chat.type(LINE)
         chat.until(lambda: home.unsent() == [LINE], "a draft")
         chat.press("ctrl-x", "ctrl-e")
         chat.watch(0.5)
         assert home.unsent() == [LINE]
+        seen.touch()
         chat.await_line(f"{PROMPT} {LINE}")
         chat.ask("", "minutes.")
     assert home.unsent() == []

@@ -8,9 +8,6 @@ from tests.terminal.driver import PROMPT, Home
 
 TIERS = "SELECT tier, COUNT(*) FROM context_items WHERE forgotten_by IS NULL GROUP BY tier"
 
-TIERS_BY_NAME = ("HOT", "WARM", "COLD", "ARCHIVED")
-TIERS_AND_TOKENS = "SELECT tier, COUNT(*), SUM(token_count) FROM context_items WHERE forgotten_by IS NULL GROUP BY tier"
-
 
 def test_a_text_is_remembered_shown_forgotten_and_brought_back(home: Home) -> None:
     with home.chat() as chat:
@@ -43,15 +40,3 @@ def test_chorus_memory_prints_what_is_remembered_as_text_or_as_one_json_value(ho
         (2, "CODE", "WARM"),
     ]
     assert json.loads(home.run("memory", "--persona", "frodo", "--json").output)["items"] == []
-
-
-def test_chorus_memory_counts_as_sql_does(home: Home) -> None:
-    for text in ("/remember call the plumber", "/memory add prd_section an old part", "/memory add task buy milk"):
-        home.run("ask", text)
-    home.sql("UPDATE context_items SET tier = 'ARCHIVED' WHERE id = 2")
-    home.sql("UPDATE context_items SET forgotten_by = 9 WHERE id = 3")
-    value = json.loads(home.run("memory", "--json").output)
-    counted = {name: (value[f"{name.lower()}_count"], value[f"{name.lower()}_tokens"]) for name in TIERS_BY_NAME}
-    by_sql = {tier: (number, tokens) for tier, number, tokens in home.sql(TIERS_AND_TOKENS)}
-    assert counted == {name: by_sql.get(name, (0, 0)) for name in TIERS_BY_NAME}
-    assert sorted(by_sql) == ["ARCHIVED", "HOT"]

@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Home:
 def carried_out(home: Home, commands: tuple[str, ...], name: str, awaited: str = "") -> str:
     """Take a file or folder away while a chat is open, type commands, and return all that is on the screen then.
 
-    Each command is given half a second, or until the text ``awaited`` comes.
+    Each command is given time until the prompt is back, or until the text ``awaited`` comes.
     """
     with closing(Terminal(home.environment, command=ordinary_program())) as chat:
         chat.await_line(PROMPT)
@@ -44,7 +44,8 @@ def carried_out(home: Home, commands: tuple[str, ...], name: str, awaited: str =
                 if awaited:
                     chat.until(lambda: awaited in shown(chat), awaited)
                 else:
-                    chat.watch(0.5)
+                    chat.watch(0.1)
+                    chat.await_idle()
             # While the prompt is not back, Ctrl-C is a signal, which would stop the next command.
             chat.await_idle()
             # A message that was refused is at the prompt again.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,11 +11,6 @@ from tests.calling_provider import CallingProvider, calling, split_call
 from tests.terminal.driver import PROMPT, Home
 
 PLUMBER = "call the plumber about the boiler"
-AGED = (
-    "UPDATE context_items SET created_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?), "
-    "last_accessed = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?)"
-)
-RENEWAL_DUE = "DELETE FROM meta WHERE key LIKE 'memory_renewed:%'"
 
 
 @pytest.fixture
@@ -32,13 +26,6 @@ def talking(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPat
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     return home
-
-
-def grown_old(home: Home, age: timedelta) -> None:
-    """Let the items be of that age, as if the clock had moved on."""
-    ago = f"-{int(age.total_seconds())} seconds"
-    home.sql(AGED, ago, ago)
-    home.sql(RENEWAL_DUE)
 
 
 def asked(home: Home, provider: CallingProvider, question: str) -> tuple[str, str]:
@@ -66,32 +53,6 @@ def test_a_task_goes_before_the_question_while_the_prefix_is_warm_then_into_the_
     system, question = asked(talking, provider, "And now?")
     assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
     assert question == "And now?"
-
-
-def test_a_warm_item_is_sent_when_its_words_or_its_number_are_used_and_not_otherwise(
-    talking: Home, provider: CallingProvider
-) -> None:
-    talking.run("ask", f"/remember {PLUMBER}")
-    grown_old(talking, timedelta(days=1))
-    system, question = asked(talking, provider, "How is the weather?")
-    assert PLUMBER not in system + question
-    for text in ("Did the plumber come?", "What about #1?"):
-        talking.run("ask", "/new")
-        system, question = asked(talking, provider, text)
-        assert PLUMBER not in system
-        assert question == f"From memory:\n#1 TASK: {PLUMBER}\n\n{text}"
-
-
-def test_a_pinned_section_is_sent_however_old_it_is_and_an_old_task_is_not(
-    talking: Home, provider: CallingProvider
-) -> None:
-    talking.run("ask", f"/remember {PLUMBER}")
-    talking.run("ask", "/memory add prd-section The ring must go.")
-    talking.run("ask", "/memory pin 2")
-    grown_old(talking, timedelta(days=30))
-    system, question = asked(talking, provider, "Hello")
-    assert system.endswith("\n\nMemory:\n#2 PRD_SECTION: The ring must go.")
-    assert PLUMBER not in system + question
 
 
 def test_a_forgotten_item_is_in_no_request(talking: Home, provider: CallingProvider) -> None:
@@ -123,31 +84,3 @@ def test_a_model_remembers_by_its_tool_and_the_next_request_has_it(talking: Home
         chat.await_line(PROMPT)
     system, _ = asked(talking, provider, "Good.")
     assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
-
-
-def test_why_names_each_item_with_its_reason(talking: Home, provider: CallingProvider) -> None:
-    del provider
-    talking.run("ask", f"/remember {PLUMBER}")
-    talking.run("ask", "/memory add code make test")
-    rows = [line.split(None, 1) for line in talking.run("ask", "/why").output.splitlines()]
-    assert ["#1", f"{PLUMBER}  HOT"] in rows
-    assert ["1", "item                             not sent; WARM: sent when a message refers to it"] in rows
-
-
-def test_why_names_a_corrected_item_until_its_new_wording_was_sent(talking: Home, provider: CallingProvider) -> None:
-    with talking.chat(EDITOR="sed -i s/boiler/shower/") as chat:
-        chat.say("Hello")
-        chat.until(lambda: len(provider.asked) == 1, "the first request")
-        chat.await_line(PROMPT)
-        chat.ask(f"/remember {PLUMBER}", "Remembered #1")
-        chat.say("What next?")
-        chat.until(lambda: len(provider.asked) == 2, "the second request")
-        chat.await_line(PROMPT)
-        chat.ask("/memory edit 1", "Corrected #1")
-        chat.ask("/why", "corrected: the new wording goes with your next message")
-        chat.say("And now?")
-        chat.until(lambda: len(provider.asked) == 3, "the third request")
-        chat.await_line(PROMPT)
-    assert provider.asked[-1]["messages"][-1]["content"] == (
-        "From memory:\n#1 TASK: call the plumber about the shower\n\nAnd now?"
-    )

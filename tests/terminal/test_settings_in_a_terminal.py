@@ -28,17 +28,6 @@ def test_settings_are_edited_checked_mended_and_undone(tmp_path: Path) -> None:
     assert list((home.path / "state" / "drafts").iterdir()) == []
 
 
-def test_what_is_not_used_is_kept_and_named(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    tmp_path.joinpath("home").mkdir()
-    with home.chat(VISUAL=editor(tmp_path, """printf '{,}' > "$file" """)) as terminal:
-        terminal.say("/persona edit frodo")
-        terminal.await_text("Edit again? (y/n, or d to discard it)")
-        terminal.ask("n", "your text is kept in")
-    (draft,) = (home.path / "state" / "drafts").iterdir()
-    assert draft.read_text() == "{,}"
-
-
 def test_keys_and_values_are_completed(tmp_path: Path) -> None:
     with Home(tmp_path).chat() as terminal:
         terminal.type("/settings set on_i")

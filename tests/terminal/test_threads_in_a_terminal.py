@@ -22,23 +22,6 @@ def test_a_thread_is_switched_to_by_title_and_shows_its_last_exchange(home: Home
         assert "I am in Rome" not in terminal.screen_text().rpartition("Thread #2: Supper")[2]
 
 
-def test_a_killed_thread_gives_way_to_the_one_last_talked_in_and_comes_back(home: Home) -> None:
-    with home.chat() as terminal:
-        terminal.ask("I am first", "first")
-        terminal.ask("/thread new", "Thread #2")
-        terminal.ask("I am second", "second")
-        terminal.ask("/thread kill 2", "Thread #2: I am second is closed. /thread 2 opens it again.")
-        terminal.ask("/thread", "In context")
-        terminal.ask("/thread history 2", "Human: I am second")
-        terminal.ask("/thread 2", "Thread #2 is open again.")
-        terminal.say("/thread kill all")
-        terminal.await_text("Close 2 threads of Chorus? Replies are broken off; no message is deleted. (y/n)")
-        terminal.ask("y", "2 threads are closed.")
-        terminal.ask("/thread", "Thread")
-    assert home.sql("SELECT COUNT(*) FROM threads WHERE closed_at IS NULL") == [1]
-    assert len(home.said()) == 2
-
-
 def test_the_chat_opens_with_the_last_exchange_and_says_if_it_broke_off(home: Home) -> None:
     with home.chat() as terminal:
         terminal.ask("I am here", "here")

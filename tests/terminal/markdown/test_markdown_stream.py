@@ -152,16 +152,6 @@ def test_nothing_is_repeated_in_the_scrollback(form: str) -> None:
         assert [shown.count(str(number)) for number in numbers] == [1] * len(numbers)
 
 
-def test_a_link_that_is_defined_later_stays_text_where_it_is_settled() -> None:
-    text = "[one]\n\nmore\n\n[one]: /url\n\n[one]\n"
-    assert [row for row in streamed(cut(text, 3), Size()).text() if row] == [
-        "[one]",
-        "more",
-        "[one]: /url",
-        "one (/url)",
-    ]
-
-
 def test_the_numbers_of_a_list_in_parts_go_on() -> None:
     text = "".join(f"1. item {number}\n" for number in range(5, 125)) + "\nend\n"
     rows = streamed(cut("5" + text[1:], 30), Size(40, 10)).text()

@@ -23,8 +23,6 @@ BEGIN, END = "\x1b[200~", "\x1b[201~"
 STRAY = re.compile(rf"{re.escape(END)}(?:(?!{re.escape(BEGIN)}).)*{re.escape(END)}", re.DOTALL)
 """A mark of the end that no beginning stands before."""
 
-PARTS = (BEGIN, END, "\x1b", "\x1b[20", "1~", "[201~", "a", "/x\r", "é\n")
-
 
 def pressed(pieces: list[str]) -> tuple[list[KeyPress], list[str]]:
     keys: list[KeyPress] = []

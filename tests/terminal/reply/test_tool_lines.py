@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 
 from chorus_cli.models.rules.events import TextDelta, ToolStarted, ToolUsed
-from chorus_cli.terminal.reply.stream import show_events
-from chorus_cli.terminal.screen.output import Screen
-from tests.terminal.reply.shown_turns import ASKING, DONE, shown, turn
-from tests.terminal.screen.terminal_file import TerminalFile
+from tests.terminal.reply.shown_turns import ASKING, DONE, shown
 
 CALL = 'search_history("ring", since 7d)'
 USED = ToolUsed(CALL, "3 messages")
@@ -30,12 +25,6 @@ async def test_a_tool_at_work_is_shown_with_its_seconds_and_leaves_one_line() ->
     file = await shown(ASKING, ToolStarted(CALL), 0.7, USED, ASKING, TextDelta("Gold."), DONE)
     assert f"{CALL} … 0 s" in file.written
     assert [line for line in file.window.text() if line] == [f"{CALL}: 3 messages", "Gold."]
-
-
-async def test_several_calls_are_a_line_each() -> None:
-    other = ToolUsed("read_thread(2)", "nothing")
-    file = await shown(ASKING, ToolStarted(CALL), USED, ToolStarted("read_thread(2)"), other, TextDelta("Hm."), DONE)
-    assert [line for line in file.window.text() if line] == [f"{CALL}: 3 messages", "read_thread(2): nothing", "Hm."]
 
 
 async def test_arguments_and_outcomes_cannot_command_the_terminal() -> None:
@@ -67,17 +56,3 @@ async def test_wide_characters_fit_too() -> None:
     first, second = [row for row in file.window.text() if row]
     assert first.endswith("…: 3 messages")
     assert second == "Gold."
-
-
-async def test_scripts_get_the_reply_alone() -> None:
-    out, err = io.StringIO(), io.StringIO()
-    await show_events(turn(*TURN), Screen(out, {}), Screen(err, {}))
-    assert out.getvalue() == "Let me *look*.\nIt was **gold**.\n"
-    assert err.getvalue() == ""
-
-
-async def test_a_person_who_pipes_the_reply_sees_the_tools_all_the_same() -> None:
-    out, err = io.StringIO(), TerminalFile()
-    await show_events(turn(*TURN), Screen(out, {}), Screen(err, {"TERM": "dumb"}))
-    assert out.getvalue() == "Let me *look*.\nIt was **gold**.\n"
-    assert err.written == f"{CALL}: 3 messages\n"
