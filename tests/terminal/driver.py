@@ -117,7 +117,6 @@ class Home:
         )
 
     def said(self) -> list[Any]:
-        """Return all messages of the user, in the order of the log."""
         return self.sql("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
 
     def unsent(self) -> list[Any]:
@@ -125,7 +124,6 @@ class Home:
         return self.sql("SELECT content FROM outbox ORDER BY id")
 
     def replies(self) -> list[Any]:
-        """Return content and status of every reply, in the order of the log."""
         return self.sql("SELECT content, status FROM messages WHERE role = 'assistant' ORDER BY id")
 
     def seen(self) -> list[str]:
@@ -179,7 +177,6 @@ class Terminal:
         return bool(self._modes & termios.ECHO and self._modes & termios.ICANON and not marks_pastes)
 
     def type(self, text: str | bytes) -> None:
-        """Send keys, one for each character."""
         self._child.send(text)
 
     def paste(self, text: str) -> None:
@@ -187,12 +184,10 @@ class Terminal:
         self._child.send(f"\x1b[200~{text}\x1b[201~")
 
     def press(self, *keys: str) -> None:
-        """Press keys by name."""
         for key in keys:
             self._child.send(_KEYS[key])
 
     def say(self, text: str) -> None:
-        """Type a line and press Enter."""
         self.type(text)
         self.press("enter")
 
@@ -230,7 +225,6 @@ class Terminal:
         self.until(lambda: all(piece in self.bottom_line() for piece in pieces), f"{pieces} below", seconds)
 
     def bottom_line(self) -> str:
-        """Return the last line of the screen."""
         return self._line(self._screen.lines - 1)
 
     def until(self, seen: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
@@ -250,7 +244,6 @@ class Terminal:
         self.until(lambda: not self._modes & termios.ISIG, "the prompt", seconds)
 
     def watch(self, seconds: float) -> None:
-        """Look at the screen for so long."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._look()
@@ -294,7 +287,6 @@ class Terminal:
         self._child.close()
 
     def modes(self) -> list[Any]:
-        """Return the modes of the terminal."""
         return [*termios.tcgetattr(self._child.child_fd)]
 
     @property

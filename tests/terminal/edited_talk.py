@@ -23,7 +23,6 @@ KEPT, DISCARDED = f"{LEFT} text is kept in", f"{LEFT} edit was discarded."
 
 
 def put_in(home: Home, *contents: str, newest: timedelta = A_MINUTE, thread: int = 1) -> None:
-    """Put messages into the log, by turns from the user and from the model, a minute apart."""
     for position, content in enumerate(contents):
         age = newest + A_MINUTE * (len(contents) - 1 - position)
         home.say_by_sql(content, age, role="assistant" if position % 2 else "user", thread=thread)

@@ -15,7 +15,6 @@ from tests.terminal.command import PROGRAM
 
 @contextmanager
 def refused(path: Path, mode: int = 0) -> Iterator[None]:
-    """Take permissions of a file or folder away."""
     before = path.stat().st_mode
     path.chmod(mode)
     try:

@@ -25,7 +25,6 @@ class PatientProvider:
         self.may_go_on = threading.Event()
 
     def answer(self, body: dict[str, Any]) -> tuple[int, Iterator[bytes]]:
-        """Return the status and the pieces of the reply to a request."""
         return 200, self._pieces(str(body["messages"][-1]["content"]))
 
     def _pieces(self, said: str) -> Iterator[bytes]:
@@ -42,7 +41,6 @@ class PatientProvider:
 
 @contextmanager
 def patient() -> Iterator[PatientProvider]:
-    """Start the server in threads of this process."""
     provider = PatientProvider()
     with serving(provider.answer) as provider.address:
         try:

@@ -33,7 +33,6 @@ class PrivateUser:
 
     @contextmanager
     def chat(self, *options: str, **variables: str) -> Iterator[Terminal]:
-        """Open a chat by options such as ``--private``, and wait for its prompt."""
         terminal = Terminal({**self.home.environment, **self.environment(), **variables}, command=[*PROGRAM, *options])
         try:
             terminal.await_line(PROMPT)
@@ -42,7 +41,6 @@ class PrivateUser:
             terminal.close()
 
     def traces(self, word: str = WORD) -> list[str]:
-        """Return the files that hold a word or have it in their names."""
         files = [path for place in (self.home.path, self.temporary, self.runtime) for path in place.rglob("*")]
         return [str(path) for path in files if word in path.name or (path.is_file() and holds(path, word))]
 

@@ -31,7 +31,6 @@ def photo(server: Recorder) -> Iterator[Path]:
 
 
 def kinds(server: Recorder) -> list[list[str]]:
-    """Return the kinds of parts of the last message of each request."""
     return [["text"] if isinstance(each, str) else [part["type"] for part in each] for each in server.contents()]
 
 

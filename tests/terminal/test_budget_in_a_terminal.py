@@ -40,7 +40,6 @@ def provider() -> Iterator[RememberingProvider]:
 
 
 def await_summariser(chat: Terminal, provider: RememberingProvider, times: int = 1) -> None:
-    """Look until so many summaries were asked for."""
     chat.until(lambda: len(asked_of_the_summariser(provider.asked)) == times, "a request for a summary")
 
 
@@ -51,7 +50,6 @@ def report(home: Home) -> dict[str, Any]:
 
 
 def first_words(told: dict[str, Any]) -> list[str]:
-    """Return the keywords of the user's messages in a report."""
     return [message["content"].split()[0] for message in told["messages"] if message["role"] == "user"]
 
 

@@ -19,7 +19,6 @@ EXIT_SECONDS = 4.0
 
 
 def pid_in(file: Path) -> int:
-    """Wait for the number that a command writes into a file."""
     deadline = time.monotonic() + 60
     while not file.exists() or not file.read_text().endswith("\n"):
         assert time.monotonic() < deadline
@@ -44,7 +43,6 @@ def is_alive(pid: int) -> bool:
 
 
 def begun(chat: Terminal, command: str, file: Path) -> int:
-    """Start a command that writes its process id into ``file``, and return that."""
     chat.say(command)
     return pid_in(file)
 

@@ -46,14 +46,12 @@ class Chat:
         self._screen = Screen(self.file, {})
 
     async def follow(self, events: AsyncGenerator[TurnEvent, None]) -> None:
-        """Follow a turn to the end that an error makes, and have the text back that the chat puts at the prompt."""
         turn = RunningTurn(self.world.current.target(), TEXT, events, lambda _turn: None)
         with create_pipe_input() as keyboard, pytest.raises(ChorusError):
             await Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
         await self.unsent.written()
 
     async def stop(self, *before: TurnEvent) -> str:
-        """Follow a turn, stop it once these events have come, and return the notice that says so."""
         turn = RunningTurn(self.world.current.target(), TEXT, endless(*before), lambda _turn: None)
         with create_pipe_input() as keyboard:
             following = Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)

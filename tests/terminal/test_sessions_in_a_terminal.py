@@ -13,7 +13,6 @@ CONTENTS = "SELECT content FROM messages ORDER BY id"
 
 
 def tell(chat: Terminal, feeling: str) -> None:
-    """Say how one feels, and wait for the reply, in which ELIZA repeats it."""
     chat.say(f"I am {feeling}")
     chat.await_text(feeling, times=2)
     chat.await_line(PROMPT)

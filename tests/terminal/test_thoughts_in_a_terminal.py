@@ -103,6 +103,5 @@ def test_a_very_long_thought_leaves_the_screen_alive_and_is_stored_as_it_comes(
 
 
 def kilobytes(process_id: int) -> int:
-    """Return the memory that a process has, from Linux's ``/proc``."""
     status = Path(f"/proc/{process_id}/status").read_text(encoding="ascii")
     return int(status.partition("VmRSS:")[2].split()[0])

@@ -36,7 +36,6 @@ def begin_a_long_reply(chat: Terminal) -> None:
 
 
 def await_rows(chat: Terminal, *rows: str) -> None:
-    """Look until these rows are the last ones on the screen."""
     chat.until(lambda: chat.screen_text().splitlines()[-len(rows) :] == list(rows), f"the rows {rows}")
 
 

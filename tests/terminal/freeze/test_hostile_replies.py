@@ -46,7 +46,6 @@ _ATTEMPTS = 3
 
 
 def complaints(chat: WatchedChat, names: Iterable[str], seconds: float) -> list[str]:
-    """Have replies shown and return what was wrong with each."""
     found: list[str] = []
     for name in names:
         slow: list[str] = []
@@ -60,7 +59,6 @@ def complaints(chat: WatchedChat, names: Iterable[str], seconds: float) -> list[
 
 
 def delays(chat: WatchedChat, name: str, seconds: float) -> list[str]:
-    """Have a reply shown and return what took long."""
     chat.begin_thread()
     taken = chat.shown(name, seconds)
     # On a crowded machine the drawing that was given up has processor time while the loop waits for its own.

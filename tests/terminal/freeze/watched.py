@@ -37,7 +37,6 @@ class Step(NamedTuple):
 
 
 def steps(file: Path) -> list[Step]:
-    """Return the steps that were written so far."""
     return [Step(**json.loads(line)) for line in file.read_text().splitlines()]
 
 

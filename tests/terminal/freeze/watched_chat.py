@@ -62,7 +62,6 @@ class WatchedChat:
         return taken
 
     def begin_thread(self) -> None:
-        """Begin a thread, so that the next request is small."""
         self.terminal.say("/thread new")
         assert self.seen("Thread #")
         self._await_prompt()
@@ -88,7 +87,6 @@ class WatchedChat:
         assert PROMPT in self._tail() or self.seen(PROMPT)
 
     def long_steps(self) -> list[Step]:
-        """Return the long steps of the loop since the last call."""
         found = steps(self._file)
         new, self._begin = found[self._begin :], len(found)
         return new

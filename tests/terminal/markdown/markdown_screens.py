@@ -48,7 +48,6 @@ class StreamHere(MarkdownStream):
         return self.draft.advance(self.adopt_size())
 
     def paint(self) -> None:
-        """Show the text that is parsed."""
         self.show(self.draft.frame(self.adopt_size(), self.room([])))
 
     def close(self) -> int:
@@ -115,7 +114,6 @@ class Window:
         return _without_end(["".join(cell.data for cell in row).rstrip() for row in self.rows()], "")
 
     def current_size(self) -> os.terminal_size:
-        """Return the size as it is now."""
         return self.size()
 
     def _cells(self, row: Any) -> list[Any]:
@@ -156,12 +154,10 @@ def streamed(chunks: Iterable[str], size: Size, *, frames_every: int = 1) -> Win
 
 
 def cut(text: str, length: int) -> list[str]:
-    """Cut ``text`` into chunks of one length."""
     return [text[start : start + length] for start in range(0, len(text), length)]
 
 
 def randomly_cut(text: str, random: Random) -> list[str]:
-    """Cut ``text`` into chunks of many lengths, all of them short in some texts."""
     chunks, longest = [], random.choice([1, 4, 30])
     while text:
         length = random.randint(1, longest)

@@ -64,7 +64,6 @@ def _with_backslashes(state: StateCore) -> None:
 
 
 def walked(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield tokens and all within them."""
     for token in tokens:
         yield token
         yield from walked(token.children or [])

@@ -79,7 +79,6 @@ async def test_an_at_sign_typed_during_a_reply_is_known_to_the_prompt(keys: str,
 
 
 async def at_signs_at_prompts(pressed: list[KeyPress]) -> list[tuple[int, ...]]:
-    """Return the typed at signs of each line that prompts make of keys."""
     line, found = Line(), list[tuple[int, ...]]()
     with create_pipe_input() as source:
         session: PromptSession[str] = PromptSession(

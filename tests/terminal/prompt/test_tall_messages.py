@@ -21,7 +21,6 @@ MESSAGE = [f"row {number} of the message" for number in range(1, 61)]
 
 @contextmanager
 def low_window(home: Home, **variables: str) -> Iterator[Terminal]:
-    """Open the chat in a window of few lines."""
     screen = ScrollingScreen(COLUMNS, LINES, history=2000)
     with closing(Terminal({**home.environment, **variables}, screen)) as chat:
         chat.await_text("Chorus 0.")
@@ -30,7 +29,6 @@ def low_window(home: Home, **variables: str) -> Iterator[Terminal]:
 
 
 def standing(lines: list[str]) -> str:
-    """Return how lines that are sent stand on the screen."""
     return "\n".join([f"{PROMPT} {lines[0]}", *(f"  {line}" for line in lines[1:])])
 
 

@@ -39,7 +39,6 @@ keys = st.lists(
 
 
 def typed(pressed: str) -> Typed:
-    """Return the lines that wait and the unfinished one."""
     line = TypedLine()
     for press in presses(pressed):
         line.press(press)
@@ -47,7 +46,6 @@ def typed(pressed: str) -> Typed:
 
 
 async def read_by_prompts(source: PipeInput) -> Typed:
-    """Return the lines that prompts read, and the one that goes to the editor."""
     session: PromptSession[str] = PromptSession(
         multiline=True, input=source, output=DummyOutput(), key_bindings=key_bindings(Line())
     )

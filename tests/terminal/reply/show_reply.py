@@ -17,7 +17,6 @@ _PIECE_BYTES = 4096
 
 
 def show(path: str) -> None:
-    """Show the file, and then how much the guard had to block."""
     screen = standard_output()
     with Path(path).open("rb", buffering=0) as file:
         asyncio.run(_shown(_reply(file), screen))

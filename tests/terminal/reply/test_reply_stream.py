@@ -163,8 +163,6 @@ async def test_code_is_lexed_by_a_process_that_lives_as_long_as_the_reply(monkey
 
 
 class BegunFile(TerminalFile):
-    """A file that tells as soon as something is written."""
-
     def __init__(self) -> None:
         super().__init__()
         self.begun = asyncio.Event()

@@ -30,7 +30,6 @@ _SECOND_HALF = "\0"
 
 
 def drawn(rows: Sequence[Row], title: str) -> str:
-    """Draw rows of equal length as a window."""
     width = len(rows[0]) * _CELL_WIDTH + 2 * _PADDING
     height = len(rows) * _ROW_HEIGHT + _BAR_HEIGHT + _PADDING
     size = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
@@ -89,7 +88,6 @@ def _style(look: Any) -> dict[str, str]:
 
 
 def _colour(name: str) -> str:
-    """Return one of the sixteen colours as the theme has it, any other as it is."""
     return _COLOURS.get(name) or f"#{name}"
 
 

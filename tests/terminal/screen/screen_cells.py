@@ -42,7 +42,6 @@ def rows_of(screen: pyte.HistoryScreen) -> list[Row]:
 
 
 def cursor_row(screen: pyte.HistoryScreen) -> int:
-    """Return which of ``rows_of`` has the cursor."""
     return len(screen.history.top) + screen.cursor.y
 
 
@@ -52,7 +51,6 @@ def cells_in_use(row: Mapping[int, Any], columns: int) -> Row:
 
 
 def text_of(row: Sequence[Any]) -> str:
-    """Return the characters of a row without the blanks at its end."""
     return "".join(cell.data for cell in row).rstrip()
 
 

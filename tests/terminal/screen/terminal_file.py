@@ -38,7 +38,6 @@ class TerminalFile(io.StringIO):
 
 
 async def seen(condition: Callable[[], bool]) -> None:
-    """Wait until the terminal shows something."""
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110 - it is another task that writes
             await asyncio.sleep(0.01)

@@ -16,7 +16,6 @@ EVERYTHING = Selection("chorus")
 
 
 async def logged(world: World, selection: Selection = EVERYTHING) -> list[str]:
-    """Return the lines that ``chorus log`` prints, without their times."""
     file = io.StringIO()
     operations = await operations_of(world.store, selection)
     entries = transcript(world.store, selection, operations)
@@ -25,7 +24,6 @@ async def logged(world: World, selection: Selection = EVERYTHING) -> list[str]:
 
 
 async def json_logged(world: World) -> list[dict[str, object]]:
-    """Return the objects that ``chorus log --json`` prints."""
     operations = await operations_of(world.store, EVERYTHING)
     entries = transcript(world.store, EVERYTHING, operations)
     marks = log_marks(operations)
