@@ -164,7 +164,7 @@ class Repl:
         await run_to_completion(self._unsent.written())
 
     def _line_handler(self) -> LineHandler:
-        from chorus_cli.terminal.line_handling import LineHandler  # noqa: PLC0415 - the prompt does not wait for it
+        from chorus_cli.terminal.line_handling import LineHandler
 
         if self._lines is None:
             parts = (self._screen, self._progress(), self._prompt)
@@ -242,7 +242,7 @@ class Repl:
         for notice in told:
             self._screen.notice(notice)
         if exchange is not None:
-            from chorus_cli.terminal.screen.drawing import show_exchange  # noqa: PLC0415 - the prompt is there already
+            from chorus_cli.terminal.screen.drawing import show_exchange
 
             show_exchange(exchange, self._screen)
 

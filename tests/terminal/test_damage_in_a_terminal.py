@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def test_a_text_that_is_not_utf_8_is_told_once_when_the_chat_opens(home: Home, s
         assert " ".join(chat.screen_text().split()).count("a text in it is not UTF-8") == 1
 
 
+A_PROMPT = re.compile("^(?:Chorus|Frodo) ❯", re.MULTILINE)
 COMMANDS = (
     "/persona",
     "/persona frodo",
@@ -57,32 +59,21 @@ def used(tmp_path: Path) -> Home:
     return home
 
 
-def carried_out(home: Home, commands: tuple[str, ...], name: str, awaited: str = "") -> str:
-    """Take a file or folder away while a chat is open, type commands, and return all that is on the screen then.
-
-    Each command is given time until the prompt is back, or until the text ``awaited`` comes.
-    """
+def carried_out(home: Home, commands: tuple[str, ...], name: str) -> str:
+    """Take a file or folder away while a chat is open, type commands, and return all that is on the screen then."""
     with closing(Terminal(home.environment, command=ordinary_program())) as chat:
         chat.await_line(PROMPT)
         with refused(home.path / name):
-            for command in commands:
+            for number, command in enumerate(commands, 2):
                 chat.say(command)
-                if awaited:
-                    chat.until(lambda: awaited in shown(chat), awaited)
-                else:
-                    chat.watch(0.1)
-                    chat.await_idle()
+                chat.until(lambda: len(A_PROMPT.findall(chat.screen_text())) == number, "the prompt")  # noqa: B023
             # While the prompt is not back, Ctrl-C is a signal, which would stop the next command.
             chat.await_idle()
             # A message that was refused is at the prompt again.
             chat.press("ctrl-c")
             chat.say("/no-such-command")
             chat.await_text("There is no command")
-        return shown(chat)
-
-
-def shown(chat: Terminal) -> str:
-    return " ".join(chat.screen_text().split())
+        return " ".join(chat.screen_text().split())
 
 
 @pytest.mark.parametrize(
@@ -103,5 +94,5 @@ def test_no_command_takes_a_refusal_for_a_bug(used: Home, name: str) -> None:
 
 
 def test_a_refusal_that_no_sentence_expects_has_one(used: Home) -> None:
-    told = carried_out(used, ("/purge search word",), ".", "cannot be used")
+    told = carried_out(used, ("/purge search word",), ".")
     assert "cannot be used: Permission denied. Give yourself access with: chmod -R u+rwX" in told

@@ -128,7 +128,7 @@ class Served(NamedTuple):
 
 
 def _started() -> Served:
-    from chorus_cli.machine.environment import without_secrets  # noqa: PLC0415 - the process has no need of it
+    from chorus_cli.machine.environment import without_secrets
 
     ours, theirs = socket.socketpair()
     with theirs:

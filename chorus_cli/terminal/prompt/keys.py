@@ -101,7 +101,7 @@ class AtSigns:
 
     def escaped(self, line: str) -> str:
         """Return a line that was read, with a backslash before each at sign that would attach and was not typed."""
-        from chorus_cli.attachments.rules.mentions import escaped  # noqa: PLC0415 - the first prompt does not need it
+        from chorus_cli.attachments.rules.mentions import escaped
 
         return escaped(line, self._typed if line == self._text else ())
 
@@ -158,8 +158,8 @@ class Line:
 
 def _dropped_file(text: str) -> str | None:
     """Return the path of a file if ``text`` is one."""
-    from chorus_cli.attachments.files.document_files import is_file  # noqa: PLC0415 - no key before the first needs it
-    from chorus_cli.attachments.rules.mentions import dropped_path  # noqa: PLC0415 - likewise
+    from chorus_cli.attachments.files.document_files import is_file
+    from chorus_cli.attachments.rules.mentions import dropped_path
 
     path = dropped_path(text)
     return path if path is not None and is_file(path) else None
@@ -222,7 +222,7 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
 
     @bindings.add("tab", filter=_TYPING & is_offered)
     def _attach(event: KeyPressEvent) -> None:
-        from chorus_cli.attachments.rules.mentions import mention_of  # noqa: PLC0415 - no key before the first needs it
+        from chorus_cli.attachments.rules.mentions import mention_of
 
         if line.dropped is not None:
             text, path = line.dropped

@@ -317,7 +317,7 @@ class LineCompleter(Completer):
             if "@" in line:
                 yield from _file_completions(line)
             return
-        from chorus_cli.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
+        from chorus_cli.framework.command_line import completions
 
         try:
             services = self._services()
@@ -331,8 +331,8 @@ class LineCompleter(Completer):
 
 def _file_completions(before_cursor: str) -> Iterator[Completion]:
     """Yield the completions of a file's name behind an at sign; the user can go on typing after a folder's name."""
-    from chorus_cli.attachments.rules.mentions import begun_mention, mention_of  # noqa: PLC0415 - not at the first prompt
-    from chorus_cli.storage.typed_paths import offered  # noqa: PLC0415 - likewise
+    from chorus_cli.attachments.rules.mentions import begun_mention, mention_of
+    from chorus_cli.storage.typed_paths import offered
 
     begun = begun_mention(before_cursor)
     for path in offered(begun.path, None) if begun else ():

@@ -324,8 +324,8 @@ class PaintedReply:
     @cached_property
     def _markdown(self) -> MarkdownStream:
         # Only painting needs rich.
-        from chorus_cli.terminal.markdown.lexing import LexingProcess  # noqa: PLC0415
-        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415
+        from chorus_cli.terminal.markdown.lexing import LexingProcess
+        from chorus_cli.terminal.markdown.stream import MarkdownStream
 
         return MarkdownStream(
             self._answers.write,

@@ -56,7 +56,7 @@ def draw(reply: Reply, screen: Screen) -> None:
 
 
 def _draw_table(table: Table, screen: Screen) -> None:
-    from chorus_cli.terminal.screen.tables import draw_list, draw_table  # noqa: PLC0415 - only tables need rich
+    from chorus_cli.terminal.screen.tables import draw_list, draw_table
 
     columns = shutil.get_terminal_size().columns
     is_narrow = columns < _READABLE_COLUMN_WIDTH * len(table.columns) and not _fits(table, columns)

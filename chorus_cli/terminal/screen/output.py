@@ -90,7 +90,7 @@ class Screen:
 
     def error(self, text: str) -> None:
         """Show an error without the keys that it may quote."""
-        from chorus_cli.core.text.redaction import redact, secrets_in  # noqa: PLC0415 - a start without errors is faster
+        from chorus_cli.core.text.redaction import redact, secrets_in
 
         self._styled(_RED, redact(text, secrets_in(self._environment)))
 

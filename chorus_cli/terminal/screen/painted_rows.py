@@ -51,7 +51,7 @@ class Row(NamedTuple):
             return 1
         if self.plain.isascii():
             return -(-self.width // columns)
-        from rich.cells import cell_len  # noqa: PLC0415 - rich is loaded already: it has drawn the row
+        from rich.cells import cell_len
 
         height, room = 1, columns
         for width in map(cell_len, self.plain):
