@@ -40,25 +40,20 @@ class Asked(NamedTuple):
     again: str
 
 
-async def ask(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
-    """Have a message answered and show the reply as it comes; return the exit code."""
-    events, at_rest = _answered(asked, conversation), conversation.tool_loop.context.store.at_rest
-    return await shown(asked.target, events, answers, asides, at_rest)
-
-
-async def ask_as_json(asked: Asked, conversation: Conversation, answers: Screen, asides: Screen) -> int:
-    """Have a message answered, and write the whole turn as one JSON value; return the exit code."""
-    clock = conversation.runner.rows.clock
-    return await shown_as_json(asked.target, _answered(asked, conversation), clock, answers, asides)
+async def ask(
+    asked: Asked, conversation: Conversation, answers: Screen, asides: Screen, *, as_json: bool = False
+) -> int:
+    """Have a message answered, and show the reply as it comes or the whole turn as JSON; return the exit code."""
+    events = _answered(asked, conversation)
+    if as_json:
+        return await shown_as_json(asked.target, events, conversation.runner.rows.clock, answers, asides)
+    return await shown(asked.target, events, answers, asides, conversation.tool_loop.context.store.at_rest)
 
 
 async def shown_as_json(
     target: Target, turn: AsyncGenerator[TurnEvent, None], clock: Clock, answers: Screen, asides: Screen
 ) -> int:
-    """Write a whole turn as one JSON value, also if it is stopped; return the exit code.
-
-    Notices and the error of a reply that breaks off go to ``asides``.
-    """
+    """Write a whole turn as one JSON value, also if it is stopped, and all else to ``asides``; return the exit code."""
     came: list[TurnEvent] = []
     told, began = PlainReply(asides, asides), clock.monotonic()
     try:
@@ -77,10 +72,6 @@ async def shown_as_json(
 
 
 def _record(target: Target, came: Sequence[TurnEvent], seconds: float) -> dict[str, JsonValue]:
-    """Return reply, usage, model, thread and seconds, thoughts if there are any, and the status if it broke off.
-
-    The reply is what came after the last call of a tool.
-    """
     begin = max((number for number, event in enumerate(came) if isinstance(event, ToolStarted)), default=0)
     done = came[-1] if isinstance(came[-1], TurnDone) else None
     facts: dict[str, JsonValue] = {
@@ -124,10 +115,8 @@ async def shown(
     target: Target, events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest
 ) -> int:
     """Show the events of a turn as they come, entering ``at_rest`` while Ctrl-Z stops it; return the exit code."""
-    shows_thoughts = target.persona.settings.show_thoughts
     with suspendable(answers.take_down, at_rest):
-        done = await show_events(events, answers, asides, shows_thoughts=shows_thoughts)
-    return _code(done)
+        return _code(await show_events(events, answers, asides, shows_thoughts=target.persona.settings.show_thoughts))
 
 
 def _code(done: TurnDone | None) -> int:

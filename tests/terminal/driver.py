@@ -139,10 +139,7 @@ class Terminal:
     """
 
     def __init__(
-        self,
-        environment: Mapping[str, str],
-        screen: pyte.HistoryScreen | None = None,
-        command: Sequence[str] = PROGRAM,
+        self, environment: Mapping[str, str], screen: pyte.HistoryScreen | None = None, command: Sequence[str] = PROGRAM
     ) -> None:
         self.drawn = b""
         self._text: str | None = None

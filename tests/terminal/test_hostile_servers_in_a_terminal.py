@@ -58,9 +58,7 @@ BY_WIRE = {
     ),
     "bytes that are not HTTP": (b"\x00\xff\x1b[31m" * 100_000, "/v1 does not speak HTTP. Correct its address."),
 }
-BY_LITELLM = {
-    "a text of a megabyte": (failure(400, TOKEN_COUNT.encode()), f"{REJECTED} (token count token count "),
-}
+BY_LITELLM = {"a text of a megabyte": (failure(400, TOKEN_COUNT.encode()), f"{REJECTED} (token count token count ")}
 
 
 def most_mebibytes(process: int) -> float:

@@ -93,10 +93,7 @@ def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
     assert outcome.errors.endswith("stay in the log.\nFrodo was not deleted.\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [(("frob",), "frob"), (("kill", "frodo", "--yes"), "'kill frodo'")],
-)
+@pytest.mark.parametrize(("arguments", "name"), [(("frob",), "frob"), (("kill", "frodo", "--yes"), "'kill frodo'")])
 def test_a_shell_is_told_how_to_create_an_unknown_persona(
     tmp_path: Path, arguments: tuple[str, ...], name: str
 ) -> None:

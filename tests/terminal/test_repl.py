@@ -27,12 +27,7 @@ PUBLIC, PRIVATE = Privacy(), Privacy(None, "Nothing is kept.")
 
 @pytest.mark.parametrize(
     ("privacy", "wanted", "way"),
-    [
-        (PUBLIC, "osc", "osc"),
-        (PRIVATE, "osc", "bell"),
-        (PRIVATE, "bell", "bell"),
-        (PRIVATE, "off", "off"),
-    ],
+    [(PUBLIC, "osc", "osc"), (PRIVATE, "osc", "bell"), (PRIVATE, "bell", "bell"), (PRIVATE, "off", "off")],
 )
 def test_no_message_of_a_private_chat_goes_to_the_desktop(privacy: Privacy, wanted: str, way: str) -> None:
     assert privacy.notification(wanted) == way

@@ -45,7 +45,7 @@ class InputHistory(History):
             yield line
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return nothing: ``load`` does not call this."""
+        """Return nothing: ``load`` does without."""
         return ()
 
     def store_string(self, string: str) -> None:
@@ -70,7 +70,6 @@ class InputHistory(History):
             await asyncio.wait(pending)
 
     async def _take_stored(self, known: int, writing: set[asyncio.Task[None]]) -> None:
-        """Put the stored lines in place of the oldest ``known`` ones, which are among them."""
         if writing:
             await asyncio.wait(writing)
         with suppress(StorageError):
@@ -87,8 +86,7 @@ class InputHistory(History):
 class Browsing:
     """Tells changes of the line being typed from steps through the history; lines are known by their position in it.
 
-    The line being typed is the newest. The history is loaded all at once, which raises its position, and before that
-    no step is possible: so it has the highest position at any key press.
+    The line being typed has the highest position at any key press: no step is possible before the history is loaded.
     """
 
     def __init__(self) -> None:
@@ -107,10 +105,7 @@ class Browsing:
         self._newest = max(self._newest, position)
 
     def is_typing(self, position: int, text: str) -> bool:
-        """Return whether a change to ``text`` is one of the line being typed.
-
-        It may be a line of the history that is edited, as long as nothing else was typed.
-        """
+        """Return whether ``text`` is the line being typed, or a line of the history edited while there is no other."""
         if position == self._newest:
             self._typed = text
             return True
@@ -118,10 +113,7 @@ class Browsing:
 
 
 class InputHistories:
-    """The history of each persona, by its slug; ``read`` and ``write`` reach the lines that are stored.
-
-    ``mark`` changes with every purge, which may have deleted some of them.
-    """
+    """The history of each persona, by its slug; ``mark`` changes with every purge, which may have deleted lines."""
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""The prompt: reads one message or command, of one line or many; pastes are bounded, hidden characters are shown.
-
-Commands and their arguments are completed, and the files that a message names.
-"""
+"""The prompt: reads one message or command, with completion; pastes are bounded, hidden characters are shown."""
 
 from __future__ import annotations
 
@@ -47,7 +44,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
-    from prompt_toolkit.layout import Layout
     from prompt_toolkit.layout.processors import TransformationInput
 
     from chorus_cli.personas.rules.persona import Persona
@@ -125,7 +121,10 @@ class Prompt:
             style=STYLE,
             output=prompt_output(),
         )
-        reveal_searches(self._session.layout)
+        # Characters in search fields are revealed too, before the processors that add words in front of the line.
+        for control in self._session.layout.find_all_controls():
+            if isinstance(control, SearchBufferControl) and control.input_processors is not None:
+                control.input_processors.insert(0, Revealing())
         self._session.default_buffer.on_text_changed += self._typed
         self._session.app.key_processor.before_key_press += self._before_key
         self._session.app.before_render += self._make_fit
@@ -177,8 +176,6 @@ class Prompt:
     async def read(self, persona: Persona, history: History, typed: str = "", *, gives_way: bool = False) -> str:
         """Ask for a message to ``persona``, beginning with the text ``typed``, which "/" replaces if it ``gives_way``.
 
-        Up, Down and Ctrl-R go through ``history``, to which the line is added.
-
         Raises:
             EOFError: the terminal is closed.
         """
@@ -188,7 +185,10 @@ class Prompt:
         self._line.browsing.begin(typed)
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
-        self._use_keys_of(persona.settings.editing_mode)
+        is_vi = persona.settings.editing_mode == "vi"
+        self._session.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
+        # The shape of the cursor shows the vi mode.
+        self._session.cursor = ModalCursorShapeConfig() if is_vi else None
         sign = self._sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
         if self._echo:
             self._echo.sign = sign
@@ -216,10 +216,8 @@ class Prompt:
             self._session.app.invalidate()
 
     def above(self, draw: Callable[[], None]) -> None:
-        """Let ``draw`` write above the prompt and the text typed there, if there is a prompt.
-
-        ``run_in_terminal`` of prompt_toolkit releases the terminal meanwhile, and keys typed then would get lost.
-        """
+        """Let ``draw`` write above the prompt and the text typed there, if there is a prompt."""
+        # ``run_in_terminal`` of prompt_toolkit releases the terminal meanwhile, and keys typed then would get lost.
         application = self._session.app
         if self._echo:
             self._echo.break_off()
@@ -239,8 +237,7 @@ class Prompt:
     async def confirm(self, question: str, choices: Collection[str], refuse: Callable[[str, str], None]) -> str:
         """Ask a question until it is answered; return one of ``choices``: y, n, t (keep as text), d (discard).
 
-        Any other line is passed to ``refuse``, with the answers, because it may have been typed ahead for the prompt.
-        Ctrl-C, Ctrl-D and a closed terminal mean no.
+        Any other line is passed to ``refuse``, with the answers. Ctrl-C, Ctrl-D and a closed terminal mean no.
         """
         # In a dumb terminal the prompt itself has a dummy output.
         session: PromptSession[str] = PromptSession(
@@ -261,12 +258,6 @@ class Prompt:
                     refuse(answer, choice[1:-1])
         return "n"
 
-    def _use_keys_of(self, mode: str) -> None:
-        is_vi = mode == "vi"
-        self._session.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
-        # The shape of the cursor shows the vi mode.
-        self._session.cursor = ModalCursorShapeConfig() if is_vi else None
-
     def _bottom(self) -> FormattedText:
         # During a search Ctrl-C only ends the search.
         if self._line.is_over and not self._session.app.layout.is_searching:
@@ -276,7 +267,6 @@ class Prompt:
         return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
 
     def _make_fit(self, _application: Application[str]) -> None:
-        """Reserve no more lines for the menu than a low window has."""
         lines = self._session.app.output.get_size().rows
         self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU))
 
@@ -330,7 +320,6 @@ class LineCompleter(Completer):
 
 
 def _file_completions(before_cursor: str) -> Iterator[Completion]:
-    """Yield the completions of a file's name behind an at sign; the user can go on typing after a folder's name."""
     from chorus_cli.attachments.rules.mentions import begun_mention, mention_of
     from chorus_cli.storage.typed_paths import offered
 
@@ -344,8 +333,8 @@ def _file_completions(before_cursor: str) -> Iterator[Completion]:
 class PasteParser(Vt100Parser):
     """Takes keys as the library does, but pastes piece by piece; of one that is too long nothing is kept.
 
-    A copied text that brings a mark of the end, which most terminals take out, shall not go on as keys that send it: of
-    the marks that arrive at once, up to the beginning of another paste, the last one is the end.
+    A mark of the end within a copied text must not let the rest be keys that send it: of the marks that arrive at once,
+    up to the beginning of another paste, the last one is the end.
     """
 
     def __init__(self, pressed: Callable[[KeyPress], None], tell: Callable[[str], None]) -> None:
@@ -437,11 +426,3 @@ def _both_ends(line: str) -> Transformation:
         return number if number <= _END_CHARACTERS else number + hidden - 1
 
     return Transformation([("", "".join(signs))], drawn_at, source_of)
-
-
-def reveal_searches(layout: Layout) -> None:
-    """Reveal characters in search fields too, whose processors are separate."""
-    for control in layout.find_all_controls():
-        if isinstance(control, SearchBufferControl) and control.input_processors is not None:
-            # First, before the processors that add words in front of the line.
-            control.input_processors.insert(0, Revealing())

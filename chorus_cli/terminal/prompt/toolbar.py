@@ -28,10 +28,7 @@ _PRICE_RANK, _MARK_RANK = 8, -2
 
 
 class Background(NamedTuple):
-    """The numbers of replies and jobs that run in the background, and of messages that wait for a reply to end.
-
-    ``attached`` are the names of the files that wait for the next message.
-    """
+    """The numbers of replies and jobs in the background and of waiting messages, and the names of waiting files."""
 
     replies: int = 0
     jobs: int = 0
@@ -46,11 +43,8 @@ class Toolbar:
     """The text of the line, kept up to date by a background task.
 
     ``measure`` returns the size of the next request, and the price of the last reply in USD if it is to be shown.
-    ``background`` is called whenever the line is drawn, so it must be quick.
-
-    Tokens are counted with each new prompt, and once a minute because the window slides; the first count waits for
-    ``settling_seconds``, because it needs a vocabulary that the first message does without. The model is named once
-    ``names_model`` is set, when it is settled. ``mark`` comes first.
+    ``background`` is called whenever the line is drawn. Tokens are counted with each new prompt, and once a minute
+    because the window slides; the first count waits for ``settling_seconds``, because it needs a vocabulary.
     """
 
     def __init__(
@@ -74,7 +68,8 @@ class Toolbar:
 
     def show(self, target: Target) -> None:
         """Show another target, or the same one after a line was handled."""
-        if self._target is None or _place(target) != _place(self._target):
+        before = self._target
+        if before is None or (target.persona.slug, target.thread_id) != (before.persona.slug, before.thread_id):
             self._meter = self._price = None
         self._target = target
         self.renew()
@@ -112,8 +107,11 @@ class Toolbar:
         await asyncio.sleep(self._settling_seconds)
         while True:
             self._news.clear()
+            target = self._target
             try:
-                await self._renew()
+                measured = await self._measure(target) if target is not None else None
+                if measured is not None and self._target is target:
+                    self._meter, self._price = measured
             except ChorusError:
                 # The next message or command reports the error.
                 self._meter = None
@@ -124,14 +122,6 @@ class Toolbar:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RENEWED_SECONDS):
                     await self._news.wait()
-
-    async def _renew(self) -> None:
-        target = self._target
-        if target is None:
-            return
-        measured = await self._measure(target)
-        if self._target is target:
-            self._meter, self._price = measured
 
 
 def ranked(
@@ -175,7 +165,3 @@ def metered(meter: Meter, *, unicode: bool) -> str:
     share = round(min(1.0, meter.usage) * _GAUGE_WIDTH)
     drawn = full * share + empty * (_GAUGE_WIDTH - share)
     return f"{drawn} {meter.tokens:,} / {meter.limit:,} ({meter.usage:.0%})"
-
-
-def _place(target: Target) -> tuple[str, int]:
-    return target.persona.slug, target.thread_id

@@ -12,78 +12,46 @@ from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.code_points import (
-    BIDI_CONTROLS,
-    BLACK_FLAG,
-    C1_CONTROLS,
-    CANCEL_TAG,
-    CONTROLS,
-    FLAG_PATTERN,
-    IGNORABLES,
-    REPLACEMENT_CHARACTER,
-    SURROGATES,
-    TAG_CHARACTERS,
-    UNFINISHED_FLAG_PATTERN,
-    UNICODE_LINE_BREAKS,
-    join_surrogates,
-)
+from chorus_cli.core.text import code_points
 
 if TYPE_CHECKING:
     from typing import TextIO
 
 ESCAPE_PICTURE = "\u241b"
 
-_ASCII_FORBIDDEN = rf"{CONTROLS}\r"
-_FORBIDDEN = rf"{_ASCII_FORBIDDEN}{C1_CONTROLS}{UNICODE_LINE_BREAKS}{BIDI_CONTROLS}"
-_INVISIBLE = rf"{IGNORABLES}{TAG_CHARACTERS}{CANCEL_TAG}"
+_ASCII_FORBIDDEN = rf"{code_points.CONTROLS}\r"
+_FORBIDDEN = rf"{_ASCII_FORBIDDEN}{code_points.C1_CONTROLS}{code_points.UNICODE_LINE_BREAKS}{code_points.BIDI_CONTROLS}"
+_INVISIBLE = rf"{code_points.IGNORABLES}{code_points.TAG_CHARACTERS}{code_points.CANCEL_TAG}"
 
 _NUMBERS = "[0-9;]{0,128}"
 _CSI = rf"\x1b\[(?:{_NUMBERS}[A-HJKm]|\?(?:7|25|2026)[hl])"
-_LINK_ID = "(?:id=[0-9A-Za-z._-]{0,64})?"
-_LINK = rf"\x1b\]8;{_LINK_ID};(?:https?://[\x21-\x7e]{{0,2040}})?\x1b\\"
-_UNFINISHED_CSI = rf"\[\??{_NUMBERS}"
-_UNFINISHED_LINK = r"\](?:8(?:;[0-9A-Za-z._=-]{0,67}(?:;[\x21-\x7e]{0,2048}\x1b?)?)?)?"
-
 _MESSAGE = rf"\x1b\](?:9;Chorus: |777;notify;Chorus;)[^{_FORBIDDEN}\t\n]{{0,200}}\x07"
 
 _BLOCKED = f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])"
 
 
 # Compiled when first needed: ASCII does without the classes of other characters, which are large.
+@cache
+def _suspect(*, in_ascii: bool) -> re.Pattern[str]:
+    others = f"{_FORBIDDEN}{_INVISIBLE}{code_points.SURROGATES}{code_points.BLACK_FLAG}"
+    return re.compile(f"[{_ASCII_FORBIDDEN if in_ascii else others}]")
 
 
 @cache
-def _suspect() -> re.Pattern[str]:
-    return re.compile(f"[{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}]")
-
-
-@cache
-def _suspect_in_ascii() -> re.Pattern[str]:
-    return re.compile(f"[{_ASCII_FORBIDDEN}]")
-
-
-@cache
-def _token() -> re.Pattern[str]:
-    return _token_pattern(f"|{FLAG_PATTERN}", f"|{UNFINISHED_FLAG_PATTERN}", _BLOCKED)
-
-
-@cache
-def _token_in_ascii() -> re.Pattern[str]:
-    return _token_pattern("", "", f"(?P<forbidden>[{_ASCII_FORBIDDEN}])")
-
-
-def _token_pattern(flag: str, unfinished_flag: str, blocked: str) -> re.Pattern[str]:
+def _token(*, in_ascii: bool) -> re.Pattern[str]:
+    flag, unfinished_flag, blocked = f"|{code_points.FLAG_PATTERN}", f"|{code_points.UNFINISHED_FLAG_PATTERN}", _BLOCKED
+    if in_ascii:
+        flag, unfinished_flag, blocked = "", "", f"(?P<forbidden>[{_ASCII_FORBIDDEN}])"
     return re.compile(
-        rf"(?P<own>\r?{_CSI}|{_LINK})"
+        rf"(?P<own>\r?{_CSI})"
         rf"|(?P<text>\r\n{flag})"
-        rf"|(?P<unfinished>(?:\r?\x1b(?:{_UNFINISHED_CSI}|{_UNFINISHED_LINK})?|\r{unfinished_flag})\Z)"
+        rf"|(?P<unfinished>(?:\r?\x1b(?:\[\??{_NUMBERS})?|\r{unfinished_flag})\Z)"
         rf"|{blocked}"
     )
 
 
 @cache
 def _notifications() -> re.Pattern[str]:
-    """The bell, and a message for the desktop, also inside the sequences by which tmux and screen pass it on."""
     return re.compile(rf"\x07|{_MESSAGE}|\x1bPtmux;\x1b{_MESSAGE}\x1b\\|\x1bP{_MESSAGE}\x1b\\")
 
 
@@ -91,11 +59,10 @@ class TerminalGuard:
     """A writable text file in front of ``stream``, the terminal or its substitute.
 
     Passed on: colours and styles, cursor movement, erasing, showing and hiding the cursor, wrapping or not at the edge,
-    synchronized output, links to http(s), and a carriage return before a line feed or before one of these. Any other
-    control character is shown as U+241B (escape) or U+FFFD and counted in ``blocked``; an invisible one is left out and
-    counted. A sequence that is not complete waits for the next write; a flush shows that it was none.
-
-    With ``allow_sequences`` false, for a pipe, no sequence passes: ours are left out, others are blocked as always.
+    synchronized output, and a carriage return before a line feed or one of these. Any other control
+    character is shown as U+241B (escape) or U+FFFD, an invisible one is left out, and both are counted in ``blocked``.
+    A sequence that is not complete waits for the next write; a flush shows that it was none. With ``allow_sequences``
+    false, for a pipe, ours are left out and others blocked as always.
     """
 
     def __init__(self, stream: TextIO, *, allow_sequences: bool = True) -> None:
@@ -112,7 +79,7 @@ class TerminalGuard:
         return self._stream.encoding or "utf-8"
 
     def isatty(self) -> bool:
-        """Tell whether the stream is a terminal."""
+        """Return whether the stream is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
@@ -146,13 +113,11 @@ class TerminalGuard:
                 self._stream.flush()
 
     def _guarded(self, text: str) -> str:
-        suspect = _suspect_in_ascii() if text.isascii() else _suspect()
-        if not (self._unfinished or suspect.search(text)):
+        if not (self._unfinished or _suspect(in_ascii=text.isascii()).search(text)):
             return text
-        whole = self._unfinished + join_surrogates(text)
+        whole = self._unfinished + code_points.join_surrogates(text)
         self._unfinished = ""
-        token = _token_in_ascii() if whole.isascii() else _token()
-        return token.sub(self._passed, whole)
+        return _token(in_ascii=whole.isascii()).sub(self._passed, whole)
 
     def _passed(self, match: re.Match[str]) -> str:
         match match.lastgroup:
@@ -170,7 +135,7 @@ class TerminalGuard:
         self.blocked += 1
         if match.lastgroup == "invisible":
             return ""
-        return ESCAPE_PICTURE if match.group() == "\x1b" else REPLACEMENT_CHARACTER
+        return ESCAPE_PICTURE if match.group() == "\x1b" else code_points.REPLACEMENT_CHARACTER
 
     def _send(self, text: str) -> None:
         if text:
@@ -178,7 +143,6 @@ class TerminalGuard:
 
 
 def _encodable(text: str, encoding: str) -> str:
-    """Return ``text`` with a question mark for each character that ``encoding`` does not have."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:

@@ -32,12 +32,10 @@ _WITHOUT_OSC = ("dumb", "linux", "vt")
 
 
 class Screen:
-    """One of the process's output streams, made safe.
+    """One of the process's output streams, made safe; what an ``optional`` one cannot show is dropped.
 
-    ``colour`` says whether styles may be used, ``unicode`` whether every character can be shown;
     ``breaks_rows`` says whether a window that is made narrower wraps wide rows; otherwise it cuts them off. ``painted``
-    are functions that erase temporary rows at the end of the screen; their owners paint them again. Text that an
-    ``optional`` screen cannot show is dropped, because the answer matters more.
+    are functions that erase temporary rows at the end of the screen; their owners paint them again.
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ, *, optional: bool = False) -> None:
@@ -95,10 +93,10 @@ class Screen:
         self._styled(_RED, redact(text, secrets_in(self._environment)))
 
     def notify(self, way: str, sentence: str, now: float) -> None:
-        """Tell that work in the background is done, by ``way``: ``off``, ``bell`` or ``osc``, a message on the desktop.
+        """Say that work in the background is done, by ``way``: ``off``, ``bell`` or ``osc``, a message on the desktop.
 
-        Sentences within a second, at the monotonic times ``now``, ring the bell once. tmux passes a message on only if
-        it is configured to, so there, and where the terminal would show the message as text, the bell rings too.
+        Within a second of the monotonic time ``now`` the bell rings once. It rings too where the terminal would show
+        the message as text, and in tmux, which passes it on only if it is configured to.
         """
         message = desktop_message(sentence, self._environment) if way == "osc" else ""
         if message:
@@ -109,10 +107,7 @@ class Screen:
             self.ring(BELL)
 
     def ring(self, sequence: str) -> None:
-        """Write the bell, or a message for the desktop, which waits while the terminal is ``lent``.
-
-        A closed terminal is ignored.
-        """
+        """Write the bell, or a message for the desktop, which waits while the terminal is ``lent``."""
         if self._held is not None and sequence != BELL:
             self._held.append(sequence)
             return
@@ -131,7 +126,7 @@ class Screen:
                 self.ring(sequence)
 
     def take_down(self) -> None:
-        """Erase temporary rows at the end, so that something else can be written there."""
+        """Erase temporary rows at the end."""
         for take_down in self.painted:
             take_down()
 
@@ -141,7 +136,6 @@ class Screen:
         self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
 
     def _wrapped(self, text: str) -> str:
-        """Wrap text between words; the terminal would wrap it anywhere."""
         if not self.is_terminal:
             return text
         width = shutil.get_terminal_size().columns
@@ -171,12 +165,8 @@ def standard_error() -> Screen:
 
 
 def _breaks_rows(environment: Mapping[str, str]) -> bool:
-    """Return whether the terminal wraps rows when it becomes narrower; some old ones cut them off."""
-    if environment.get("TMUX"):
-        return True
-    return not (
-        environment.get("XTERM_VERSION") or environment.get("STY") or environment.get("TERM", "").startswith("linux")
-    )
+    cuts = environment.get("XTERM_VERSION") or environment.get("STY") or environment.get("TERM", "").startswith("linux")
+    return bool(environment.get("TMUX")) or not cuts
 
 
 def _nowhere() -> TextIO:
@@ -194,11 +184,7 @@ def widest(text: str) -> int:
 
 
 def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
-    """Return the sequence that shows a sentence on the desktop; empty where the terminal may show it as text.
-
-    It is OSC 9, which most terminals know, or OSC 777 for those that know only that one. tmux and screen pass it on
-    inside a sequence of their own.
-    """
+    """Return OSC 9, or OSC 777 for terminals that know only that; empty where it might be shown as text."""
     terminal = environment.get("TERM", "")
     if not terminal or terminal.startswith(_WITHOUT_OSC):
         return ""
@@ -219,10 +205,7 @@ def can_ask() -> bool:
 
 
 async def agreed(question: str, screen: Screen) -> bool:
-    """Ask a question and return whether the answer is yes; without a terminal it is no.
-
-    A signal ends the wait.
-    """
+    """Return whether the user answers a question with yes, unless a signal comes; without a terminal it is no."""
     if not can_ask():
         return False
     screen.question(f"{question} [y/N]")

@@ -1,7 +1,4 @@
-"""Tables of answers: drawn by rich, or in a narrow window as a list.
-
-Imported only when a table is drawn, because rich takes longer to import than most commands to run.
-"""
+"""Tables of answers, by rich, which takes longer to import than most commands to run; in a narrow window lists."""
 
 from __future__ import annotations
 
@@ -54,5 +51,4 @@ def draw_table(table: Table, screen: Screen) -> None:
 
 
 def _cell(words: str, *, is_cut: bool) -> Text:
-    """Return a cell, which folds, or is cut off so that the other columns keep their width."""
     return Text(safe_line(words), no_wrap=True, overflow="ellipsis") if is_cut else Text(safe_line(words))

@@ -26,7 +26,7 @@ import sys, time
 from chorus_cli.terminal.markdown.lexing import LexingProcess
 lexing = LexingProcess()
 lexing.tokens("python", "x = 1")
-print(lexing.pid, flush=True)
+print(lexing._served.process.pid, flush=True)
 time.sleep(60)
 """
 
@@ -36,6 +36,11 @@ def until(seen: Callable[[], bool]) -> None:
     while not seen():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def pid_of(lexing: LexingProcess) -> int:
+    assert lexing._served is not None
+    return lexing._served.process.pid
 
 
 def is_running(pid: int) -> bool:
@@ -52,20 +57,20 @@ def test_the_colours_are_those_of_this_process() -> None:
 def test_text_and_code_that_costs_too_much_need_no_process() -> None:
     lexing = LexingProcess()
     assert lexing.tokens("text", "x") is lexing.tokens("c", "\n" * 12_000) is None
-    assert lexing.pid is None
+    assert lexing._served is None
 
 
 def test_one_that_does_not_answer_is_killed_and_not_asked_again() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
         assert lexing.tokens("python", CODE)
-        pid = lexing.pid or 0
+        pid = pid_of(lexing)
         os.kill(pid, signal.SIGSTOP)
         lexing.hurry()
         begun = time.monotonic()
         assert lexing.tokens("python", CODE) is None
         assert lexing.tokens("python", CODE) is None
         assert time.monotonic() - begun < 5
-        assert lexing.pid is None
+        assert lexing._served is None
         assert not is_running(pid)
 
 
@@ -74,13 +79,13 @@ def test_one_that_takes_long_ends_itself() -> None:
         begun = time.monotonic()
         assert lexing._answer("cpp", f"a{' ' * 12_000}!") is None
         assert time.monotonic() - begun < PATIENCE_SECONDS / 2
-        assert lexing.pid is None
+        assert lexing._served is None
 
 
 def test_a_wait_that_has_begun_is_cut_short_when_the_user_has_stopped_the_reply() -> None:
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing, ThreadPoolExecutor() as thread:
         lexing.tokens("python", CODE)
-        os.kill(int(lexing.pid or 0), signal.SIGSTOP)
+        os.kill(pid_of(lexing), signal.SIGSTOP)
         waiting = thread.submit(lexing.tokens, "python", CODE)
         time.sleep(0.1)
         assert not waiting.done()
@@ -101,7 +106,7 @@ def test_it_knows_no_keys_and_does_not_hear_ctrl_c(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
         lexing.tokens("python", CODE)
-        pid = lexing.pid or 0
+        pid = pid_of(lexing)
         assert b"OPENAI_API_KEY" not in Path(f"/proc/{pid}/environ").read_bytes()
         assert os.getsid(pid) == pid
 

@@ -194,10 +194,7 @@ def test_narrow_columns_stay_where_all_of_them_fit() -> None:
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
-        (
-            "Sky [1]…\n\n[1]: https://example.com/sky",
-            ["Sky [1]…", "[1]: https://example.com/sky"],
-        ),
+        ("Sky [1]…\n\n[1]: https://example.com/sky", ["Sky [1]…", "[1]: https://example.com/sky"]),
         (
             "See [a], [text][B c] and ![d][].\n\n[a]: /a\n[b  C]: </b>\n  'over\n  lines'\n[D]: /d\n\nend",
             ["See [a], [text][B c] and ![d][].", "[a]: /a", "[b C]: </b> 'over lines'", "[D]: /d", "end"],

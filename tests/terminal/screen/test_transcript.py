@@ -93,7 +93,7 @@ async def test_scripts_are_given_the_boundaries_with_their_members(world: World)
     await world.told("/new")
     rows = await json_logged(world)
     assert [row.get("marker", row.get("content")) for row in rows] == [
-        *("One", "ok", "[PRIOR_CONTEXT_PROVIDED]", "ONE", "[CONTEXT_CLEARED]"),
+        *("One", "ok", "[PRIOR_CONTEXT_PROVIDED]", "ONE", "[CONTEXT_CLEARED]")
     ]
     assert [{**row, "timestamp": ""} for row in rows if "marker" in row] == [
         {
