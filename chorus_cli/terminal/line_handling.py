@@ -1,7 +1,4 @@
-"""Handles a typed line: carries out a command, or has a message answered and shows the reply.
-
-A turn on the screen is followed until it ends, is stopped by Ctrl-C, or is left to the background by Ctrl-B.
-"""
+"""Handles a typed line: carries out a command, or has a message answered and follows the turn on the screen."""
 
 from __future__ import annotations
 
@@ -60,15 +57,13 @@ _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt a
 _NOT_STORED = "Nothing was sent, and your message is at the prompt again."
 _READ_ONLY = "It is at the prompt again. Once the log can be written, leave Chorus and start it again."
 _RETRY = "/retry"
+# Seconds that storing may take before the user, who expects an answer to Ctrl-C at once, is told.
 _SLOW_SECONDS = 0.03
-"""Seconds that storing may take before the user, who expects an answer to Ctrl-C at once, is told."""
-
-_LONG_REPLY = 1_000_000
-"""Characters of a reply that surely takes longer to store."""
+_LONG_REPLY = 1_000_000  # characters of a reply that surely takes longer to store
 
 
 class LineHandler:
-    """Handles the lines of one chat; ``stop`` stops the work in the foreground, as Ctrl-C does."""
+    """Handles the lines of one chat; ``stop`` acts as Ctrl-C does. It ``wants_privacy`` after a line that says so."""
 
     def __init__(
         self,
@@ -85,13 +80,8 @@ class LineHandler:
         self._progress = progress
         self._prompt = prompt
         self._stop = stop
-        self._wants_privacy = False
+        self.wants_privacy = False
         self._following = Following(services, unsent, screen, prompt.keyboard)
-
-    def take_wish_for_privacy(self) -> bool:
-        """Return whether the last line was to begin a private chat, once."""
-        wished, self._wants_privacy = self._wants_privacy, False
-        return wished
 
     async def handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to quit."""
@@ -173,7 +163,7 @@ class LineHandler:
             answer = await self._decided(answer, bound.command.path)
         if isinstance(answer, Exit):
             return True
-        self._wants_privacy = isinstance(answer, PrivateChat)
+        self.wants_privacy = isinstance(answer, PrivateChat)
         if isinstance(answer, Refill):
             self._give_back(answer.typed, gives_way=answer.gives_way)
         if isinstance(answer, Reply):

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 class Manner(NamedTuple):
-    """A question is answered by ``yes`` if it is the first, or by the user if one ``may_ask``.
-
-    ``again`` tells the user how to get a reply if the command asks for one and no word of it comes.
-    """
+    """``yes`` answers a first question, or the user if one ``may_ask``; ``again`` is how to get a reply that failed."""
 
     as_json: bool = False
     yes: bool = False

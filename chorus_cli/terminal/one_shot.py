@@ -124,11 +124,7 @@ def _code(done: TurnDone | None) -> int:
 
 
 async def refuse_overspent(costs: Costs, target: Target, asides: Screen) -> None:
-    """Refuse a request to the model if the budget of the day is spent; warn if it nearly is.
-
-    Raises:
-        MessageRefusedError: it is spent.
-    """
+    """Raise a `MessageRefusedError` if the budget of the day is spent; warn if it nearly is."""
     budget = target.persona.settings.budget
     if budget is None:
         return
@@ -143,11 +139,7 @@ async def refuse_overspent(costs: Costs, target: Target, asides: Screen) -> None
 
 
 def standard_input() -> str | bytes:
-    """Return the piped input, as bytes if it is a picture or a PDF; empty if stdin is a terminal or closed.
-
-    Raises:
-        MessageRefusedError: it is too long, or neither that nor UTF-8.
-    """
+    """Return the piped input, as bytes if it is a picture or a PDF; empty if stdin is a terminal or closed."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     data = sys.stdin.buffer.read(limits.STANDARD_INPUT.most + 1)

@@ -1,7 +1,6 @@
 """The chat's loop: greet, then read a line, handle it, and again; the one place that catches all of its errors.
 
 The services behind the prompt are imported and built when they are first needed, so that the prompt appears at once.
-Notices that must be read, and the last exchange, follow above it.
 """
 
 from __future__ import annotations
@@ -53,10 +52,7 @@ _MOST_ERRORS_IN_A_ROW = 3
 
 
 class Privacy(NamedTuple):
-    """``begin`` holds a private chat in the same terminal until the user leaves it; a private chat has none.
-
-    A private chat has a ``notice`` that says so, and a mark in the line at the bottom.
-    """
+    """``begin`` holds a private chat until the user leaves it; a private chat has none, but a ``notice`` and a mark."""
 
     begin: Callable[[Target], Coroutine[None, None, None]] | None = None
     notice: str = ""
@@ -145,7 +141,7 @@ class Repl:
             # Creating the timer at once would delay the first keys.
             self._settling = asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
 
-        self._prompt.when_drawn(begin)
+        self._prompt.drawn = begin
         try:
             with self._backend.notifier.heard_by(self._tell, self._tell_aside, self._tell_done):
                 await self._talk()
@@ -323,7 +319,9 @@ class Repl:
         self._unsent.settle()
         if await self._in_foreground(lambda lines: lines.handle(line)):
             return True
-        if self._line_handler().take_wish_for_privacy():
+        lines = self._line_handler()
+        if lines.wants_privacy:
+            lines.wants_privacy = False
             await self._privately(target)
         self._screen.write("\n")
         return False
@@ -335,7 +333,7 @@ class Repl:
         self._is_private = False
         unsent.release()
         self._bring_back(slug)
-        self._prompt.when_changed(partial(unsent.hold_soon, slug))
+        self._prompt.changed = partial(unsent.hold_soon, slug)
         if unsent.text:
             unsent.hold_soon(slug, unsent.text)
         try:

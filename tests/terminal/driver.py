@@ -46,9 +46,7 @@ _KEYS = {
 LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))
 """What ELIZA answers with as many words, 20 ms each: a reply that can be caught while it streams."""
 
-FIRST_WORD = " word0"
-"""Stands on the screen a second time when the reply to `LONG_MESSAGE` has begun to stream."""
-
+FIRST_WORD = " word0"  # stands on the screen a second time when the reply to `LONG_MESSAGE` has begun to stream
 NEW_INTERPRETER = {"PYTHONHASHSEED": "0"}
 """Variables that only a new interpreter can obey: a program that has them is no fork of the test runner."""
 

@@ -13,9 +13,7 @@ from tests.terminal.command import PROGRAM
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 
 IN_MEMORY = Path("/dev") / "shm"
-WORD = "xyzzy-canary-0451"
-"""A word that is nowhere unless a private chat has left it there."""
-
+WORD = "xyzzy-canary-0451"  # A word that is nowhere unless a private chat has left it there
 PRIVATE = "private · nothing is kept"
 OVER = "The private chat is over"
 

@@ -27,9 +27,7 @@ from tests.terminal.small_model import (
     talking,
 )
 
-LIMIT = 1000
-"""In tokens: a request may have 800, above 700 a fold begins behind the talk, and it leaves some 500."""
-
+LIMIT = 1000  # in tokens: a request may have 800, above 700 a fold begins behind the talk, and it leaves some 500
 FOLDED = "messages in context are summarised now."
 
 

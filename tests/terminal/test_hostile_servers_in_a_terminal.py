@@ -33,9 +33,7 @@ def swelling(megabytes: int) -> bytes:
 
 
 TWICE = "gzip, gzip"
-PACKED_TWICE = gzip.compress(swelling(8_000))
-"""18 kB that unpack to 8 MB, which unpack to 8 GB."""
-
+PACKED_TWICE = gzip.compress(swelling(8_000))  # 18 kB that unpack to 8 MB, which unpack to 8 GB
 TOKEN_COUNT = "token count " * 83_000
 INVALID = "The provider of openai/m sent an invalid response (compressed more than once)."
 REJECTED = "The provider of openai/m rejected the request"

@@ -22,8 +22,7 @@ from tests.terminal.editors import editor
 from tests.terminal.patient_provider import LATE, patient
 
 CHAT = shlex.join(PROGRAM)
-REPLY = "Since when are you word0"
-"""How ELIZA's answer to `LONG_MESSAGE` begins."""
+REPLY = "Since when are you word0"  # how ELIZA's answer to `LONG_MESSAGE` begins
 
 
 def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, mock_provider: MockProvider) -> None:

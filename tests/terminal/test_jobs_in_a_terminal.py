@@ -14,8 +14,7 @@ from chorus_cli.settings.files import SCHEMA_FILE
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 
-EXIT_SECONDS = 4.0
-"""The time to exit that a test allows on a busy machine; the program itself needs about one second."""
+EXIT_SECONDS = 4.0  # the time to exit that a test allows on a busy machine; the program itself needs about one second
 
 
 def pid_in(file: Path) -> int:

@@ -185,8 +185,7 @@ def test_a_reply_that_broke_off_says_how_to_ask_again(
     assert home.run("ask", "--private", "Hello").errors == f"The reply of openai/x broke off ({cause}).\n"
 
 
-LONG = "I am " + " ".join(f"word{number}" for number in range(120))
-"""What ELIZA answers within two or three seconds."""
+LONG = "I am " + " ".join(f"word{number}" for number in range(120))  # what ELIZA answers within two or three seconds
 
 
 def send_to_background(chat: Terminal) -> None:

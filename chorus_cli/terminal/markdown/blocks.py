@@ -10,8 +10,6 @@ is its link's text. And the parser decodes entities and percent escapes, which n
 
 A link definition that comes after its link was drawn is shown as text, like the link: otherwise the address would
 appear nowhere. Text that only looks like such a link counts as one: better a definition too many than an address lost.
-
-Imported only when a reply is painted, because markdown-it and rich take long to import.
 """
 
 from __future__ import annotations
@@ -64,10 +62,9 @@ class Piece:
 
 
 class MarkdownBlocks:
-    """Parser for arriving safe Markdown; ``decoded`` is the filter for decoded entities and links.
+    """Parser for arriving safe Markdown; ``decoded`` filters entities and links, ``source`` is the open block.
 
-    ``source`` is the text of the open block. The ``meta`` of a fence tells whether it ``goes_on`` from the piece before
-    and whether it is ``cut_off``; that of all code holds the reply's ``lexing``.
+    The ``meta`` of a fence tells whether it ``goes_on`` from the piece before and whether it is ``cut_off``.
     """
 
     def __init__(self, lexing: LexingProcess) -> None:
@@ -125,10 +122,7 @@ class MarkdownBlocks:
         return None
 
     def break_up(self) -> Piece | None:
-        """Cut off most of an open block that is too heavy to be drawn repeatedly; a table may be twice as heavy.
-
-        The cut is at the end of a line or a word; ``take_back`` moves it to the end of a drawn row, where it is unseen.
-        """
+        """Cut off most of an open block that is too heavy to be drawn repeatedly, at the end of a line or a word."""
         lines = _complete_lines(self.source)
         block = next(iter(self._structure([self.source])), None)
         begin, end = _lines_of(block) if block else (0, 0)
@@ -150,7 +144,7 @@ class MarkdownBlocks:
         return self._continue(at, "")
 
     def take_back(self, row: str) -> bool:
-        """Make the last drawn ``row`` of a broken-up block part of the open block again, if the source contains it."""
+        """Let the open block begin with the last drawn ``row`` again, so that nobody sees where it was broken up."""
         source, self._broken_off = self._broken_off, ""
         begin = source.rfind(row) if row else -1
         if begin <= len(source) // 2:
@@ -258,10 +252,7 @@ def _is_closed(fence: Token) -> bool:
 
 
 def _is_seam(code: Sequence[str], number: int) -> bool:
-    """Return whether a lexer may begin at a line, because an empty one is above it and it is not indented.
-
-    Code that is lexed from the middle of a string or a comment has wrong colours.
-    """
+    """Return whether a line is hardly within a string or a comment, where a lexer that began would colour it wrong."""
     return not code[number - 1].strip() and not code[number][:1].isspace()
 
 
@@ -284,10 +275,7 @@ def _formula_mark(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - a
 
 
 def _make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
-    """Filter the visible text of the tokens by ``safe``; show images as links, HTML as text and each address once.
-
-    Unpaired key tags are dropped, and names such as ``__init__`` are text.
-    """
+    """Filter the visible text of the tokens by ``safe``, and show all words once."""
     for token in tokens:
         if token.type in _SHOWN:
             token.content = _filtered(token.content, safe)

@@ -1,7 +1,7 @@
 """Draws Markdown by rich, row by row; tables with all their words, HTML as text.
 
-rich cuts off table cells. Here words that are wider than their column are folded; if a column has no room even for the
-widest character, the cells of each row are joined into a single column.
+Words that are wider than their column of a table are folded; if a column has no room even for the widest character,
+the cells of each row are joined into a single column.
 
 Styles are weights, lines and a few palette colours on the terminal's own background: red, blue and magenta are readable
 on dark and light ones; cyan, yellow, white and all bright colours are faint on one of them, and RGB ignores it.

@@ -31,12 +31,8 @@ if TYPE_CHECKING:
     Token = tuple[object, str]
 
 TAB_SIZE = 4
-_MAX_SECONDS = 0.3
-"""Processor time for one block."""
-
-_PATIENCE_SECONDS = 1.0
-"""The process itself stops after 0.3 seconds of processor time; this is for a machine that gives it none."""
-
+_MAX_SECONDS = 0.3  # of processor time for one block
+_PATIENCE_SECONDS = 1.0  # for a machine that gives the process no processor time
 _HURRY_SECONDS = 0.05
 
 _WITHOUT_COLOURS = ("", "text")
@@ -47,8 +43,7 @@ _TOO_COSTLY = re.compile(r"\s{200}|[^\n]{4096}")
 class LexingProcess:
     """The lexers of one reply, used by one thread at a time; a lexer that does not answer is the last that is asked.
 
-    The process takes a moment to start. If ``waits`` is false, code has no colours until then, because it is drawn
-    again soon.
+    If ``waits`` is false, code has no colours until the process has started, because it is drawn again soon.
     """
 
     def __init__(self, seconds: float = _PATIENCE_SECONDS) -> None:

@@ -1,9 +1,8 @@
 """Shows Markdown on a terminal while it arrives; the final screen is as if it had arrived at once.
 
 Settled blocks are drawn once and never touched again. Only the last block is painted over as it grows. It never leaves
-the screen: a taller block shows its end, and a taller fence or list has its beginning settled. Parts of a list have
-their own widths of numbers, and parts of code their own colours. A block of more than 16 KiB, or a table of more than
-32, is broken up, sooner if it consists of brackets or cells.
+the screen: a taller block shows its end, and a taller fence or list has its beginning settled. A block of more than
+16 KiB, or a table of more than 32, is broken up, sooner if it consists of brackets or cells.
 
 A window that changes its size may scroll away open rows. They stay as they were drawn, and the block continues below
 them at the new width. Only if the block was taller than the screen are these rows repeated when it settles, because
@@ -44,10 +43,9 @@ _STYLE_OR_CHARACTER = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 
 
 class Draft:
-    """The text of a reply on its way to rows: parsed and drawn without a terminal.
+    """The text of a reply on its way to rows: parsed and drawn without a terminal; ``taken`` characters were parsed.
 
-    One thread at a time may call its methods; only ``feed`` may be called meanwhile. ``taken`` counts the characters
-    that were parsed. ``decoded`` is the filter that settled text went through after entities were decoded.
+    One thread at a time may call its methods; only ``feed`` may be called meanwhile.
     """
 
     def __init__(self, lexing: LexingProcess, *, colour: bool) -> None:
@@ -94,10 +92,7 @@ class Draft:
         return unsettled
 
     def finish(self, size: os.terminal_size) -> None:
-        """Settle the parsed text, and the queue if it is no more than one step.
-
-        A longer queue means that the user stopped a long reply and does not want to wait.
-        """
+        """Settle the parsed text, and the queue unless it is long: then the user has stopped the reply."""
         if sum(map(len, self._waiting)) <= _STEP_CHARACTERS:
             self.advance(size)
         self._settle(self._blocks.rest(), size)

@@ -14,9 +14,7 @@ from chorus_cli.core.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
-    Stored = tuple[list[str], str]
-    """Lines, newest first, and the mark of the newest purge."""
-
+    Stored = tuple[list[str], str]  # lines, newest first, and the mark of the newest purge
     Read = Callable[[], Awaitable[list[str]]]
     Write = Callable[[str], Awaitable[None]]
 
@@ -31,14 +29,13 @@ class InputHistory(History):
         self._read = read
         self._write = write
         self._reading: asyncio.Task[None] | None = None
-        self._writing: set[asyncio.Task[None]] = set()
+        self._newest: asyncio.Task[None] | None = None
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yield the lines, newest first."""
         if not self._loaded:
             if self._reading is None or self._reading.done():
-                known = len(self._loaded_strings)
-                self._reading = asyncio.create_task(self._take_stored(known, set(self._writing)))
+                self._reading = self._begun(self._take_stored(len(self._loaded_strings)))
             # A prompt that is over gives up waiting, and the next one waits for the same reading.
             await asyncio.shield(self._reading)
         for line in list(self._loaded_strings):
@@ -49,10 +46,8 @@ class InputHistory(History):
         return ()
 
     def store_string(self, string: str) -> None:
-        """Write a line in the background, after a reading that has begun, so that it does not find the line."""
-        task = asyncio.create_task(self._stored(string, self._reading))
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
+        """Write a line in the background."""
+        self._begun(self._write(string))
 
     async def read_anew(self) -> None:
         """Forget the lines and read the stored ones again, with those that were just typed."""
@@ -65,22 +60,27 @@ class InputHistory(History):
 
     async def settled(self) -> None:
         """Wait until everything is read and written."""
-        pending = {*self._writing, *filter(None, [self._reading])}
-        if pending:
-            await asyncio.wait(pending)
+        if self._newest is not None:
+            await asyncio.wait({self._newest})
 
-    async def _take_stored(self, known: int, writing: set[asyncio.Task[None]]) -> None:
-        if writing:
-            await asyncio.wait(writing)
+    def _begun(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        """Begin ``work`` when all before is done, so that a reading finds the lines typed before it and no other."""
+        before = self._newest
+
+        async def in_turn() -> None:
+            if before is not None:
+                await asyncio.wait({before})
+            await work
+
+        self._newest = asyncio.create_task(in_turn())
+        return self._newest
+
+    async def _take_stored(self, known: int) -> None:
         with suppress(StorageError):
             stored = await self._read()
+            # The oldest that are known are among them.
             self._loaded_strings[len(self._loaded_strings) - known :] = stored
             self._loaded = True
-
-    async def _stored(self, line: str, reading: asyncio.Task[None] | None) -> None:
-        if reading is not None:
-            await asyncio.wait({reading})
-        await self._write(line)
 
 
 class Browsing:

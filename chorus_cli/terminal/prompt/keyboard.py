@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     AtRest = Callable[[], AbstractContextManager[None]]
 
+# Errors raised by a terminal that is closed, or that belongs to another process group now.
 HANG_UPS: tuple[type[Exception], ...] = (OSError, termios.error)
-"""Errors raised by a terminal that is closed, or that belongs to another process group now."""
-
 _MAX_EARLY_BYTES = 65_536
 _AT_ONCE_SECONDS = 0.5
 
@@ -29,8 +28,8 @@ _AT_ONCE_SECONDS = 0.5
 class Foreground:
     """The one piece of work that Ctrl-C stops; at the prompt there is none, and Ctrl-C is a key.
 
-    ``suspendable`` is entered during the work. ``take_key`` takes Ctrl-C out of the keys that the prompt has left, and
-    returns whether it was there. ``typed_ahead`` are the keys typed for the next prompt when a signal ended the run.
+    ``take_key`` takes Ctrl-C out of the keys that the prompt has left, and returns whether it was there.
+    ``typed_ahead`` are the keys typed for the next prompt when a signal ended the run.
     """
 
     def __init__(self, suspendable: Callable[[], AbstractContextManager[None]], take_key: Callable[[], bool]) -> None:
@@ -142,10 +141,7 @@ def _plain(modes: list[Any]) -> None:
 def suspendable(
     take_down: Callable[[], None], at_rest: AtRest, feed: Callable[[str], None] | None = None
 ) -> AbstractContextManager[None]:
-    """Let Ctrl-Z suspend the program and hand a sane terminal to the shell, without temporary rows.
-
-    ``at_rest`` is entered while the program is stopped. ``feed`` takes the keys that the shell would read otherwise.
-    """
+    """Let Ctrl-Z suspend the program, within ``at_rest``; ``feed`` takes the keys that the shell would read."""
 
     def suspend() -> None:
         take_down()

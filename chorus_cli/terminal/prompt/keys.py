@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 _LEAVING_SECONDS = 3.0
 _THOUGHTS = "/thoughts"
 _TYPING = filters.has_focus(DEFAULT_BUFFER) & ~filters.is_searching
-_MOST_READS = 64
-"""The times that waiting keys are read, 1,024 bytes each: as many as a terminal may hold."""
-
+_MOST_READS = 64  # of 1,024 bytes each: as many as a terminal may hold
 _HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -87,7 +85,7 @@ class AtSigns:
         self._typed = frozenset((*kept, *(each + shift for each in self._typed if each >= end)))
 
     def escaped(self, line: str) -> str:
-        """Return a line that was read, with a backslash before each at sign that would attach and was not typed."""
+        """Return the line read last, with a backslash before each at sign that would attach and was not typed."""
         from chorus_cli.attachments.rules.mentions import escaped
 
         return escaped(line, self._typed if line == self._text else ())

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     Act = Callable[[], None]
     Toolbar = Callable[[int], list[tuple[str, str]]]
-    """Returns pieces of style and text for so many columns."""
 
 
 _SIGN, _PLAIN_SIGN = "❯", ">"
@@ -64,9 +63,8 @@ _OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _REVEALED = "class:control-character"
+# The library draws a line character by character, again with each key: of a long one only the ends.
 _END_CHARACTERS = 5_000
-"""The length of each end: the library draws a line character by character, again with each key."""
-
 _LEFT_OUT = " … "
 
 STYLE = Style.from_dict(
@@ -90,7 +88,8 @@ STYLE = Style.from_dict(
 class Prompt:
     """The input lines of the chat.
 
-    ``toolbar`` returns the line below for so many columns; ``begun`` is called with the first key of each text.
+    ``toolbar`` returns the line below for so many columns; ``begun`` is called with the first key of each text,
+    ``drawn`` once when the next prompt is on the screen, and ``changed`` whenever the line being typed has changed.
     """
 
     def __init__(
@@ -105,9 +104,10 @@ class Prompt:
         self._sign = ""
         self._is_empty = True
         self._is_reading = False
-        self._drawn: Callable[[], None] | None = None
-        self._changed: Callable[[str], None] = lambda _text: None
+        self.drawn: Act | None = None
+        self.changed: Callable[[str], None] = lambda _text: None
         self._line = Line(at_rest=at_rest)
+        self.escaped = self._line.at_signs.escaped
         self._echo = Echo(create_output()) if is_dumb_terminal() else None
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
@@ -135,14 +135,6 @@ class Prompt:
         if isinstance(self.keyboard, Vt100Input):
             self.keyboard.vt100_parser = PasteParser(self.keyboard.vt100_parser.feed_key_callback, tell)
 
-    def when_drawn(self, drawn: Callable[[], None]) -> None:
-        """Call ``drawn`` once, when the next prompt is on the screen."""
-        self._drawn = drawn
-
-    def when_changed(self, changed: Callable[[str], None]) -> None:
-        """Call ``changed`` with the line being typed whenever that has changed; a step through the history is none."""
-        self._changed = changed
-
     def feed(self, keys: str) -> None:
         """Pass keys to the next prompt as if they were typed there."""
         if keys:
@@ -164,21 +156,13 @@ class Prompt:
         """Drop the keys that wait for the next prompt."""
         get_typeahead(self.keyboard)
 
-    def escaped(self, line: str) -> str:
-        """Return the line read last, with a backslash before each at sign that would attach and was not typed here."""
-        return self._line.at_signs.escaped(line)
-
     @property
     def typed(self) -> str:
         """The unfinished text at the prompt; empty if it was sent."""
         return self._session.default_buffer.text if self._is_reading else ""
 
     async def read(self, persona: Persona, history: History, typed: str = "", *, gives_way: bool = False) -> str:
-        """Ask for a message to ``persona``, beginning with the text ``typed``, which "/" replaces if it ``gives_way``.
-
-        Raises:
-            EOFError: the terminal is closed.
-        """
+        """Ask for a message to ``persona``, beginning with ``typed``, which "/" replaces if it ``gives_way``."""
         self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
         self._line.at_signs.begin(typed)
@@ -277,7 +261,7 @@ class Prompt:
         if was_empty and buffer.text:
             self._begun()
         if self._line.browsing.is_typing(buffer.working_index, buffer.text):
-            self._changed(buffer.text)
+            self.changed(buffer.text)
 
     def _before_key(self, _keys: object) -> None:
         self._line.browsing.before_key(self._session.default_buffer.working_index)
@@ -288,8 +272,8 @@ class Prompt:
         if self._line.is_too_tall:
             self._line.is_too_tall = False
             draw_sent(application, self._sign)
-        if self._drawn is not None:
-            drawn, self._drawn = self._drawn, None
+        if self.drawn is not None:
+            drawn, self.drawn = self.drawn, None
             drawn()
 
 

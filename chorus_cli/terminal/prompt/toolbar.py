@@ -42,9 +42,8 @@ NOTHING = Background()
 class Toolbar:
     """The text of the line, kept up to date by a background task.
 
-    ``measure`` returns the size of the next request, and the price of the last reply in USD if it is to be shown.
-    ``background`` is called whenever the line is drawn. Tokens are counted with each new prompt, and once a minute
-    because the window slides; the first count waits for ``settling_seconds``, because it needs a vocabulary.
+    ``measure`` returns the size of the next request, and the price of the last reply in USD if it is to be shown. It is
+    called at each prompt and once a minute, the first time after ``settling_seconds``, as it needs a vocabulary.
     """
 
     def __init__(
@@ -128,23 +127,19 @@ def ranked(
     target: Target, meter: Meter | None, background: Background = NOTHING, *, unicode: bool, names_model: bool
 ) -> tuple[Piece, ...]:
     """Return the pieces in display order, each with its rank; the lowest is dropped last."""
+    files = [shortened(safe_line(name), 30) for name in background.attached]
     pieces = (
         (2, safe_line(target.persona.name)),
         (6, safe_line(target.choice.model) if names_model else ""),
         (1, f"{target.persona.settings.context_hours}h"),
         (0, metered(meter, unicode=unicode) if meter else ""),
         (7, f"thread {target.thread_number}"),
-        (-1, attached(background.attached)),
+        (-1, f"+ {files[0] if len(files) == 1 else f'{len(files)} files'}" if files else ""),
         (3, f"{background.replies} running" if background.replies else ""),
         (5, counted(background.jobs, "job") if background.jobs else ""),
         (4, f"{background.waiting} waiting" if background.waiting else ""),
     )
     return tuple(piece for piece in pieces if piece[1])
-
-
-def attached(names: tuple[str, ...]) -> str:
-    """Return the name of the file that waits for the next message, or the number of them; empty for none."""
-    return f"+ {shortened(safe_line(names[0]), 30)}" if len(names) == 1 else f"+ {len(names)} files" if names else ""
 
 
 def fitting(pieces: Iterable[Piece], columns: int, separator_columns: int) -> list[str]:

@@ -1,7 +1,7 @@
 """Typing while a reply is shown: keys make a line in sight, and lines that end with Enter wait to be sent.
 
-Between two replies all of it is type-ahead of prompt_toolkit, so that the prompts take it up as if it were typed there.
-The parser and the decoder of the prompt's own input are used: a paste may begin at the prompt and end in the reply.
+Between two replies all of it is type-ahead of prompt_toolkit. The parser of the prompt's own input is used: a paste may
+begin at the prompt and end in the reply.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen.painted_rows import Row
 
 _FRAME_SECONDS = 1 / 15
-_ESCAPE_SECONDS = 0.5
-"""Escape and a key within this time are Alt and that key, as at the prompt."""
-
+_ESCAPE_SECONDS = 0.5  # Escape and a key within this time are Alt and that key, as at the prompt
 _SHOWN_LINES = 3
 _SIGN, _PLAIN_SIGN = "❯", ">"
 _ENTER, _NEW_LINE = KeyPress(Keys.ControlM, "\r"), KeyPress(Keys.ControlJ, "\n")

@@ -25,10 +25,7 @@ WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to take your 
 
 
 class Thinking:
-    """The newest thoughts since the last piece of the reply, in one row; ``changed`` is called when that is another.
-
-    Words that move are hard to read, so it changes only some times a second. Nothing of it stays.
-    """
+    """The newest thoughts since the last piece of the reply, in one row that changes only some times a second."""
 
     has_printed = False
 

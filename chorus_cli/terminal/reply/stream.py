@@ -33,21 +33,14 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-_PIECE_CHARACTERS = 4_096
-"""Making so much text safe takes some milliseconds at most."""
-
+_PIECE_CHARACTERS = 4_096  # making so much text safe takes some milliseconds at most
 _FRAME_SECONDS = 1 / 15
 _QUICK_ANSWER_SECONDS = 0.3
-_REST_PER_WORK = 9
-"""Pause after a frame as a multiple of its cost: painting takes a tenth of the time at most."""
-
+_REST_PER_WORK = 9  # painting takes a tenth of the time at most
+# How long a reply that was stopped may take to be drawn to its end: processor time, and time on a busy machine.
 _LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.5
-"""How long a reply that was stopped may take to be drawn to its end, in which no key is read: processor time, and time
-on a busy machine."""
 _LOOK_SECONDS = 0.005
-_REST_SECONDS = 0.35
-"""tmux reports a size at most every quarter of a second; between two reports the window may have any size."""
-
+_REST_SECONDS = 0.35  # tmux reports a size at most every quarter of a second
 _UNSHOWN = "The last {:,} characters that had arrived are not shown. They are kept; /copy and /export have them."
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
@@ -63,7 +56,6 @@ async def show_events(
     """Show the events of a turn and return its last one, ``None`` if it never came; the cursor ends on a new line.
 
     Text typed on the ``keyboard`` is shown below a painted reply, thoughts above it if it ``shows_thoughts``.
-    The words before a call of a tool are settled when the tool starts: those after it are painted below its line.
     """
 
     def begun() -> PaintedReply | PlainReply:
@@ -240,10 +232,7 @@ class PaintedReply:
         self._is_settled = True
 
     def close(self, thought: Thought | None = None) -> None:
-        """Settle the reply, and report hidden or omitted characters, the ``thought`` and errors; do nothing twice.
-
-        Without ``finish`` before, much may be omitted: a user who stops a long reply wants the prompt.
-        """
+        """Settle the reply, also one that was stopped, and report what is hidden or omitted; do nothing twice."""
         if self._is_closed:
             return
         self._is_closed = True

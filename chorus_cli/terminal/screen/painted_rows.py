@@ -1,7 +1,4 @@
-"""Rows at the end of the screen that are painted over until they are settled, and the line of progress among them.
-
-This module does without rich, whose import is one of the things to wait for.
-"""
+"""Rows that are painted over until they are settled, and the line of progress, which does not wait for rich."""
 
 from __future__ import annotations
 
@@ -74,10 +71,8 @@ class PaintedRows:
         self._rows_above = 0
 
     def let_go(self, columns: int, lines: int) -> list[Row]:
-        """Return, and forget, the open rows that a new window size has moved out of reach of the cursor.
-
-        Only as many rows as were written are certainly reachable: a terminal that wraps rows may scroll some away.
-        """
+        """Return, and forget, the open rows that a new window size has moved out of reach of the cursor."""
+        # Only as many rows as were written are certainly reachable: a terminal that wraps rows may scroll some away.
         room = self._rows_above = min(self._rows_above, lines - 1)
         first = len(self._open)
         while first and (height := self._height(self._open[first - 1 : first], columns)) <= room:
@@ -123,10 +118,7 @@ class Wait(NamedTuple):
 
 
 class Progress:
-    """The progress line of a screen, painted by a background task; none without escape sequences.
-
-    ``below`` returns temporary rows for so many columns; during a wait they are painted below the line.
-    """
+    """The progress line of a screen, painted by a background task above the rows that ``below`` returns."""
 
     def __init__(
         self,

@@ -41,8 +41,7 @@ HUGE = (
 )
 
 
-_ATTEMPTS = 3
-"""Times that a reply is shown until nothing took long: other work on the machine can only add to a time."""
+_ATTEMPTS = 3  # times that a reply is shown until nothing took long: other work on the machine can only add to a time
 
 
 def complaints(chat: WatchedChat, names: Iterable[str], seconds: float) -> list[str]:

@@ -27,9 +27,7 @@ _LIMIT = 10**9
 _GAUGE = f"/ {_LIMIT:,}"
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>])")
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
-_LONGEST_BYTES = 1_000
-"""Words that are waited for take less, with a colour for each letter."""
-
+_LONGEST_BYTES = 1_000  # words that are waited for take less, with a colour for each letter
 _BEGUN_SEQUENCE = re.compile(rb"\x1b(?:\[[0-9;?]*)?\Z")
 _OBEYED = re.compile("[\x00-\x06\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

@@ -8,8 +8,7 @@ import pytest
 
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
 
-ANSWER = "Say a little more"
-"""How ELIZA answers what it has no rule for, at first."""
+ANSWER = "Say a little more"  # how ELIZA answers what it has no rule for, at first
 
 
 def test_three_ways_to_begin_a_line_and_one_to_send(home: Home) -> None:

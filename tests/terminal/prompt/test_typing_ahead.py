@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 Typed = tuple[list[str], str]
 
 BACKSPACE, LAST_WORD, ROW, NEW_LINE, ALT_ENTER, ENTER = "\x7f", "\x17", "\x15", "\n", "\x1b\r", "\r"
-EDITOR = "\x18\x05"
-"""Ends the prompts of the test: the line goes to the editor."""
-
+EDITOR = "\x18\x05"  # ends the prompts of the test: the line goes to the editor
 words = st.text(st.sampled_from("ab /\\ü香"), min_size=1, max_size=6)
 pastes = st.text(st.sampled_from("ab /\\\n\r\t香"), max_size=12).map(lambda text: f"\x1b[200~{text}\x1b[201~")
 keys = st.lists(

@@ -25,8 +25,7 @@ _COLOURS = {
     **{f"bright{name}": colour for name, colour in zip(_NAMES, _BRIGHT, strict=True)},
 }
 _PHRASE = re.compile(r"\S+(?: \S+)*")
-_SECOND_HALF = "\0"
-"""Stands in the second cell of a wide character, which is empty."""
+_SECOND_HALF = "\0"  # stands in the second cell of a wide character, which is empty
 
 
 def drawn(rows: Sequence[Row], title: str) -> str:

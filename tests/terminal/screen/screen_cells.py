@@ -8,9 +8,7 @@ from typing import Any
 
 import pyte
 
-Row = list[Any]
-"""The cells of a row, as pyte has them."""
-
+Row = list[Any]  # the cells of a row, as pyte has them
 _DIM, _BLINKING = 2, 5
 _COLOURS = frozenset({38, 48})
 _PARAMETERS_OF_A_COLOUR = {2: 3, 5: 1}

@@ -22,8 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chorus_cli.core.text.safe_text import safe_text
-from chorus_cli.terminal.screen.guard import TerminalGuard
-from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.output import Screen, TerminalGuard
 from tests.amount import examples
 from tests.core.text.hostile_text import ENGLAND
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile
