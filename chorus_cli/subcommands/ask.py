@@ -78,11 +78,11 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         await one_shot.refuse_overspent(app.turns().costs, target, standard_error())
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
-        ask = one_shot.ask_as_json if chosen.json else one_shot.ask
         with app.notifier.heard_by(standard_error().notice, _dropped):
             message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
         sent = one_shot.Asked(message, target.in_own_thread() if "new" in chosen else target, _again(chosen))
-        return await ask(sent, app.turns().conversation, standard_output(), standard_error())
+        conversation = app.turns().conversation
+        return await one_shot.ask(sent, conversation, standard_output(), standard_error(), as_json=chosen.json)
 
 
 def _again(chosen: argparse.Namespace) -> str:

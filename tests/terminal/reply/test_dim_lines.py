@@ -1,11 +1,14 @@
-"""The thoughts before a reply: a line about them below it, or all of them above it, dim and safe."""
+"""The dim lines of a reply: thoughts below it or all of them above it, tools between its words, and a silence."""
 
 from __future__ import annotations
 
 import asyncio
 import io
+import re
+import time
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -13,17 +16,12 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.log.rules.messages import Status, Thought
-from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone
-from chorus_cli.terminal.reply.dim_lines import PrintedThoughts
-from chorus_cli.terminal.reply.stream import show_events
+from chorus_cli.models.rules.events import Notice, ReasoningDelta, TextDelta, ToolStarted, ToolUsed, TurnDone, TurnEvent
+from chorus_cli.terminal.reply.dim_lines import PrintedThoughts, silence_rows
+from chorus_cli.terminal.reply.stream import PaintedReply, show_events
 from chorus_cli.terminal.screen.output import Screen, widest
 from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.models.rules.events import TurnEvent
 
 CALL = 'search_history("ring")'
 USED = ToolUsed(CALL, "3 messages")
@@ -155,3 +153,97 @@ def test_no_word_of_a_thought_is_lost_and_every_row_fits(pieces: list[str], colu
     assert "".join("".join(rows).split()) == "".join("".join(pieces).split())
     assert all(widest(row) <= columns for row in rows)
     assert not rows or (rows[0] and not rows[-1])
+
+
+TURN = (ASKING, TextDelta("Let me *look*."), ToolStarted(CALL), USED, ASKING, TextDelta("It was **gold**."), DONE)
+
+
+async def test_a_tool_is_a_dim_line_between_the_words_before_and_after() -> None:
+    file = await shown(*TURN)
+    lines = [line for line in file.window.text() if line]
+    assert lines == ["Let me look.", f"{CALL}: 3 messages", "It was gold."]
+    assert f"\x1b[2m{CALL}: 3 messages" in file.written
+
+
+async def test_a_tool_at_work_is_shown_with_its_seconds_and_leaves_one_line() -> None:
+    file = await shown(ASKING, ToolStarted(CALL), 0.7, USED, ASKING, TextDelta("Gold."), DONE)
+    assert f"{CALL} … 0 s" in file.written
+    assert [line for line in file.window.text() if line] == [f"{CALL}: 3 messages", "Gold."]
+
+
+async def test_arguments_and_outcomes_cannot_command_the_terminal() -> None:
+    hostile = 'f("\x1b]52;c;eA==\x07\x9b2J\nx")'
+    file = await shown(ToolStarted(hostile), 0.5, ToolUsed(hostile, "a\u202eb\x1b[2J"), DONE)
+    assert "\x1b]52" not in file.written
+    assert "\x9b" not in file.written
+    assert "\u202e" not in file.written
+    assert len([line for line in file.window.text() if line]) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "outcome", "line"),
+    [
+        (f'f("{"gold " * 30}")', "3 messages", f'f("{"gold " * 12}gol…: 3 messages'),
+        ('f("gold")', "The argument is missing " * 5, f'f("gold"): {("The argument is missing " * 3)[:67]}…'),
+        ("f(" + "x" * 90, "y" * 90, f"f({'x' * 36}…: {'y' * 36}…"),
+    ],
+    ids=["call", "outcome", "both"],
+)
+@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
+async def test_a_tool_is_one_row_at_most(call: str, outcome: str, line: str, terminal: str) -> None:
+    file = await shown(ASKING, ToolUsed(call, outcome), TextDelta("Gold."), DONE, environment={"TERM": terminal})
+    assert [row for row in file.window.text() if row] == [line, "Gold."]
+
+
+async def test_wide_characters_fit_too() -> None:
+    file = await shown(ASKING, ToolUsed(f'f("{"金" * 60}")', "3 messages"), TextDelta("Gold."), DONE)
+    first, second = [row for row in file.window.text() if row]
+    assert first.endswith("…: 3 messages")
+    assert second == "Gold."
+
+
+class Clock:
+    """The time, and what it was put forward by."""
+
+    ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(0, []), (2.9, []), (3, ["waiting for more … 3 s"]), (75, ["waiting for more … 75 s"])]
+)
+def test_a_silence_is_told_when_it_is_long(seconds: float, told: list[str]) -> None:
+    screen = Screen(TerminalFile(), XTERM)
+    assert [row.plain for row in silence_rows(seconds, 80, screen)] == told
+
+
+def tells_of_silence(file: TerminalFile, words: str) -> bool:
+    return re.fullmatch(rf"{words}\nwaiting for more … 1\d s", "\n".join(file.window.text())) is not None
+
+
+async def test_the_line_of_a_stalled_reply_is_gone_with_the_next_word_and_in_the_end() -> None:
+    file, clock = TerminalFile(), Clock()
+    screen = Screen(file, XTERM)
+    reply = PaintedReply(screen, screen, clock)
+    for piece, words in (("one", "one"), (" two", "one two")):
+        reply.show(TextDelta(piece))
+        clock.ahead += 10
+        await seen(partial(tells_of_silence, file, words))
+    reply.show(DONE)
+    await reply.finish()
+    reply.close()
+    assert file.window.text() == ["one two"]
+
+
+async def test_a_model_that_thinks_is_not_silent() -> None:
+    file, clock = TerminalFile(), Clock()
+    screen = Screen(file, XTERM)
+    reply = PaintedReply(screen, screen, clock)
+    reply.show(TextDelta("one"))
+    reply.show(ReasoningDelta("hm"))
+    clock.ahead = 10
+    await seen(lambda: "thinking … hm" in file.written)
+    reply.close()
+    assert "waiting for more" not in file.written
