@@ -268,7 +268,7 @@ def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
     broken = (home.path / "chorus.db").read_bytes()
     told = mended(home, "y", "n")
     assert "4 brought from" in told
-    assert "; 2 are lost: #5 and #6. " in told
+    assert "; it is unknown how many are lost. " in told
     assert "The damaged log is as it was." in told
     assert (home.path / "chorus.db").read_bytes() == broken
     assert "The salvaged log is in use now." in mended(home, "y", "y")
@@ -317,7 +317,7 @@ def test_an_operation_that_cannot_be_read_is_passed_over_told_and_salvaged(
     for line in (("ask", "on we go"), ("log",), ("context",), ("context", "--json")):
         outcome = home.run(*line)
         assert (outcome.code, (outcome.output + outcome.errors).count(told)) == (0, 1), line
-    assert wrong(home)["rows"] == f"{told}. A salvage keeps all texts."
+    assert wrong(home)["rows"].startswith(f"{told}. A salvage keeps all texts")
     assert "The salvaged log is in use now." in mended(home, "y", "y")
     assert wrong(home) == {}
     assert home.said() == [*SAID, "on we go"]
@@ -355,13 +355,7 @@ def test_lost_messages_are_counted_without_the_newest_number(home: Home) -> None
     told = mended(home, "y", "n")
     assert "0 messages could be read, 4 brought from" in told
     unknown = "Of the memory items, it is unknown how many are lost. Use the salvaged log?"
-    assert f"; 2 are lost: #5 and #6; it is unknown how many more. {unknown}" in told
-
-
-def test_lost_items_of_the_memory_are_counted(home: Home) -> None:
-    assert home.run("remember", "buy milk").code == 0
-    overwrite(home, "context_items")
-    assert "; 0 are lost. Of the memory items, 1 is lost: #1. Use the salvaged log?" in mended(home, "y", "n")
+    assert f"; it is unknown how many are lost. {unknown}" in told
 
 
 def test_if_no_message_can_be_read_it_is_advised_to_keep_the_damaged_log(home: Home) -> None:
@@ -429,20 +423,20 @@ def test_of_many_lost_messages_the_first_ones_are_named(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "statement"),
+    "statement",
     [
-        ("context_items.content", "UPDATE context_items SET content = CAST(x'fffe41' AS TEXT)"),
-        ("operations.detail", "UPDATE operations SET detail = CAST(x'fffe41' AS TEXT) WHERE id = 1"),
-        ("threads.title", "UPDATE threads SET title = CAST(x'fffe41' AS TEXT)"),
-        ("sessions.summary", "UPDATE sessions SET summary = CAST(x'fffe41' AS TEXT)"),
+        "UPDATE context_items SET content = CAST(x'fffe41' AS TEXT)",
+        "UPDATE operations SET detail = CAST(x'fffe41' AS TEXT) WHERE id = 1",
+        "UPDATE threads SET title = CAST(x'fffe41' AS TEXT)",
+        "UPDATE sessions SET summary = CAST(x'fffe41' AS TEXT)",
     ],
 )
-def test_a_text_that_is_not_utf_8_is_told_and_salvaged(home: Home, column: str, statement: str) -> None:
+def test_a_text_that_is_not_utf_8_is_told_and_salvaged(home: Home, statement: str) -> None:
     home.run("ask", "/remember it rains")
     home.run("ask", "/context save rain")
     home.sql(statement)
     assert wrong(home).keys() == {"rows"}
-    assert wrong(home)["rows"].startswith(f"1 text of {column} is not UTF-8.")
+    assert "a name or a text in it is not UTF-8" in wrong(home)["rows"]
     assert "The salvaged log is in use now." in mended(home, "y", "y")
     assert "rows" not in wrong(home)
     assert home.said() == SAID

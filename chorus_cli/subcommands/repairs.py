@@ -28,7 +28,7 @@ from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.salvage import copying, examination
-from chorus_cli.stores.service import home_checks, stored_files
+from chorus_cli.stores.service import checks, stored_files
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
@@ -215,14 +215,13 @@ async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]
         for found in stored_files.copies(connection, places, lost):
             kept = stored_files.bring(found, home.drafts, SystemClock().now())
             sources[found.backup] += 1
-            aside = f"The damaged file is kept as {kept}." if kept else ""
-            for sentence in filter(None, (aside, stored_files.gap(connection, found))):
-                standard_output().paragraph(sentence)
+            if kept:
+                standard_output().paragraph(f"The damaged file is kept as {kept}.")
     for backup, number in sources.items():
         standard_output().paragraph(f"{counted(number, 'file')} brought from {backup}.")
     if missing := len(lost) - sources.total():
-        told = counted(missing, "file is", "files are")
-        standard_output().paragraph(f"{told} in no backup; chorus doctor names what is lost.")
+        told = f"No backup can give {counted(missing, 'file')} back; chorus doctor names what is lost."
+        standard_output().paragraph(told)
     return not missing
 
 
@@ -238,13 +237,13 @@ async def _delete_unnamed(home: Paths) -> bool:
 
 
 async def _delete_leftovers(home: Paths) -> bool:
-    found = home_checks.temporary_files(home, SystemClock().now())
+    found = checks.temporary_files(home, SystemClock().now())
     _deleted(found, "temporary file or folder", "temporary files and folders")
     return True
 
 
 async def _delete_ended_runs(home: Paths) -> bool:
-    ended = home_checks.ended_runs(home.run)
+    ended = checks.ended_runs(home.run)
     file_lock.delete_free(ended)
     standard_output().paragraph(f"Deleted {counted(len(ended), 'lock file')}.")
     return True
@@ -252,8 +251,8 @@ async def _delete_ended_runs(home: Paths) -> bool:
 
 def _deleted(paths: Sequence[Path], thing: str, things: str = "", still: str = "") -> None:
     """Delete files and folders, and say so; ``still`` is a clause about those of which another copy stays."""
-    size = size_in_words(home_checks.size_bytes(paths))
-    home_checks.delete(paths)
+    size = size_in_words(checks.size_bytes(paths))
+    checks.delete(paths)
     standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}{still}).")
 
 
@@ -262,7 +261,7 @@ def _kept_by_backups(paths: Sequence[Path], places: Paths) -> str:
     kept = [path for path in paths if (places.kept_attachments / path.relative_to(places.attachments)).is_file()]
     if not kept:
         return ""
-    part = "which" if len(kept) == len(paths) else f"{size_in_words(home_checks.size_bytes(kept))} of which"
+    part = "which" if len(kept) == len(paths) else f"{size_in_words(checks.size_bytes(kept))} of which"
     return f", {part} backups keep"
 
 

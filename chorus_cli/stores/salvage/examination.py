@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from contextlib import closing, suppress
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
@@ -22,13 +20,13 @@ from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.stores import listing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.log.rules.messages import Runs
     from chorus_cli.stores.listing import RowStore
 
-_MOST_FAULTS, _MOST_NAMED, _MOST_SOUGHT = 20, 20, 1000
+_MOST_FAULTS = _MOST_NAMED = 20
 _KEPT = f"type = 'table' AND name NOT GLOB '*[^a-z_]*' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
 """The condition on a row of ``sqlite_master`` to be a table that cannot be made again from others.
 
@@ -53,32 +51,11 @@ def faults(connection: sqlite3.Connection) -> Sequence[str]:
     return found
 
 
-def undecodable(connection: sqlite3.Connection) -> Sequence[str]:
-    """Return a phrase for each column of the log that has texts that are not UTF-8; its pages must be sound."""
-    tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall()
-    before, connection.text_factory = connection.text_factory, bytes
-    try:
-        return [
-            f"{counted(number, 'text')} of {table}.{column} {'is' if number == 1 else 'are'} not UTF-8"
-            for (table,) in tables
-            for column, number in _undecodable_in(connection, table).items()
-        ]
-    finally:
-        connection.text_factory = before
-
-
-def _undecodable_in(connection: sqlite3.Connection, table: str) -> Mapping[str, int]:
-    columns = [
-        name.decode() for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})") if kind == b"TEXT"
-    ]
-    counts = Counter[str]()
-    for row in connection.execute(f"SELECT {', '.join(columns) or 'NULL'} FROM {table}"):
-        for name, text in zip(columns, row, strict=False):
-            try:
-                (text or b"").decode()
-            except UnicodeDecodeError:
-                counts[name] += 1
-    return counts
+def require_texts(connection: sqlite3.Connection) -> None:
+    """Read every row of the log, which fails if one of its texts is not UTF-8; its pages must be sound."""
+    for (table,) in connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall():
+        for _ in connection.execute(f"SELECT * FROM {table}"):
+            pass
 
 
 def concerns_log(connection: sqlite3.Connection) -> bool:
@@ -208,8 +185,12 @@ _REFERENCES = (
 
 def dangling_references(connection: sqlite3.Connection) -> list[str]:
     """Return phrases for rows that refer to rows that are gone."""
-    found = {(one, more): len(_gone(connection, column, table)) for one, more, column, table in _REFERENCES}
-    return [counted(number, one, more) for (one, more), number in found.items() if number]
+    told = []
+    for one, more, column, table in _REFERENCES:
+        query = f"SELECT COUNT(*) FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
+        (number,) = connection.execute(query).fetchone()
+        told += [counted(number, one, more)] if number else []
+    return told
 
 
 def gaps(connection: sqlite3.Connection) -> Runs:
@@ -221,41 +202,6 @@ def gaps(connection: sqlite3.Connection) -> Runs:
             "UNION ALL SELECT seq + 1 FROM sqlite_sequence WHERE name = 'messages')) WHERE following > id + 1"
         )
     )
-
-
-def each_of(gone: Runs) -> Iterator[int]:
-    """Yield the ids of runs, which may be very long if a number is damaged."""
-    return (id_ for first, last in gone for id_ in range(first, last + 1))
-
-
-def missing(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
-    """Return the rows that are gone, of messages the first ones, and of others those referred to: ids by tables."""
-    found: dict[str, frozenset[int]] = {}
-    for _, _, column, table in _REFERENCES:
-        if ids := frozenset(_gone(connection, column, table)):
-            found[table] = found.get(table, frozenset()) | ids
-    if gone := frozenset(islice(each_of(gaps(connection)), _MOST_SOUGHT)):
-        found["messages"] = found.get("messages", frozenset()) | gone
-    return found
-
-
-def _gone(connection: sqlite3.Connection, column: str, table: str) -> list[int]:
-    query = f"SELECT {column} FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
-    return [id_ for (id_,) in connection.execute(query)]
-
-
-def has_any(connection: sqlite3.Connection, wanted: Mapping[str, frozenset[int]]) -> bool:
-    """Return whether some rows are there, by their tables and ids."""
-    return any(
-        _rows(connection, f"SELECT 1 FROM {table} WHERE id {listing.AMONG} LIMIT 1", {"ids": json.dumps([*ids])})
-        for table, ids in wanted.items()
-    )
-
-
-def sessions(connection: sqlite3.Connection) -> dict[tuple[str, str], int]:
-    """Return the sessions that the log lists by persona and name, and the number of messages in each."""
-    query = "SELECT persona, session_id, message_count FROM sessions ORDER BY persona, session_id"
-    return {(persona, session_id): number for persona, session_id, number in connection.execute(query)}
 
 
 def named_attachments(connection: sqlite3.Connection) -> dict[str, int]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, SessionError, StorageError
-from chorus_cli.core.text.phrases import counted
 from chorus_cli.log.rules.attachments import digests_in, is_sha256
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
@@ -19,7 +18,7 @@ from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import read_within, write_atomically
-from chorus_cli.storage.permissions import access_advice, is_refused, refused_folders
+from chorus_cli.storage.permissions import advised, is_refused, refused_folders
 from chorus_cli.stores.backup import archive, daily
 from chorus_cli.stores.listing import ATTACHMENTS, PERSONAS
 from chorus_cli.stores.purge import backups as purged_backups
@@ -36,29 +35,14 @@ if TYPE_CHECKING:
 class LostFile(NamedTuple):
     """A file that the log names and that is gone or not as it was stored.
 
-    ``phrase`` tells of it, ``entry`` is its name in a backup, empty if its place is gone too, and ``is_right`` says of
-    bytes whether they are its own.
+    ``phrase`` tells of it, ``entry`` is its name in a backup, empty if it cannot be put in its place, and ``is_right``
+    says of bytes whether they are its own.
     """
 
     path: Path
     phrase: str
     entry: str
     is_right: Callable[[bytes], bool]
-
-    @property
-    def obstacle(self) -> str:
-        """A sentence about a folder, or about permissions, that keep the file from being written; empty if none do."""
-        path = self.path
-        if is_refused(path.parent) or is_refused(path):
-            return access_advice(path.parent if is_refused(path.parent) else path)
-        if self.entry and path.is_dir():
-            return f"{path} is a folder: move it away, and run chorus doctor again."
-        return ""
-
-    @property
-    def can_be_written(self) -> bool:
-        """Whether the file can be put in its place, where no link is and nothing else is in the way."""
-        return bool(self.entry) and not self.obstacle and not self.path.is_symlink()
 
     @property
     def may_be_purged(self) -> bool:
@@ -83,7 +67,7 @@ class Unnamed(NamedTuple):
 
 def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
     """Return persona and name of each session that the log lists; those of a deleted persona went with it."""
-    listed = examination.sessions(connection)
+    listed = connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
     deleted = {persona for persona in {persona for persona, _ in listed} if _is_deleted(places, persona)}
     return [(persona, session_id) for persona, session_id in listed if persona not in deleted]
 
@@ -97,22 +81,19 @@ def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]
             path, entry = session_files.folder(places.personas, persona), ""
             if is_session_id(session_id) and persona_files.exists(places.personas, persona):
                 path = session_files.path_of(places.personas, persona, session_id)
-                entry = f"{PERSONAS.name}/{path.relative_to(places.personas).as_posix()}"
-            yield LostFile(path, str(error), entry, _is_session)
+                is_in_the_way = is_refused(path.parent) or is_refused(path) or path.is_dir() or path.is_symlink()
+                entry = "" if is_in_the_way else f"{PERSONAS.name}/{path.relative_to(places.personas).as_posix()}"
+            yield LostFile(path, advised(error), entry, _is_session)
 
 
 def lost_attachments(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]:
     """Yield the attachments that messages name and that are gone or changed."""
     for digest, message_id in examination.named_attachments(connection).items():
         path = places.attachments / digest[:2] / digest
-        if not is_sha256(digest):
-            continue
-        refusal = is_refused(path.parent) or is_refused(path)
-        found = _digest(path) if not refusal and path.is_file() else ""
-        if found != digest:
-            state = f", {path}, cannot be read" if refusal else f", {path}, has changed" if found else " is gone"
-            entry = f"{ATTACHMENTS.name}/{digest[:2]}/{digest}"
-            phrase = f"that of message #{message_id}{state}"
+        found = _digest(path) if is_sha256(digest) and path.is_file() else ""
+        if is_sha256(digest) and found != digest:
+            phrase = f"that of message #{message_id}{f', {path}, has changed' if found else ' is gone'}"
+            entry = "" if path.is_symlink() or path.is_dir() else f"{ATTACHMENTS.name}/{digest[:2]}/{digest}"
             yield LostFile(path, phrase, entry, partial(_has_digest, digest))
 
 
@@ -121,7 +102,7 @@ def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) ->
 
     Of sessions, backups with messages that were purged since are passed over: they may have purged sessions too.
     """
-    wanted = {each.entry: each for each in lost if each.can_be_written}
+    wanted = {each.entry: each for each in lost if each.entry}
     for entry, each in [*wanted.items()]:
         beside = places.backups / entry
         with suppress(OSError):
@@ -135,12 +116,6 @@ def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) ->
             # An archive can have two entries of one name.
             if wanted.pop(found.lost.entry, None):
                 yield found
-
-
-def are_withheld(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) -> bool:
-    """Return whether only backups with messages that were purged since have some of these files."""
-    wanted = [each for each in lost if each.can_be_written and each.may_be_purged]
-    return bool(wanted) and any([*_found(path, wanted)] for path in _with_purged(connection, places))
 
 
 def _found(backup: Path, wanted: Sequence[LostFile]) -> Iterator[Copy]:
@@ -159,21 +134,6 @@ def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
         kept = drafts.keep_damaged(aside, path, path.parents[1].name, now)
     write_atomically(path, found.data)
     return kept
-
-
-def gap(connection: OpenDatabase, found: Copy) -> str:
-    """Return a sentence if a session of a backup is older than its row in the log; empty if not, or of an attachment.
-
-    The idle timer writes a session anew as long as its conversation goes on.
-    """
-    path = found.lost.path
-    if path.parent.name != session_files.SESSIONS_FOLDER:
-        return ""
-    listed = examination.sessions(connection).get((path.parents[1].name, path.stem), 0)
-    brought = len(session_format.read(found.data.decode("utf-8-sig")).messages)
-    if brought >= listed:
-        return ""
-    return f"The session {path.stem} of the backup is older: it has {brought:,} of {counted(listed, 'message')}."
 
 
 def unnamed_attachments(connection: OpenDatabase, places: Paths) -> Unnamed:

@@ -19,7 +19,7 @@ from chorus_cli.stores.backup.daily import PURGE_LOCK
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.rules.purging import asked_purge
-from chorus_cli.stores.service.log_checks import check_log
+from chorus_cli.stores.service.checks import check_log
 from tests.attachments.attached_talk import say
 from tests.stores.service.canary_talk import CANARY, holding
 from tests.world import World, built

@@ -24,7 +24,7 @@ from chorus_cli.stores.backup import archive, daily, restoring
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.purge.backups import Sought, rewrite
 from chorus_cli.stores.salvage import copying
-from chorus_cli.stores.service.home_checks import check_leftovers, delete, ended_runs, temporary_files
+from chorus_cli.stores.service.checks import check_leftovers, delete, ended_runs, temporary_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

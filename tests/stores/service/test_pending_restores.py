@@ -15,7 +15,7 @@ from chorus_cli.storage import migrations
 from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.rules.findings import Repair
-from chorus_cli.stores.service.log_checks import check_log
+from chorus_cli.stores.service.checks import check_log
 from chorus_cli.subcommands.repairs import MENDS
 from tests.fakes import START
 from tests.stores.service.test_leftovers import killed_at

@@ -14,7 +14,7 @@ from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.purge.backups import Sought, holding, rewrite
 from chorus_cli.stores.purge.files import delete_remains
-from chorus_cli.stores.service.home_checks import check_leftovers, temporary_files
+from chorus_cli.stores.service.checks import check_leftovers, temporary_files
 from tests.stores.service.test_leftovers import NOW, killed_at, places, with_log
 
 if TYPE_CHECKING:
