@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.framework.arguments import DRY_RUN, PERSONA, Candidate, Parameter, flag, phrases
+from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter, flag, phrases
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Text, data_of
 from chorus_cli.services import Services
-from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, AskedPurge, BackupsFate, WantedPurge, asked_purge
+from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, WantedPurge, span
 from chorus_cli.stores.service.purging import NONE_HOLDS, REWRITES, still_there
 
 GROUP: CommandGroup[Services] = CommandGroup("purge", "Overwrite messages for good.")
@@ -27,11 +27,15 @@ def _threads(services: Services, _text: str) -> Sequence[Candidate]:
     return [Candidate(str(each.number), each.title) for each in services.threads.offers()]
 
 
-MESSAGES = Parameter("number…", partial(asked_purge, "message"), "numbers of messages, as /search shows")
-THREAD = Parameter("number", partial(asked_purge, "thread"), "the number of a thread", _threads)
-PURGED = Parameter("name", partial(asked_purge, "persona"), "the name of a persona", _personas)
-SPAN = Parameter("time [until T]", partial(asked_purge, "since"), "a time, and maybe until and another")
-WORDS = Parameter("words", partial(asked_purge, "search"), "words as for /search", typed=phrases)
+def _numbers(text: str, now: datetime) -> frozenset[int]:
+    return frozenset(NUMBER.parse(word, now) for word in text.replace(",", " ").split())
+
+
+MESSAGES = Parameter("number…", _numbers, "numbers of messages, as /search shows")
+THREAD = replace(NUMBER, help="the number of a thread", complete=_threads)
+PURGED = replace(TEXT, name="name", help="the name of a persona", complete=_personas)
+SPAN = Parameter("time [until T]", span, "a time, and maybe until and another")
+WORDS = replace(TEXT, name="words", help="words as for /search", typed=phrases)
 LIMITED = replace(PERSONA, help="only what was said to this persona, or whose thread it is")
 BACKUPS = flag("rewrite the backups that still have it, too")
 
@@ -39,7 +43,7 @@ BACKUPS = flag("rewrite the backups that still have it, too")
 @GROUP.command("message", stoppable=True)
 async def purge_messages(
     services: Services,
-    numbers: Annotated[AskedPurge, MESSAGES],
+    numbers: Annotated[frozenset[int], MESSAGES],
     *,
     dry_run: Annotated[bool, DRY_RUN] = False,
     backups: Annotated[bool, BACKUPS] = False,
@@ -53,13 +57,13 @@ async def purge_messages(
         /purge message 12
         /purge message 12 15 16 --dry-run
     """
-    return await _asked(services, numbers, is_dry=dry_run, with_backups=backups)
+    return await _asked(services, WantedPurge(numbers), is_dry=dry_run, with_backups=backups)
 
 
 @GROUP.command("thread", stoppable=True)
 async def purge_thread(
     services: Services,
-    number: Annotated[AskedPurge, THREAD],
+    number: Annotated[int, THREAD],
     *,
     persona: Annotated[str, LIMITED] = "",
     dry_run: Annotated[bool, DRY_RUN] = False,
@@ -70,13 +74,13 @@ async def purge_thread(
     Examples:
         /purge thread 3
     """
-    return await _asked(services, replace(number, persona=persona), is_dry=dry_run, with_backups=backups)
+    return await _asked(services, WantedPurge(thread=number, persona=persona), is_dry=dry_run, with_backups=backups)
 
 
 @GROUP.command("persona", stoppable=True)
 async def purge_persona(
     services: Services,
-    name: Annotated[AskedPurge, PURGED],
+    name: Annotated[str, PURGED],
     *,
     dry_run: Annotated[bool, DRY_RUN] = False,
     backups: Annotated[bool, BACKUPS] = False,
@@ -86,13 +90,13 @@ async def purge_persona(
     Examples:
         /purge persona Frodo
     """
-    return await _asked(services, name, is_dry=dry_run, with_backups=backups)
+    return await _asked(services, WantedPurge(personas=frozenset({name})), is_dry=dry_run, with_backups=backups)
 
 
 @GROUP.command("since", stoppable=True)
 async def purge_span(
     services: Services,
-    time: Annotated[AskedPurge, SPAN],
+    time: Annotated[WantedPurge, SPAN],
     *,
     persona: Annotated[str, LIMITED] = "",
     dry_run: Annotated[bool, DRY_RUN] = False,
@@ -104,13 +108,13 @@ async def purge_span(
         /purge since 1h
         /purge since monday until yesterday --persona Frodo
     """
-    return await _asked(services, replace(time, persona=persona), is_dry=dry_run, with_backups=backups)
+    return await _asked(services, time._replace(persona=persona), is_dry=dry_run, with_backups=backups)
 
 
 @GROUP.command("search", stoppable=True)
 async def purge_matches(
     services: Services,
-    words: Annotated[AskedPurge, WORDS],
+    words: Annotated[str, WORDS],
     *,
     persona: Annotated[str, LIMITED] = "",
     dry_run: Annotated[bool, DRY_RUN] = False,
@@ -122,7 +126,7 @@ async def purge_matches(
         /purge search "red house" --dry-run
         /purge search hunter2
     """
-    return await _asked(services, replace(words, persona=persona), is_dry=dry_run, with_backups=backups)
+    return await _asked(services, WantedPurge(words=words, persona=persona), is_dry=dry_run, with_backups=backups)
 
 
 @GROUP.command("backups", stoppable=True)
@@ -138,12 +142,12 @@ async def purge_backups(services: Services, *, backups: Annotated[bool, BACKUPS]
     return _offered(services, "", names, NO_CRITERIA, {})
 
 
-async def _asked(services: Services, asked: AskedPurge, *, is_dry: bool, with_backups: bool) -> Text | Question:
+async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_backups: bool) -> Text | Question:
     found = await services.purging.find(asked, services.current.slug, services.notifier.progress)
     report: dict[str, object] = {**found.extent.as_json(), "purged": False}
     if found.extent.is_empty and not found.extent.backups:
         return Text(found.extent.text_of_none(), data_of(report))
-    extent = found.extent.text(BackupsFate.of(with_backups=with_backups, is_dry=is_dry))
+    extent = found.extent.text(with_backups=with_backups, is_dry=is_dry)
     if is_dry:
         return Text(f"{extent}\nNothing was purged.", data_of(report))
     if found.extent.is_empty:

@@ -13,7 +13,6 @@ from chorus_cli.attachments.rows import attachments_in
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import operation_rows, search_index, thread_rows
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rows.operation_rows import DETAIL
@@ -30,14 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from chorus_cli.stores.rules.purging import AskedPurge
-
 _BATCH_ROWS = 2_000
 _MOST_BYTES = 100_000_000
 _OF_PERSONA = "(:persona = '' OR persona = :persona)"
 
 
-def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str, attached: Path) -> WantedPurge:
+def selected(connection: sqlite3.Connection, asked: WantedPurge, persona: str, attached: Path) -> WantedPurge:
     """Return the purge with the messages that are meant now.
 
     ``persona`` is a slug: whose thread or which persona is meant, or the limit of a span or a search, which may be
@@ -48,15 +45,14 @@ def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str, at
     if asked.thread:
         thread_id = thread_rows.had(connection, persona, asked.thread).id
         return WantedPurge(_ids(connection, "thread_id = :thread", thread=thread_id), threads=frozenset({thread_id}))
-    if asked.words:
-        wanted = WantedPurge(words=asked.words, persona=persona)
+    if asked.personas:
+        return WantedPurge(_ids(connection, "persona = :persona", persona=persona), personas=frozenset({persona}))
+    wanted = asked._replace(persona=persona)
+    if wanted.words:
         return wanted._replace(messages=selected_by_words(connection, wanted, (attached,)))
-    if asked.since is not None:
-        since, until = timestamps.to_text(asked.since), timestamps.to_text(asked.until) if asked.until else ""
-        condition = f"timestamp >= :since AND (:until = '' OR timestamp <= :until) AND {_OF_PERSONA}"
-        found = _ids(connection, condition, since=since, until=until, persona=persona)
-        return WantedPurge(found, since=since, until=until, persona=persona)
-    return WantedPurge(_ids(connection, "persona = :persona", persona=persona), personas=frozenset({persona}))
+    condition = f"timestamp >= :since AND (:until = '' OR timestamp <= :until) AND {_OF_PERSONA}"
+    found = _ids(connection, condition, since=wanted.since, until=wanted.until, persona=persona)
+    return wanted._replace(messages=found)
 
 
 def text_of(path: Path) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.log.rows import input_rows
-from chorus_cli.stores.rules.purging import AskedPurge
+from chorus_cli.stores.rules.purging import WantedPurge
 from tests.stores.service.canary_talk import holding
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
@@ -116,7 +116,7 @@ async def test_a_session_of_another_persona_keeps_a_name_that_is_a_word_of_the_s
 
 async def test_a_program_reads_the_documents(world: World) -> None:
     path = document(world, "frodo", HELD)
-    asked = AskedPurge("message", frozenset({1}))
+    asked = WantedPurge(frozenset({1}))
     found = await world.services.purging.find(asked, "frodo", lambda _line: None)
     told = json.loads(json.dumps(found.extent.as_json()))
     assert told["repeated_in"] == [{"place": "document", "name": str(path), "persona": "frodo"}]
