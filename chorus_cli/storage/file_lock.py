@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
 import time
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import HomeError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -22,7 +21,6 @@ _GLANCE_SECONDS = 1.0
 """Far longer than `is_locked` of another process holds the lock."""
 
 _PAUSE_SECONDS = 0.01
-_RUN = r"[0-9]+-[0-9a-f]{8}"
 
 
 class FileLock(AbstractContextManager["FileLock"]):
@@ -110,19 +108,9 @@ def held_in(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.name for path in folder.iterdir() if is_locked(path)))
 
 
-def left_in(folder: Path) -> tuple[Path, ...]:
-    """Return the lock files of runs in ``folder`` that are free: their processes have ended."""
-    return tuple(sorted(path for path in folder.iterdir() if re.fullmatch(_RUN, path.name) and not may_be_locked(path)))
-
-
 def sweep(folder: Path) -> None:
     """Delete the lock files in ``folder`` that are free: their processes have ended."""
-    delete_free(folder.iterdir())
-
-
-def delete_free(paths: Iterable[Path]) -> None:
-    """Delete those lock files that are free."""
-    for path in paths:
+    for path in folder.iterdir():
         lock = try_lock(path)
         if lock is not None:
             # Deleted while it is held, so that no other process locks a file that is about to go.

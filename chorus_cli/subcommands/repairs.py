@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import interrupted_replies
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import exposed, made_private
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
@@ -190,24 +189,6 @@ async def _finish_purge(home: Paths) -> bool:
     return is_over
 
 
-async def _settle(home: Paths) -> bool:
-    """Settle replies and calls that were cut off, as the next start does."""
-    store = Store(home.database, home.backups)
-    await store.open()
-    try:
-        mended = await store.write(
-            interrupted_replies.mark_interrupted,
-            lambda run: file_lock.may_be_locked(home.run / run),
-            SystemClock().now(),
-        )
-    finally:
-        await store.close()
-    interrupted = counted(len(mended.interrupted), "reply or call is", "replies and calls are")
-    if mended.interrupted:
-        standard_output().paragraph(f"{interrupted} marked as interrupted.")
-    return True
-
-
 async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]], home: Paths) -> bool:
     """Bring lost files from backups and return whether each was brought."""
     with _alone(home) as places, copying.opened(home.database) as connection:
@@ -242,13 +223,6 @@ async def _delete_leftovers(home: Paths) -> bool:
     return True
 
 
-async def _delete_ended_runs(home: Paths) -> bool:
-    ended = checks.ended_runs(home.run)
-    file_lock.delete_free(ended)
-    standard_output().paragraph(f"Deleted {counted(len(ended), 'lock file')}.")
-    return True
-
-
 def _deleted(paths: Sequence[Path], thing: str, things: str = "", still: str = "") -> None:
     """Delete files and folders, and say so; ``still`` is a clause about those of which another copy stays."""
     size = size_in_words(checks.size_bytes(paths))
@@ -273,11 +247,9 @@ MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
     Repair.SALVAGE: _salvage,
     Repair.RESTORE: _finish_restore,
     Repair.PURGE: _finish_purge,
-    Repair.INTERRUPTED: _settle,
     Repair.SESSIONS: partial(_bring, stored_files.lost_sessions),
     Repair.ATTACHMENTS: partial(_bring, stored_files.lost_attachments),
     Repair.UNNAMED: _delete_unnamed,
     Repair.LEFTOVERS: _delete_leftovers,
-    Repair.RUNS: _delete_ended_runs,
 }
 """The function that carries out each repair and returns whether nothing of the fault is left."""

@@ -149,9 +149,8 @@ def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Ite
         yield
     finally:
         if lock is not None:
-            lock.close()
-            with suppress(OSError):
-                file_lock.delete_free([path])
+            with lock, suppress(OSError):
+                path.unlink()
 
 
 async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:

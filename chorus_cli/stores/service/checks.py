@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -164,8 +163,7 @@ def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
     if dead:
         told = f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"
         ended = "was cut off when its process" if len(dead) == 1 else "were cut off when their process"
-        sentence = f"{told} {ended} ended. The next start of Chorus settles that."
-        yield note("interrupted", sentence, Repair.INTERRUPTED if is_current(connection) else None)
+        yield note("interrupted", f"{told} {ended} ended. The next start of Chorus settles that.")
 
 
 def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
@@ -328,9 +326,6 @@ def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
         yield note("leftovers", f"A killed Chorus has left {told} ({size}){others} {left[0]}.", Repair.LEFTOVERS)
     else:
         yield fine("leftovers", "There are no temporary files of a killed Chorus.")
-    if runs := ended_runs(home.run):
-        told = counted(len(runs), "lock file")
-        yield note("runs", f"Processes that have ended left {told} in {home.run}.", Repair.RUNS)
 
 
 def temporary_files(home: Paths, now: datetime) -> list[Path]:
@@ -356,13 +351,6 @@ def running(run_folder: Path) -> tuple[str, ...]:
         return file_lock.held_in(run_folder) if run_folder.is_dir() else ()
     except OSError as error:
         return (str(error),)
-
-
-def ended_runs(run_folder: Path) -> tuple[Path, ...]:
-    """Return the lock files of processes that have ended."""
-    with suppress(OSError):
-        return file_lock.left_in(run_folder)
-    return ()
 
 
 def delete(paths: Iterable[Path]) -> None:

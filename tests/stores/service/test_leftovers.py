@@ -24,7 +24,7 @@ from chorus_cli.stores.backup import archive, daily, restoring
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.purge.backups import Sought, rewrite
 from chorus_cli.stores.salvage import copying
-from chorus_cli.stores.service.checks import check_leftovers, delete, ended_runs, temporary_files
+from chorus_cli.stores.service.checks import check_leftovers, delete, temporary_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,21 +163,10 @@ def test_a_temporary_file_in_a_temporary_folder_is_counted_with_it(places: Paths
     assert left(places) == ["personas/.persona-ab12_z9k"]
 
 
-def test_only_lock_files_of_ended_processes_are_told(places: Paths) -> None:
-    run = places.run
-    for name in (RUN, "18-0123abcd", "notes.txt"):
-        (run / name).touch()
-    with file_lock.hold(run / RUN):
-        assert ended_runs(run) == (run / "18-0123abcd",)
-        told = [each.sentence for each in check_leftovers(places, NOW) if each.subject == "runs"]
-    assert told == [f"Processes that have ended left 1 lock file in {run}."]
-
-
 def test_a_lock_file_that_cannot_be_opened_counts_as_one_of_a_running_chorus(places: Paths) -> None:
     put(places.database.parent / ".restoring-ab12_z9k")
     (places.run / RUN).symlink_to(RUN)
     assert left(places) == []
-    assert ended_runs(places.run) == ()
 
 
 def test_a_restore_that_was_decided_is_told(places: Paths) -> None:
