@@ -303,7 +303,7 @@ def pipe(path: Path) -> None:
         (other_database, "is damaged, or is no backup of Chorus. Choose another one; nothing was changed."),
         (bomb, "would unpack to 1.1 GB, far more than a backup of its size holds. Choose another one; nothing was"),
         (endless_manifest, "is damaged, or is no backup of Chorus (its list of contents is too long)"),
-        (pipe, "is not a regular file, so it is no backup of Chorus. Nothing was changed."),
+        (pipe, "cannot be read: it is not a regular file. Nothing was changed."),
         (lambda path: path.unlink(), "cannot be read: No such file or directory"),
     ],
     ids=[

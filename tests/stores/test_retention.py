@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.stores.backup.daily import DAILY, WEEKLY, kept
+from chorus_cli.stores.backup.archive import DAILY, WEEKLY, kept_days
 
 SUNDAY = date(2026, 11, 22)
 
@@ -32,12 +32,12 @@ def days(*ages: int) -> set[date]:
     ids=["none", "a week", "eight days", "two months", "seldom", "weekly", "weekly for long", "from a Friday on"],
 )
 def test_seven_daily_and_four_weekly_backups_are_kept(there: set[date], remaining: set[date]) -> None:
-    assert kept(there) == remaining
+    assert kept_days(there) == remaining
 
 
 @given(st.sets(st.dates(date(2024, 1, 1), date(2027, 1, 1)), max_size=60))
 def test_no_more_are_kept_and_the_newest_always_are(there: set[date]) -> None:
-    remaining = kept(there)
+    remaining = kept_days(there)
     assert remaining <= there
     assert len(remaining) <= DAILY + WEEKLY
     assert {*sorted(there)[-DAILY:]} <= remaining
@@ -47,6 +47,6 @@ def test_a_backup_of_every_day_reaches_four_weeks_back() -> None:
     """Each day the new backup comes and those that are not kept go, as it is in use."""
     remaining: frozenset[date] = frozenset()
     for age in range(200, -1, -1):
-        remaining = kept({*remaining, SUNDAY - timedelta(age)})
+        remaining = kept_days({*remaining, SUNDAY - timedelta(age)})
     assert len(remaining) == DAILY + WEEKLY
     assert min(remaining) <= SUNDAY - timedelta(weeks=4)

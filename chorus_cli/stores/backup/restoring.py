@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.salvage.copying import OpenDatabase
 
-_ZIP_BEGINNING = b"PK"
-
 
 class Staged(NamedTuple):
     """A backup that is unpacked in ``folder`` and checked.
@@ -49,11 +46,6 @@ class Staged(NamedTuple):
     missing: tuple[str, ...]
     is_log_alone: bool
     removed: tuple[str, ...]
-
-
-def require_readable(typed: str | Path) -> None:
-    """Refuse a backup whose file cannot be opened."""
-    _is_archive(Path(typed).absolute())
 
 
 @contextmanager
@@ -152,21 +144,6 @@ def finish(places: Paths) -> bool:
     return True
 
 
-def _is_archive(path: Path) -> bool:
-    try:
-        # Opening a pipe would wait for a writer, and a device may have no end.
-        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise BackupError(f"{path} is not a regular file, so it is no backup of Chorus. Nothing was changed.")
-        with path.open("rb") as file:
-            beginning = file.read(len(archive.DATABASE_BEGINNING))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BackupError(f"{path} cannot be read: {reason}. Nothing was changed.") from error
-    if not beginning.startswith(_ZIP_BEGINNING) and beginning != archive.DATABASE_BEGINNING:
-        raise BackupError(f"{path} is no backup of Chorus. Nothing was changed.")
-    return beginning.startswith(_ZIP_BEGINNING)
-
-
 def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[str, ...], tuple[int, ...]]:
     """Unpack a backup; return its contents, its foreign code, and the ids of messages that are not as written."""
     try:
@@ -185,15 +162,15 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
 
 
 def _unpacked(path: Path, folder: Path) -> Manifest | None:
-    if _is_archive(path):
-        manifest = archive.read_manifest(path)
-        archive.unpack(path, folder)
-        (folder / MANIFEST).unlink()
-        return manifest
-    log = home_in(folder).database
-    copying.copy_database(path, log)
-    log.chmod(0o600)
-    return None
+    if archive.is_log_alone(path):
+        log = home_in(folder).database
+        copying.copy_database(path, log)
+        log.chmod(0o600)
+        return None
+    manifest = archive.read_manifest(path)
+    archive.unpack(path, folder)
+    (folder / MANIFEST).unlink()
+    return manifest
 
 
 def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from chorus_cli.storage import meta_rows, migrations
 from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores import listing
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.restoring import draft_folder
 from chorus_cli.stores.salvage import copying, examination
 from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, file_rows, tables
@@ -58,7 +58,7 @@ def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | Non
 
     Backups that hold rows ``without`` which they are wanted are passed over: their texts would come back.
     """
-    for each in reversed(daily.listed(places)):
+    for each in reversed(archive.listed(places)):
         target.unlink(missing_ok=True)
         if each.is_damaged:
             continue

@@ -14,7 +14,7 @@ from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, home_in, rows_of
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.concerned import selected_by_words
@@ -63,7 +63,7 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
 def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
     """Look into all backups in the folder of backups, oldest first."""
     found, unreadable = [], []
-    for each in daily.listed(places):
+    for each in archive.listed(places):
         try:
             if _has_rows(places, each.path, rows) or (criteria != NO_CRITERIA and _has(places, each.path, criteria)):
                 found.append(each.path)
@@ -209,7 +209,7 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
 def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> None:
     """Delete the attachments beside the daily backups that neither one of them nor the log has any more."""
     named = {path.name for path in ATTACHMENTS.files(places)}
-    for each in daily.listed(places) if dropped else ():
+    for each in archive.listed(places) if dropped else ():
         with suppress(BackupError):
             named.update(Path(name).name for name in archive.read_manifest(each.path).attachments)
     for path in [*KEPT_ATTACHMENTS.files(places)]:

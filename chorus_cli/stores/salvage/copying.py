@@ -39,8 +39,8 @@ class Facts(NamedTuple):
     newest: str | None
 
 
-class _Restarted(Exception):  # noqa: N818 - no error: the copy is made in another way
-    pass
+class _RestartedError(Exception):
+    """SQLite began anew too often."""
 
 
 def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -58,7 +58,7 @@ def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = l
             raise BackupStoppedError("The backup was stopped; the log is as it was.")
         restarts += remaining > fewest
         if restarts > _MOST_RESTARTS:
-            raise _Restarted
+            raise _RestartedError
         fewest = remaining
         time.sleep(_PAUSE_SECONDS)
 
@@ -66,7 +66,7 @@ def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = l
         copy.execute("PRAGMA synchronous = OFF")
         try:
             connection.backup(copy, pages=_STEP_PAGES, progress=after_step)
-        except _Restarted:
+        except _RestartedError:
             connection.backup(copy)
 
 

@@ -27,7 +27,7 @@ from chorus_cli.storage.permissions import (
     refused_folders,
 )
 from chorus_cli.storage.store import is_writable
-from chorus_cli.stores.backup import daily, restoring
+from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.listing import FILES, STAGED
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
@@ -286,7 +286,7 @@ def _backups(home: Paths, now: datetime) -> Iterator[Finding]:
     if is_refused(home.backups):
         # Of a folder that the user may not look into there is a finding already.
         return
-    found = [each for each in daily.listed(home) if not each.is_damaged]
+    found = [each for each in archive.listed(home) if not each.is_damaged]
     if not found:
         yield note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
         return

@@ -13,7 +13,7 @@ from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage import file_lock
 from chorus_cli.stores import listing
-from chorus_cli.stores.backup import daily
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.purge import backups, carrying_out, files
 from chorus_cli.stores.purge.backups import Sought
 from chorus_cli.stores.purge.concerned import selected
@@ -208,7 +208,7 @@ class Purging:
         with ExitStack() as locks:
             try:
                 self.home.paths.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
-                for name in (daily.PURGE_LOCK, daily.LOCK):
+                for name in (archive.PURGE_LOCK, archive.DAILY_LOCK):
                     path = self.home.paths.backups / name
                     lock = await asyncio.to_thread(file_lock.wait_for, path, patience_seconds)
                     if lock is None:

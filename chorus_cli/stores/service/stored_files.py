@@ -19,7 +19,7 @@ from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import read_within, write_atomically
 from chorus_cli.storage.permissions import advised, is_refused, refused_folders
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import ATTACHMENTS, PERSONAS
 from chorus_cli.stores.purge import backups as purged_backups
 from chorus_cli.stores.salvage import copying, examination
@@ -110,7 +110,7 @@ def copies(connection: OpenDatabase, places: Paths, lost: Sequence[LostFile]) ->
             if each.is_right(data):
                 yield Copy(wanted.pop(entry), beside, data)
     withheld = _with_purged(connection, places) if any(each.may_be_purged for each in wanted.values()) else ()
-    for each_backup in reversed(daily.listed(places)) if wanted else ():
+    for each_backup in reversed(archive.listed(places)) if wanted else ():
         path = each_backup.path
         for found in _found(path, [each for each in wanted.values() if not (each.may_be_purged and path in withheld)]):
             # An archive can have two entries of one name.
@@ -142,7 +142,7 @@ def unnamed_attachments(connection: OpenDatabase, places: Paths) -> Unnamed:
     for digest in examination.digests(connection) & {*files}:
         del files[digest]
     doubt = "a message cannot be read" if files and examination.unreadable(connection) else ""
-    backups = [each.path for each in daily.listed(places)]
+    backups = [each.path for each in archive.listed(places)]
     looks = [*((_in_session, path) for path in _session_files(places)), *((_needed, path) for path in backups)]
     for look, path in looks if files else ():
         try:
@@ -159,7 +159,7 @@ def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
         rows = purged_backups.rows_purged(connection)
     except DatabaseDamagedError:
         # The journal is damaged where it says what was purged.
-        return frozenset(each.path for each in daily.listed(places))
+        return frozenset(each.path for each in archive.listed(places))
     holding = purged_backups.holding(places, rows) if any(rows.values()) else purged_backups.Holding((), ())
     return frozenset({*holding.backups, *holding.unreadable})
 

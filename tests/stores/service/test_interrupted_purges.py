@@ -15,7 +15,7 @@ from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.store import Store
-from chorus_cli.stores.backup.daily import PURGE_LOCK
+from chorus_cli.stores.backup.archive import PURGE_LOCK
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.rules.purging import WantedPurge

@@ -20,7 +20,7 @@ from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules.format import Session
 from chorus_cli.storage import drafts, file_lock, migrations
 from chorus_cli.storage.files import write_atomically
-from chorus_cli.stores.backup import archive, daily, restoring
+from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.purge.backups import Sought, rewrite
 from chorus_cli.stores.salvage import copying
@@ -203,7 +203,7 @@ def with_older_log(places: Paths) -> None:
 def with_attachment(places: Paths) -> None:
     with_log(places)
     attachments.store(places.attachments, b"a picture")
-    (places.backups / daily.LOCK).touch()
+    (places.backups / archive.DAILY_LOCK).touch()
 
 
 def with_backup(places: Paths) -> None:
@@ -219,7 +219,7 @@ def migrated(places: Paths) -> None:
 def backed_up_without_links(places: Paths) -> None:
     """Make a daily backup on a disk that knows no hard links."""
     sys.addaudithook(lambda name, _values: refuse() if name == "os.link" else None)
-    daily.make(places, Request(places.backups / "daily-2026-11-22.zip", NOW, holds_attachments=False))
+    archive.make_daily(places, Request(places.backups / "daily-2026-11-22.zip", NOW, holds_attachments=False))
 
 
 def refuse() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from chorus_cli.framework.replies import Question, Text
 from chorus_cli.log.rows import input_rows
-from chorus_cli.stores.backup import daily
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import KEPT_ATTACHMENTS
 from chorus_cli.stores.purge import backups
 from chorus_cli.stores.purge.backups import Sought, rewrite, rows_purged
@@ -86,14 +86,14 @@ async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(
     await world.say(f"The word is {CANARY}.")
     for number in range(3):
         assert await upkeep.backups.make_daily() == ""
-        newest = daily.listed(upkeep.backups.places)[-1].path
+        newest = archive.listed(upkeep.backups.places)[-1].path
         os.utime(newest, (100.0 * number, 100.0 * number))
         world.clock.advance(timedelta(days=1))
-    before = daily.listed(upkeep.backups.places)
+    before = archive.listed(upkeep.backups.places)
     held = {each.path.name for each in before[:2]}
     before[2].path.unlink()
     assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 2 backups.")
-    after = daily.listed(upkeep.backups.places)
+    after = archive.listed(upkeep.backups.places)
     assert [(each.path.name, each.modified, each.day) for each in after] == [
         (each.path.name, each.modified, each.day) for each in before if each.path.name in held
     ]
@@ -129,7 +129,7 @@ async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_na
     note.write_text("a red note", encoding="utf-8")
     await say(world, f"Look at this: @{note}")
     await upkeep.backups.make_daily()
-    rewritten = daily.listed(places)[0].path
+    rewritten = archive.listed(places)[0].path
     world.clock.advance(timedelta(days=1))
     if named_by == "the log":
         await say(world, f"Look at it again: @{note}")

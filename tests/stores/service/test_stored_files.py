@@ -15,7 +15,7 @@ import pytest
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.storage import drafts, file_lock
-from chorus_cli.stores.backup import archive, daily
+from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.salvage import copying
 from chorus_cli.stores.service.checks import check_log
@@ -133,8 +133,8 @@ async def in_a_backup_with_all(world: World) -> None:
 
 async def in_a_daily_backup(world: World) -> None:
     day = world.clock.now().date()
-    daily.make(
-        places_of(world), Request(daily.path_of(places_of(world), day), world.clock.now(), holds_attachments=False)
+    archive.make_daily(
+        places_of(world), Request(archive.daily_path(places_of(world), day), world.clock.now(), holds_attachments=False)
     )
 
 

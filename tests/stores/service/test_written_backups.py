@@ -13,8 +13,7 @@ import pytest
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import archive
-from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.backup.daily import PURGE_LOCK
+from chorus_cli.stores.backup.archive import PURGE_LOCK, Request
 from chorus_cli.stores.service.backups import Backups
 from tests.fakes import FakeClock
 from tests.storage.damaged_files import PAGE_BYTES
