@@ -138,11 +138,10 @@ def made_private(paths: Paths) -> str:
     narrowed = [found for found in wide if found not in kept and found.is_exposed]
     told = []
     if narrowed:
-        folders = sum(stat.S_ISDIR(found.mode) for found in narrowed)
-        counts = ((folders, "folder"), (len(narrowed) - folders, "file"))
-        both = " and ".join(counted(number, thing) for number, thing in counts if number)
+        all_of_them = counted(len(narrowed), "file or folder", "files and folders")
         was, them = ("was", "it") if len(narrowed) == 1 else ("were", "them")
-        told.append(f"{both} in {paths.data} {was} open to other users of this machine; now only you can read {them}.")
+        where = f"in {paths.data} {was} open to other users of this machine"
+        told.append(f"{all_of_them} {where}; now only you can read {them}.")
     if kept:
         told.append(f"Other users of this machine may read {kept[0].path}, and its permissions cannot be changed.")
     return " ".join(told)

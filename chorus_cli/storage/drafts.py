@@ -69,11 +69,7 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
 
 
 def read(path: Path) -> str:
-    """Return the text of a draft, with its byte order mark and line ends.
-
-    Raises:
-        EditorError: it is gone, no longer a file of the user, too large, or not UTF-8.
-    """
+    """Return the text of a draft, with its byte order mark and line ends."""
     try:
         with opened_file(path, follows_link=False) as file:
             found = os.fstat(file.fileno())

@@ -59,11 +59,7 @@ def try_lock(path: Path) -> FileLock | None:
 
 
 def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
-    """Lock the file ``path`` as the sign that this process is alive.
-
-    Raises:
-        HomeError: another process holds it, the file cannot be made, or its file system knows no locks.
-    """
+    """Lock the file ``path`` as the sign that this process is alive."""
     try:
         lock = wait_for(path, patience_seconds)
     except OSError as error:

@@ -208,11 +208,11 @@ async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]
 
 async def _delete_unnamed(home: Paths) -> bool:
     with _alone(home) as places, copying.opened(home.database) as connection:
-        unnamed = stored_files.unnamed_attachments(connection, places)
+        paths, is_certain = stored_files.unnamed_attachments(connection, places)
     # The look into backups takes a while, in which another Chorus may have begun.
     with _alone(home) as places, copying.opened(home.database) as connection:
         named = examination.digests(connection)
-        gone = [] if unnamed.doubt else [each for each in unnamed.paths if each.name not in named]
+        gone = [each for each in paths if is_certain and each.name not in named]
         _deleted(gone, "attachment", still=_kept_by_backups(gone, places))
     return True
 

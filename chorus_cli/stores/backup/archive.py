@@ -98,11 +98,7 @@ class Request(NamedTuple):
 
 
 def write(places: Paths, request: Request) -> Manifest:
-    """Write a backup to a new file, whole or not at all, and return its contents.
-
-    Raises:
-        BackupError: the file exists, cannot be written, or the work was stopped.
-    """
+    """Write a backup to a new file, whole or not at all, and return its contents."""
     target = request.target
     try:
         if target.exists():

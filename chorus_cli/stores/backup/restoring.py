@@ -80,11 +80,7 @@ def draft_folder(places: Paths) -> Iterator[Path]:
 
 
 def put_in_place(places: Paths, folder: Path) -> None:
-    """Replace the log, the personas and the defaults by those in a folder; nobody else may have them open.
-
-    Raises:
-        BackupError: it failed; if it had begun, the next start goes on with it.
-    """
+    """Replace the log, the personas and the defaults by those in a folder; nobody else may have them open."""
     home = places.database.parent
     require_none_pending(places)
     try:

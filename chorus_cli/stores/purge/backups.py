@@ -48,11 +48,7 @@ class Holding(NamedTuple):
 
 
 def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
-    """Return the rows of every purge of a log.
-
-    Raises:
-        DatabaseDamagedError: one of the purges cannot be read.
-    """
+    """Return the rows of every purge of a log."""
     found = examination.purged(connection)
     if found.damaged:
         told = f"Operation {found.damaged[0]} of the journal, a purge, cannot be read: chorus doctor mends it."
@@ -117,9 +113,6 @@ def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
     """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
 
     Return a sentence if the disk does not confirm it all, else an empty one.
-
-    Raises:
-        BackupError: it cannot be read or written, and is as it was; or a purged attachment beside it cannot be deleted.
     """
     status = path.stat()
     is_replaced, told = False, ""

@@ -313,12 +313,7 @@ def renew_indexes(connection: sqlite3.Connection) -> None:
     """Make both full-text indexes again: that of the memory from its items, that of the search by the next one."""
     search_index.require_sound_log(connection)
     for begin_anew in (search_index.begin_in_new_pages, item_rows.renew_words):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
             begin_anew(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
     connection.execute("VACUUM")

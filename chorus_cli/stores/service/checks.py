@@ -187,19 +187,15 @@ def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
 
 
 def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
-    paths, doubt = stored_files.unnamed_attachments(connection, places)
-    if not paths:
-        return
-    size = size_in_words(size_bytes(paths))
-    are, them = ("is", "it") if len(paths) == 1 else ("are", "them")
-    told = f"{counted(len(paths), 'attachment')} ({size}) {are} named by"
-    if running(run_folder):
-        yield note("unnamed", f"{told} no message. A Chorus that runs may still send {them}, so nothing is offered.")
-    elif doubt:
-        reason = f"something else may need {them}, so nothing is offered: {doubt}"
-        yield note("unnamed", f"{told} nothing that can be read, but {reason}.")
-    else:
-        yield note("unnamed", f"{told} no message, session or backup.", Repair.UNNAMED)
+    paths, is_certain = stored_files.unnamed_attachments(connection, places)
+    if paths:
+        are, them = ("is", "it") if len(paths) == 1 else ("are", "them")
+        told = f"{counted(len(paths), 'attachment')} ({size_in_words(size_bytes(paths))}) {are} named by no message, "
+        if is_certain and not running(run_folder):
+            yield note("unnamed", f"{told}session or backup.", Repair.UNNAMED)
+        else:
+            reason = f"{them} is offered once no Chorus runs and all that may need {them} can be read"
+            yield note("unnamed", f"{told}session or backup that can be read; to delete {reason}.")
 
 
 def _some(sentences: Sequence[str], between: str = ", ") -> str:

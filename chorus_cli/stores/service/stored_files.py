@@ -58,13 +58,6 @@ class Copy(NamedTuple):
     data: bytes
 
 
-class Unnamed(NamedTuple):
-    """Attachments that nothing names; ``doubt`` is a clause that says why that is not certain, empty if it is."""
-
-    paths: tuple[Path, ...]
-    doubt: str
-
-
 def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
     """Return persona and name of each session that the log lists; those of a deleted persona went with it."""
     listed = connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
@@ -136,12 +129,15 @@ def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
     return kept
 
 
-def unnamed_attachments(connection: OpenDatabase, places: Paths) -> Unnamed:
-    """Return the attachments that no message, operation or session names, and no backup needs."""
+def unnamed_attachments(connection: OpenDatabase, places: Paths) -> tuple[list[Path], bool]:
+    """Return the attachments that no message, operation or session names and no backup needs.
+
+    Return also whether that is certain: all that may name one can be read.
+    """
     files = {path.name: path for path in ATTACHMENTS.files(places) if is_sha256(path.name)}
     for digest in examination.digests(connection) & {*files}:
         del files[digest]
-    doubt = "a message cannot be read" if files and examination.unreadable(connection) else ""
+    is_certain = not (files and examination.unreadable(connection))
     backups = [each.path for each in archive.listed(places)]
     looks = [*((_in_session, path) for path in _session_files(places)), *((_needed, path) for path in backups)]
     for look, path in looks if files else ():
@@ -149,8 +145,8 @@ def unnamed_attachments(connection: OpenDatabase, places: Paths) -> Unnamed:
             for digest in look(places, path):
                 files.pop(digest, None)
         except (OSError, BackupError, StorageError):
-            doubt = doubt or f"{path} is damaged or cannot be read"
-    return Unnamed(tuple(sorted(files.values())), doubt)
+            is_certain = False
+    return sorted(files.values()), is_certain
 
 
 def _with_purged(connection: OpenDatabase, places: Paths) -> frozenset[Path]:
