@@ -26,7 +26,7 @@ from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.findings import Repair
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service import checks, stored_files
 from chorus_cli.stores.service.purging import Purging
 from chorus_cli.subcommands.backup import alone
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.paths import Paths
     from chorus_cli.stores.backup.salvaging import Counts, Lost
-    from chorus_cli.stores.salvage.copying import OpenDatabase
+    from chorus_cli.stores.salvage.examination import OpenDatabase
     from chorus_cli.stores.service.stored_files import LostFile
 
 _EMPTY = (
@@ -53,14 +53,14 @@ async def _narrow(home: Paths) -> bool:
 
 
 async def _renew_index(home: Paths) -> bool:
-    with copying.opened(home.database) as connection:
+    with examination.opened(home.database) as connection:
         examination.renew_indexes(connection)
     standard_output().paragraph("The index is made again; the next search fills it.")
     return True
 
 
 async def _remove_code(home: Paths) -> bool:
-    with copying.opened(home.database) as connection:
+    with examination.opened(home.database) as connection:
         connection.execute("BEGIN IMMEDIATE")
         removed = foreign_code.remove(connection)
         connection.execute("COMMIT")
@@ -77,7 +77,11 @@ def _alone(home: Paths) -> Iterator[Paths]:
 
 
 async def _bring_texts(home: Paths) -> bool:
-    with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
+    with (
+        _alone(home) as places,
+        examination.opened(home.database) as connection,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         changed = examination.checked(connection).changed
         if not changed:
             return True
@@ -132,7 +136,7 @@ async def _salvage(home: Paths) -> bool:
 
 def _remaining(log: Path) -> list[str]:
     """Return phrases for the rows of a log that cannot be read, or that refer to rows that are gone."""
-    with copying.opened(log) as connection:
+    with examination.opened(log) as connection:
         unreadable = len(examination.unreadable(connection))
         told = [counted(unreadable, "message that cannot be read", "messages that cannot be read")]
         return [*(told if unreadable else []), *examination.dangling_references(connection)]
@@ -191,7 +195,7 @@ async def _finish_purge(home: Paths) -> bool:
 
 async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]], home: Paths) -> bool:
     """Bring lost files from backups and return whether each was brought."""
-    with _alone(home) as places, copying.opened(home.database) as connection:
+    with _alone(home) as places, examination.opened(home.database) as connection:
         lost, sources = [*lost_files(connection, places)], Counter[Path]()
         for found in stored_files.copies(connection, places, lost):
             kept = stored_files.bring(found, home.drafts, SystemClock().now())
@@ -207,10 +211,10 @@ async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]]
 
 
 async def _delete_unnamed(home: Paths) -> bool:
-    with _alone(home) as places, copying.opened(home.database) as connection:
+    with _alone(home) as places, examination.opened(home.database) as connection:
         paths, is_certain = stored_files.unnamed_attachments(connection, places)
     # The look into backups takes a while, in which another Chorus may have begun.
-    with _alone(home) as places, copying.opened(home.database) as connection:
+    with _alone(home) as places, examination.opened(home.database) as connection:
         named = examination.digests(connection)
         gone = [each for each in paths if is_certain and each.name not in named]
         _deleted(gone, "attachment", still=_kept_by_backups(gone, places))

@@ -31,8 +31,8 @@ from chorus_cli.storage import files
 from chorus_cli.storage.file_lock import try_lock
 from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
 from chorus_cli.stores.listing import ATTACHMENTS, DATABASE, FILES, KEPT_ATTACHMENTS, PERSONAS, home_in
-from chorus_cli.stores.salvage import copying, examination
-from chorus_cli.stores.salvage.copying import BackupStoppedError
+from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.salvage.examination import BackupStoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -104,7 +104,7 @@ def write(places: Paths, request: Request) -> Manifest:
         if target.exists():
             raise _taken(target)
         with _temporary(folder_for_copy(places.backups, target)) as copy, _temporary(target.parent) as draft:
-            copying.copy_database(places.database, copy, request.is_stopped)
+            examination.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             try:
                 files.give_name(draft, target)
@@ -272,14 +272,14 @@ def _zipped(path: Path) -> Iterator[zipfile.ZipFile]:
 def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
     if closed := refused_folders(places.personas, places.attachments):
         raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
-    with copying.opened(copy) as connection:
+    with examination.opened(copy) as connection:
         fault = examination.quick_fault(connection)
         # The index of the search is made again from the log wherever the backup is restored.
         if fault and examination.concerns_log(connection):
             raise DatabaseDamagedError(
                 f"{places.database} is damaged ({fault}), so no backup was made of it. chorus doctor mends it."
             )
-        found = copying.facts(connection)
+        found = examination.facts(connection)
     of_personas = [path.relative_to(places.personas).parts for path in PERSONAS.files(places)]
     personas = sorted({parts[0] for parts in of_personas})
     sessions = sum(SESSIONS_FOLDER in parts[1:-1] for parts in of_personas)

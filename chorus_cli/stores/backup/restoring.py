@@ -22,14 +22,14 @@ from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import MANIFEST, Manifest
 from chorus_cli.stores.listing import FILES, STAGED, home_in
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.salvage.copying import OpenDatabase
+    from chorus_cli.stores.salvage.examination import OpenDatabase
 
 
 class Staged(NamedTuple):
@@ -144,10 +144,10 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
     """Unpack a backup; return its contents, its foreign code, and the ids of messages that are not as written."""
     try:
         manifest = _unpacked(path, folder)
-        with copying.opened(home_in(folder).database) as connection:
+        with examination.opened(home_in(folder).database) as connection:
             removed = tuple(foreign_code.remove(connection))
             changed = _checked(path, connection)
-            found = copying.facts(connection)
+            found = examination.facts(connection)
     except DatabaseDamagedError as error:
         # Its sentence is about the copy, and is advice for the log in use.
         raise BackupError(
@@ -160,7 +160,7 @@ def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[
 def _unpacked(path: Path, folder: Path) -> Manifest | None:
     if archive.is_log_alone(path):
         log = home_in(folder).database
-        copying.copy_database(path, log)
+        examination.copy_database(path, log)
         log.chmod(0o600)
         return None
     manifest = archive.read_manifest(path)

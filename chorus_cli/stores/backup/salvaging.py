@@ -20,7 +20,7 @@ from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores import listing
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.restoring import draft_folder
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.file_rows import MESSAGES, NUMBERED, OPERATIONS, file_rows, tables
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def newest_sound_log(places: Paths, target: Path, without: Purged) -> Path | Non
             continue
         try:
             archive.unpack_log(each.path, target)
-            with copying.opened_untrusted(target) as connection:
-                copying.facts(connection)
+            with examination.opened_untrusted(target) as connection:
+                examination.facts(connection)
                 is_sound = not examination.quick_fault(connection) and not is_newer(connection)
                 if is_sound and not examination.holds(connection, without):
                     return each.path

@@ -20,7 +20,7 @@ from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 
 if TYPE_CHECKING:
     import sqlite3
@@ -72,7 +72,7 @@ def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
     with _folder_for_copies(places) as folder:
         log = home_in(folder).database
         archive.unpack_log(path, log)
-        with copying.opened_untrusted(log) as connection:
+        with examination.opened_untrusted(log) as connection:
             return any(_held(connection, rows))
 
 
@@ -89,9 +89,9 @@ def purged_since(log: Path, backup: Path) -> int:
     """Return the number of messages of a backup that were purged in the present log; 0 if that is damaged."""
     # A restore must be possible however the present log is damaged.
     with suppress(StorageError, ValueError, TypeError, KeyError):
-        with copying.opened(log) as connection:
+        with examination.opened(log) as connection:
             rows = rows_purged(connection)
-        with copying.opened_untrusted(backup) as connection:
+        with examination.opened_untrusted(backup) as connection:
             return len(_held(connection, rows).messages)
     return 0
 
@@ -157,7 +157,7 @@ def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozen
 
 @contextmanager
 def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
-    with copying.opened(home_in(folder).database) as connection:
+    with examination.opened(home_in(folder).database) as connection:
         if migrations.is_newer(connection):
             raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
         connection.execute("PRAGMA secure_delete = ON")

@@ -16,8 +16,8 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.salvage import copying, examination
-from chorus_cli.stores.salvage.copying import BackupStoppedError
+from chorus_cli.stores.salvage import examination
+from chorus_cli.stores.salvage.examination import BackupStoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,7 +86,7 @@ class Backups:
             request = Request(archive.daily_path(self.places, day), now, holds_attachments=False, is_stopped=is_stopped)
             if archive.make_daily(self.places, request) is None:
                 return ()
-            with copying.opened(self.places.database) as connection:
+            with examination.opened(self.places.database) as connection:
                 return examination.sample(connection, day.toordinal()).changed
 
         try:

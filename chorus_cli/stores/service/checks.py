@@ -31,7 +31,7 @@ from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.listing import FILES, STAGED
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service import stored_files
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.messages import Runs
     from chorus_cli.machine.paths import Paths
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.stores.salvage.copying import OpenDatabase
+    from chorus_cli.stores.salvage.examination import OpenDatabase
 
 _MOST_NAMED_IDS = 5
 _LEAST_FREE_BYTES = 100_000_000
@@ -75,7 +75,7 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
         return
     has_sound_pages = False
     try:
-        with copying.opened_untrusted(places.database) as connection:
+        with examination.opened_untrusted(places.database) as connection:
             if foreign := foreign_code.found(connection):
                 are, them = ("is", "it") if len(foreign) == 1 else ("are", "them")
                 told = f"In the log, {enumerated(foreign)} {are} not of Chorus"
@@ -99,7 +99,7 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
     if changed := foreign_code.changed_tables(connection):
         yield wrong("log", f"{path} lacks {enumerated(changed)} as made by Chorus.", Repair.SALVAGE)
         return
-    facts = copying.facts(connection)
+    facts = examination.facts(connection)
     faults = examination.faults(connection)
     extent = f"{counted(facts.messages, 'message')} in {counted(facts.threads, 'thread')}"
     if faults and examination.concerns_log(connection):

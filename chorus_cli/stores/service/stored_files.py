@@ -22,14 +22,14 @@ from chorus_cli.storage.permissions import advised, is_refused, refused_folders
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import ATTACHMENTS, PERSONAS
 from chorus_cli.stores.purge import backups as purged_backups
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
     from chorus_cli.machine.paths import Paths
-    from chorus_cli.stores.salvage.copying import OpenDatabase
+    from chorus_cli.stores.salvage.examination import OpenDatabase
 
 
 class LostFile(NamedTuple):
@@ -198,7 +198,7 @@ def _needed(places: Paths, path: Path) -> frozenset[str]:
     if path.name.startswith(archive.DAMAGED):
         raise BackupError(f"{path} is a damaged log that was kept.")
     if path.suffix == ".db":
-        with copying.opened_untrusted(path) as connection:
+        with examination.opened_untrusted(path) as connection:
             return examination.digests(connection)
     manifest = archive.read_manifest(path)
     names = () if manifest.holds_attachments else manifest.attachments

@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import salvaging
-from chorus_cli.stores.salvage import copying, examination
+from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service.checks import check_log
 from tests.stores.service.test_purges_and_salvage import backup_of, changed
 from tests.stores.service.test_stored_files import places_of
@@ -68,9 +68,12 @@ async def test_rows_that_are_gone_or_cannot_be_read_are_told_and_a_salvage_offer
 async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World, statements: Sequence[str]) -> None:
     await world.say("hello")
     changed(world, statements)
-    with salvaging.salvaged(places_of(world)) as (folder, counts), copying.opened(folder / "chorus.db") as connection:
+    with (
+        salvaging.salvaged(places_of(world)) as (folder, counts),
+        examination.opened(folder / "chorus.db") as connection,
+    ):
         assert counts.backup is None
-        assert (examination.dangling_references(connection), examination.unreadable(connection)) == ([], [])
+        assert (examination.dangling_references(log), examination.unreadable(log)) == ([], [])
 
 
 @pytest.mark.parametrize("has_backup", [True, False])
@@ -89,18 +92,21 @@ async def test_a_salvage_brings_messages_that_no_other_row_names_from_a_backup(
 
 async def test_a_salvage_rolls_the_transaction_of_a_killed_process_back(world: World) -> None:
     await world.say("hello")
-    log = places_of(world).database
-    with closing(sqlite3.connect(log)) as connection:
+    database = places_of(world).database
+    with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA cache_size = 1")
         for statement in ("UPDATE messages SET content = 'half'", "CREATE TABLE filling AS SELECT zeroblob(99999)"):
             connection.execute(statement)
-        parts = {path: path.read_bytes() for path in (log, log.with_name(f"{log.name}-journal"))}
-    assert b"half" in parts[log]
+        parts = {path: path.read_bytes() for path in (database, database.with_name("chorus.db-journal"))}
+    assert b"half" in parts[database]
     for path, content in parts.items():
         path.write_bytes(content)
-    with salvaging.salvaged(places_of(world)) as (folder, _counts), copying.opened(folder / "chorus.db") as connection:
+    with (
+        salvaging.salvaged(places_of(world)) as (folder, _counts),
+        examination.opened(folder / "chorus.db") as connection,
+    ):
         assert connection.execute("SELECT content FROM messages").fetchall() == [("hello",), ("ok",)]
-    assert log.read_bytes() == parts[log]
+    assert database.read_bytes() == parts[database]
 
 
 async def in_progress(world: World, run: str | None) -> None:

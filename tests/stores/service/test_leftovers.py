@@ -23,7 +23,7 @@ from chorus_cli.storage.files import write_atomically
 from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.purge.backups import Sought, rewrite
-from chorus_cli.stores.salvage import copying
+from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service.checks import check_leftovers, delete, temporary_files
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def with_attachment(places: Paths) -> None:
 
 def with_backup(places: Paths) -> None:
     with_log(places)
-    copying.copy_database(places.database, places.backups / "older.db")
+    examination.copy_database(places.database, places.backups / "older.db")
 
 
 def migrated(places: Paths) -> None:

@@ -16,7 +16,7 @@ from chorus_cli.attachments.files import attachments
 from chorus_cli.storage import drafts, file_lock
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
-from chorus_cli.stores.salvage import copying
+from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service.checks import check_log
 from chorus_cli.stores.service.stored_files import (
     Copy,
@@ -104,7 +104,7 @@ async def kept_before_a_restore(world: World) -> None:
 
 async def kept_before_an_upgrade(world: World) -> None:
     await attached(world)
-    copying.copy_database(places_of(world).database, places_of(world).backups / "before-0009.db")
+    examination.copy_database(places_of(world).database, places_of(world).backups / "before-0009.db")
     await world.store.write(lambda c: c.execute("UPDATE messages SET attachments = NULL"))
 
 
@@ -215,7 +215,7 @@ LOST = {"sessions": lost_sessions, "attachments": lost_attachments}
 
 
 def copies_of(world: World, kind: str) -> list[Copy]:
-    with copying.opened(places_of(world).database) as connection:
+    with examination.opened(places_of(world).database) as connection:
         return [*copies(connection, places_of(world), [*LOST[kind](connection, places_of(world))])]
 
 
@@ -290,7 +290,7 @@ async def test_a_file_that_is_no_sha256_is_never_unnamed(world: World) -> None:
     await world.say("hello")
     places_of(world).attachments.mkdir(exist_ok=True)
     (places_of(world).attachments / "photo.png").write_bytes(b"mine")
-    with copying.opened(places_of(world).database) as connection:
+    with examination.opened(places_of(world).database) as connection:
         assert unnamed_attachments(connection, places_of(world)) == ([], True)
 
 

@@ -1,4 +1,4 @@
-"""``/purge``: messages, and all that repeats them or was made of them, overwritten for good."""
+"""``/purge``, ``/backup`` and ``/rescue``: texts overwritten for good, copied to a file, or not stored yet."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter, flag, phrases
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Question, Text, data_of
+from chorus_cli.framework.replies import Question, Report, Table, Text, data_of
+from chorus_cli.log.rules.wording import local
 from chorus_cli.services import Services
+from chorus_cli.storage import typed_paths
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WITH_BACKUPS, WantedPurge, span
 from chorus_cli.stores.service.purging import NONE_HOLDS, REWRITES, still_there
 
-GROUP: CommandGroup[Services] = CommandGroup("purge", "Overwrite messages for good.")
+PURGE: CommandGroup[Services] = CommandGroup("purge", "Overwrite messages for good.")
+RESCUE: CommandGroup[Services] = CommandGroup("rescue", "Texts that could not be stored, and backups.")
 
 _NOTHING = Text("Nothing was purged.")
 
@@ -40,7 +44,7 @@ LIMITED = replace(PERSONA, help="only what was said to this persona, or whose th
 BACKUPS = flag("rewrite the backups that still have it, too")
 
 
-@GROUP.command("message", stoppable=True)
+@PURGE.command("message", stoppable=True)
 async def purge_messages(
     services: Services,
     numbers: Annotated[frozenset[int], MESSAGES],
@@ -60,7 +64,7 @@ async def purge_messages(
     return await _asked(services, WantedPurge(numbers), is_dry=dry_run, with_backups=backups)
 
 
-@GROUP.command("thread", stoppable=True)
+@PURGE.command("thread", stoppable=True)
 async def purge_thread(
     services: Services,
     number: Annotated[int, THREAD],
@@ -77,7 +81,7 @@ async def purge_thread(
     return await _asked(services, WantedPurge(thread=number, persona=persona), is_dry=dry_run, with_backups=backups)
 
 
-@GROUP.command("persona", stoppable=True)
+@PURGE.command("persona", stoppable=True)
 async def purge_persona(
     services: Services,
     name: Annotated[str, PURGED],
@@ -93,7 +97,7 @@ async def purge_persona(
     return await _asked(services, WantedPurge(personas=frozenset({name})), is_dry=dry_run, with_backups=backups)
 
 
-@GROUP.command("since", stoppable=True)
+@PURGE.command("since", stoppable=True)
 async def purge_span(
     services: Services,
     time: Annotated[WantedPurge, SPAN],
@@ -111,7 +115,7 @@ async def purge_span(
     return await _asked(services, time._replace(persona=persona), is_dry=dry_run, with_backups=backups)
 
 
-@GROUP.command("search", stoppable=True)
+@PURGE.command("search", stoppable=True)
 async def purge_matches(
     services: Services,
     words: Annotated[str, WORDS],
@@ -129,7 +133,7 @@ async def purge_matches(
     return await _asked(services, WantedPurge(words=words, persona=persona), is_dry=dry_run, with_backups=backups)
 
 
-@GROUP.command("backups", stoppable=True)
+@PURGE.command("backups", stoppable=True)
 async def purge_backups(services: Services, *, backups: Annotated[bool, BACKUPS] = False) -> Text | Question:
     """Rewrite the backups that still hold texts purged before; with --backups without asking.
 
@@ -139,7 +143,7 @@ async def purge_backups(services: Services, *, backups: Annotated[bool, BACKUPS]
     names = await services.purging.in_backups()
     if names and backups:
         return await _rewritten(services, "", NO_CRITERIA, {})
-    return _offered(services, "", names, NO_CRITERIA, {})
+    return _rewriting_offered(services, "", names, NO_CRITERIA, {})
 
 
 async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_backups: bool) -> Text | Question:
@@ -153,14 +157,14 @@ async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_b
     if found.extent.is_empty:
         if with_backups:
             return await _rewritten(services, "", found.wanted, report)
-        return _offered(services, "", found.extent.backups, found.wanted, report)
+        return _rewriting_offered(services, "", found.extent.backups, found.wanted, report)
 
     async def confirmed() -> Text | Question:
         done = await services.purging.carry_out(found, services.notifier.progress, with_backups=with_backups)
         purged = {**report, "purged": True}
         if done.backups and with_backups:
             return await _rewritten(services, f"{done.sentence}\n", found.wanted, purged)
-        return _offered(services, done.sentence, done.backups, found.wanted, purged)
+        return _rewriting_offered(services, done.sentence, done.backups, found.wanted, purged)
 
     question = f"{extent}\nOverwrite all of that for good? No undo brings it back."
     return Question(question, confirmed, _NOTHING)
@@ -179,7 +183,7 @@ async def _rewritten(services: Services, sentence: str, wanted: WantedPurge, rep
     return Text(f"{sentence}{told}", data, is_failure=bool(failures))
 
 
-def _offered(
+def _rewriting_offered(
     services: Services, sentence: str, names: Sequence[str], wanted: WantedPurge, report: Mapping[str, object]
 ) -> Text | Question:
     """Offer to rewrite the backups that still have it, after the ``sentence``; without any, only that is said."""
@@ -193,3 +197,82 @@ def _offered(
     again = f"The same purge with {WITH_BACKUPS} rewrites them." if wanted.words else f"{REWRITES} them."
     declined = Text(f"The backups are as they were: {', '.join(names)}. {again}", data)
     return Question("\n".join(filter(None, (sentence, still_there(names)))), confirmed, declined)
+
+
+_ENDINGS = frozenset({".zip"})
+_NO_TEXT = Text("There is no text that could not be stored.")
+
+
+def _files(_services: Services, text: str) -> Sequence[Candidate]:
+    return [Candidate(path) for path in typed_paths.offered(text, _ENDINGS)]
+
+
+FILE = replace(TEXT, name="file", help="a new file, or a folder", complete=_files)
+
+
+@RESCUE.command("backup", aliases=("backup",), stoppable=True)
+async def backup(services: Services, file: Annotated[str, FILE] = "") -> Text:
+    """Copy everything to a file: the log, personas, sessions, settings and attachments.
+
+    Without a file, a new one is made beside the daily backups. chorus restore FILE brings it back.
+
+    Examples:
+        /backup
+        /backup /media/stick/chorus.zip
+    """
+    return Text((await services.backups.make(file)).sentence())
+
+
+@RESCUE.command("", "list")
+async def rescued(services: Services) -> Text | Report:
+    """List texts that could not be stored, and messages that were not sent.
+
+    Examples:
+        /rescue
+    """
+    found = await services.rescued.find()
+    unreadable = [Text(f"{path} cannot be read; look at it in an editor.") for path in found.unreadable]
+    if not found.texts:
+        return Report((_NO_TEXT, *unreadable))
+    rows = tuple((local(at), text.persona, text.role, shortened(text.content)) for text, at, *_ in found.texts)
+    table = Table("", ("When", "Persona", "Role", "Text"), rows, cut=frozenset({"Text"}))
+    advice = Text("/rescue keep brings them into the log, /rescue discard deletes them.")
+    return Report((table, advice, *unreadable))
+
+
+@RESCUE.command("keep")
+async def keep(services: Services) -> Text:
+    """Bring the texts into the log, in a closed thread of each persona, outside of every context.
+
+    Examples:
+        /rescue keep
+    """
+    found = await services.rescued.find(must_be_rows=True)
+    if not found.texts:
+        return _NO_TEXT
+    brought = await services.rescued.bring_in(found.texts)
+    lines = [
+        f"{counted(each.texts, 'text')} of {each.persona} in thread #{each.thread_number}, which is closed; "
+        f"/thread {each.thread_number} opens it."
+        for each in brought
+    ]
+    return Text("\n".join(["In the log now:", *lines]))
+
+
+@RESCUE.command("discard")
+async def discard(services: Services) -> Text | Question:
+    """Delete the texts without bringing them into the log.
+
+    Examples:
+        /rescue discard
+    """
+    found = await services.rescued.find(must_be_rows=True)
+    if not found.texts:
+        return _NO_TEXT
+
+    async def confirmed() -> Text:
+        await services.rescued.discard(found.texts)
+        return Text(f"Deleted {counted(len(found.texts), 'text')}.")
+
+    question = f"Delete {counted(len(found.texts), 'text')} for good? They are not in the log."
+    return Question(question, confirmed, Text("Nothing was deleted; /rescue shows them."))
