@@ -70,7 +70,7 @@ async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World,
     changed(world, statements)
     with (
         salvaging.salvaged(places_of(world)) as (folder, counts),
-        examination.opened(folder / "chorus.db") as connection,
+        examination.opened(folder / "chorus.db") as log,
     ):
         assert counts.backup is None
         assert (examination.dangling_references(log), examination.unreadable(log)) == ([], [])
