@@ -20,7 +20,7 @@ from chorus_cli.core.errors import (
 from chorus_cli.log.rows.search_index import is_damage
 from chorus_cli.storage.errors import damaged, storage_error
 from chorus_cli.storage.store import Store
-from tests.storage.notes import note, notes
+from tests.storage.database import note, notes
 from tests.storage.unsynced import confirmed_syncs
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 
 from chorus_cli.core.errors import DatabaseBusyError
 from chorus_cli.storage.store import Store
-from tests.storage.notes import note, notes
+from tests.storage.database import note, notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

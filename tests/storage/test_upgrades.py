@@ -15,14 +15,11 @@ import pytest
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.view import Summary
-from chorus_cli.core.errors import DatabaseTooNewError, StorageError
+from chorus_cli.core.errors import StorageError
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.operation_rows import introduce
 from chorus_cli.log.rules.acts import ACTS, Clear, Edit, Fold, Subject, Undo
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.memory.rows import item_rows
-from chorus_cli.personas.rows import activity
 from chorus_cli.storage.migrations import STEPS, applied, migrate
 from chorus_cli.storage.store import Store
 from tests.fakes import START
@@ -122,26 +119,6 @@ def test_an_operation_may_be_of_any_kind(old: Path, kind: str) -> None:
         assert connection.execute("SELECT kind FROM operations ORDER BY id DESC LIMIT 1").fetchone() == (kind,)
 
 
-@pytest.mark.parametrize("number", range(1, len(STEPS[1][1]) + 1))
-def test_a_step_that_is_interrupted_leaves_the_database_as_it_was(old: Path, number: int) -> None:
-    name, statements = STEPS[1]
-    broken = (name, (*statements[:number], "INSERT INTO nowhere VALUES (1)"))
-    with closing(connected(old)) as connection:
-        before = list(connection.iterdump())
-        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-            migrate(connection, [STEPS[0], broken])
-        assert list(connection.iterdump()) == before
-        migrate(connection)
-        assert applied(connection) == [name for name, _ in STEPS]
-
-
-def test_a_program_without_the_step_says_that_it_is_older(old: Path) -> None:
-    with closing(connected(old)) as connection:
-        migrate(connection)
-        with pytest.raises(DatabaseTooNewError, match=f"newer Chorus .*{STEPS[1][0]}"):
-            migrate(connection, STEPS[:1])
-
-
 def test_a_step_that_another_process_takes_is_waited_for_and_taken_once(old: Path) -> None:
     begun, may_end = threading.Event(), threading.Event()
 
@@ -220,56 +197,3 @@ async def test_a_copy_cut_short_is_begun_anew(old: Path, tmp_path: Path) -> None
     for copy in backups.iterdir():
         with closing(connected(copy)) as connection:
             assert applied(connection) == [STEPS[0][0]]
-
-
-LEFT = {
-    ("window", '{"act": {}, "thread": null, "change": [12, 24]}'): [("window:frodo", "12")],
-    ("undo", '{"act": {}, "thread": null, "change": [null, 24]}'): [("window:frodo", "null")],
-    ("window", '{"change": 1}'): [],
-    ("window", "{"): [],
-}
-
-
-@pytest.mark.parametrize(("left", "known"), LEFT.items())
-def test_a_change_of_a_window_that_a_killed_chorus_has_left_is_noted_by_the_next_opening(
-    path: Path, left: tuple[str, str], known: list[tuple[str, str]]
-) -> None:
-    with closing(connected(path)) as connection:
-        migrate(connection, STEPS[:11])
-        cut_off(connection, *left)
-        migrate(connection)
-        assert connection.execute("SELECT * FROM meta").fetchall() == known
-        assert connection.execute("SELECT * FROM operations").fetchall() == []
-
-
-async def test_a_persona_that_a_killed_chorus_was_making_has_nothing_of_an_earlier_one(path: Path) -> None:
-    with closing(connected(path)) as connection:
-        migrate(connection, STEPS[:11])
-        connection.execute("INSERT INTO threads(persona) VALUES ('frodo'), ('sam')")
-        for slug, thread in (("frodo", 1), ("sam", 2)):
-            connection.execute(
-                "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES (?, ?, 'user', 'old', ?)",
-                (slug, thread, timestamps.to_text(START)),
-            )
-            connection.execute(
-                "INSERT INTO context_items(persona, item_type, content, content_hash) VALUES (?, 'TASK', 'old', 'h')",
-                (slug,),
-            )
-        cut_off(connection, "persona", "{}")
-        cut_off(connection, "persona", "{}")
-    store = Store(path)
-    await store.open()
-    assert {slug: each.messages for slug, each in (await store.read(activity)).items()} == {"sam": 1}
-    for slug, count in (("frodo", 0), ("sam", 1)):
-        assert await store.read(item_rows.number, slug) == count
-        assert (await store.read(thread_rows.last_used, slug) is not None) == count
-        assert await store.read(operation_rows.beginning, slug) == (0 if count else 2)
-    await store.close()
-
-
-def cut_off(connection: sqlite3.Connection, kind: str, detail: str) -> None:
-    """Leave a change of a file of frodo's undone, as a Chorus before the last step did."""
-    connection.execute(
-        "INSERT INTO intents(persona, kind, detail, before, after, created_at) VALUES ('frodo', ?, ?, '', '', ?)",
-        (kind, detail, timestamps.to_text(START)),
-    )
