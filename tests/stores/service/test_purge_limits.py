@@ -12,14 +12,10 @@ from chorus_cli.imports.service.exports import Exports
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from tests.attached_files import pdf
 from tests.attachments.attached_talk import say
-from tests.stores.service.canary_talk import CANARY, holding
+from tests.stores.service.canary_talk import CANARY, holding, purged
 
 if TYPE_CHECKING:
     from tests.world import World
-
-
-async def purged(world: World, line: str) -> None:
-    await (await world.asked_back(line)).confirmed()
 
 
 async def test_a_search_limited_to_a_persona_leaves_the_sessions_of_others(world: World) -> None:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.framework.replies import Question, Text
 from chorus_cli.log.rows import input_rows
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import KEPT_ATTACHMENTS
 from chorus_cli.stores.purge import backups
 from chorus_cli.stores.purge.backups import Sought, rewrite, rows_purged
 from tests.attachments.attached_talk import say
-from tests.stores.service.canary_talk import CANARY, canary_talk, holding
+from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, built
 
@@ -26,12 +25,6 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Store
     from tests.fakes import FakeClock, ScriptedModel
     from tests.world import World
-
-
-async def purged(world: World, line: str) -> str:
-    answer = await (await world.asked_back(line)).confirmed()
-    assert isinstance(answer, Text | Question)
-    return answer.text
 
 
 async def backed_up_talk(world: World) -> None:

@@ -11,15 +11,14 @@ from chorus_cli.log.rules.messages import Role
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
-from tests.stores.service.canary_talk import holding
+from tests.stores.service.canary_talk import holding, purged, sql
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chorus_cli.framework.replies import Reply
-    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.storage.store import Store
     from tests.fakes import FakeClock, ScriptedModel
 
 SAID = "The gate of the old mill by the river opens if you pull the iron ring twice."
@@ -28,17 +27,6 @@ SAID = "The gate of the old mill by the river opens if you pull the iron ring tw
 @pytest.fixture
 async def tool_world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
     return await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
-
-
-async def purged(world: World, line: str) -> Reply:
-    return await (await world.asked_back(line)).confirmed()
-
-
-async def sql(world: World, statement: str, *values: str) -> None:
-    def work(connection: Connection) -> None:
-        connection.execute(statement, values)
-
-    await world.store.write(work)
 
 
 async def test_the_preamble_of_a_purged_message_is_overwritten(world: World) -> None:

@@ -13,7 +13,7 @@ from chorus_cli.storage.migrations import STEPS, migrate
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.salvage import examination
 from tests.log.service.thinking_talk import parts_of, think
-from tests.stores.service.canary_talk import holding
+from tests.stores.service.canary_talk import holding, purged
 from tests.stores.service.test_stored_files import backed_up, places_of
 from tests.turns.service.tool_talk import TOOLS, call
 from tests.world import Tools, World, built
@@ -38,10 +38,6 @@ async def thought(world: World, text: str, parts: str) -> None:
     """Have message 2 be the reply after a thought; text and parts may differ."""
     think(world, text, "I cannot tell.", parts=parts_of(parts))
     await world.say("How does it open?")
-
-
-async def purged(world: World, line: str) -> None:
-    await (await world.asked_back(line)).confirmed()
 
 
 @pytest.mark.parametrize(("text", "parts"), [(LONG, ""), ("", LONG), (LONG, LONG)])

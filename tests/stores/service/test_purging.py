@@ -10,14 +10,13 @@ import pytest
 from chorus_cli.core.errors import JournalError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Unsaid
-from chorus_cli.framework.replies import plain
 from chorus_cli.imports.service.exports import Exports
 from chorus_cli.log.rows import message_rows
 from chorus_cli.stores.salvage import examination
 from chorus_cli.tools.service import BUILT_IN
 from tests.imports.service.foreign_talk import LATIUM, ROME, WHERE, taken_in
 from tests.log.service.thinking_talk import parts_of
-from tests.stores.service.canary_talk import CANARY, canary_talk, holding
+from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged
 from tests.world import Tools, World, built
 
 if TYPE_CHECKING:
@@ -37,11 +36,6 @@ THOUGHTS = (
 @pytest.fixture
 async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
     return await built(tmp_path, store, clock, model, 10_000, Tools(BUILT_IN))
-
-
-async def purged(world: World, line: str) -> str:
-    """Carry out a purge, agree to it, and return the answer; backups stay."""
-    return plain(await (await world.asked_back(line)).confirmed())
 
 
 async def talk(world: World) -> None:

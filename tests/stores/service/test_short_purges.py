@@ -9,14 +9,14 @@ import pytest
 
 from chorus_cli.log.rows import input_rows
 from chorus_cli.stores.rules.purging import WantedPurge
-from tests.stores.service.canary_talk import holding
+from tests.stores.service.canary_talk import holding, purged, sql
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
 from tests.world import Tools, World, built
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.storage.store import Store
     from tests.fakes import FakeClock, ScriptedModel
 
 SHORT = "The gate is red"
@@ -32,24 +32,13 @@ async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedM
     return world
 
 
-async def purged(world: World) -> None:
-    await (await world.asked_back("/purge message 1")).confirmed()
-
-
-async def sql(world: World, statement: str, *values: object) -> list[tuple[object, ...]]:
-    def work(connection: Connection) -> list[tuple[object, ...]]:
-        return connection.execute(statement, values).fetchall()
-
-    return await world.store.write(work)
-
-
 @pytest.mark.parametrize("text", [SHORT, f" {SHORT.upper()}", HELD, f"Remember:\n> {SHORT}\nand more"])
 async def test_a_memory_item_that_contains_it_goes(world: World, text: str) -> None:
     world.editor.enqueue(f"TASK\n\n{text}")
     await world.told("/remember something")
     await world.told("/memory edit 1")
     assert "memory item #1" in (await world.asked_back("/purge message 1")).text
-    await purged(world)
+    await purged(world, "/purge message 1")
     assert holding(world.folder, SHORT) == holding(world.folder, SHORT.upper()) == []
 
 
@@ -61,7 +50,7 @@ async def test_a_draft_and_a_line_of_the_input_history_go_if_they_contain_it(
     draft.parent.mkdir(exist_ok=True)
     draft.write_text(text, encoding="utf-8")
     await world.store.write(input_rows.add, "frodo", text, world.clock.now())
-    await purged(world)
+    await purged(world, "/purge message 1")
     assert draft.exists() is stays
     assert len(await sql(world, "SELECT id FROM input_history")) == stays
 
@@ -76,7 +65,7 @@ async def test_titles_preambles_calls_and_sessions_that_contain_it_go_and_though
     await sql(world, "UPDATE messages SET preamble = ? WHERE id = 3", HELD)
     await sql(world, "UPDATE messages SET reasoning = 'the gate is red indeed' WHERE id = 3")
     assert "#3 has the same words and would stay" in (await world.asked_back("/purge message 1")).text
-    await purged(world)
+    await purged(world, "/purge message 1")
     assert holding(world.folder, HELD) == holding(world.folder, SHORT) == []
     assert holding(world.folder, "red indeed") == ["chorus.db"]
 
@@ -94,7 +83,7 @@ async def test_a_call_of_a_tool_that_has_the_sentence_as_an_argument_goes(world:
     await events_of(world, "Say something.")
     world.model.say("About something.")
     await world.told("/context save some talk")
-    await purged(world)
+    await purged(world, "/purge message 1")
     assert holding(world.folder, SHORT) == []
 
 
@@ -110,7 +99,7 @@ async def test_a_preamble_goes_if_it_names_a_thread_of_the_same_persona_by_the_m
 async def test_a_session_of_another_persona_keeps_a_name_that_is_a_word_of_the_sentence(world: World) -> None:
     await world.say("What opens there?")
     await world.told("/context save gate")
-    await purged(world)
+    await purged(world, "/purge message 1")
     assert [path.stem for path in (world.folder / "personas" / "frodo").rglob("*.json")] == ["2026-02-12_gate"]
 
 
