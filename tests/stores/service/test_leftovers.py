@@ -35,14 +35,6 @@ DAY_OLD = timedelta(days=1)
 RUN = "17-0123abcd"
 
 
-@pytest.fixture
-def places(tmp_path: Path) -> Paths:
-    for name in ("personas/chorus/sessions", "attachments/ab", "backups/attachments/ab", "state/run", "config"):
-        (tmp_path / "home" / name).mkdir(parents=True)
-    home = tmp_path / "home"
-    return Paths(home, home, home / "state")
-
-
 def left(places: Paths) -> list[str]:
     """Return the temporary files that are found, by their paths in the home."""
     found = temporary_files(places, NOW)
