@@ -201,22 +201,6 @@ def test_rows_that_are_gone_or_damaged_are_mended_by_a_salvage(home: Home, gone:
     assert findings(home, "wrong") == {}
 
 
-@pytest.mark.parametrize(
-    "statements",
-    [("DELETE FROM threads",), ("UPDATE messages SET usage = 'x'",)],
-    ids=["a thread", "a value"],
-)
-def test_rows_that_need_no_backup_are_mended_without_one(home: Home, statements: Sequence[str]) -> None:
-    before = home.sql("SELECT id, content, thread_id FROM messages ORDER BY id")
-    for statement in statements:
-        home.sql(statement)
-    assert list((home.path / "backups").glob("*.zip")) == []
-    assert findings(home, "wrong") == {"rows": "salvage"}
-    told, code = answered(home, ["y", "y"])
-    assert (code, home.sql("SELECT id, content, thread_id FROM messages ORDER BY id")) == (0, before), told
-    assert findings(home, "wrong") == {}
-
-
 def test_the_room_of_attachments_that_backups_keep_is_told(home: Home) -> None:
     first, second = stored(home), home.path / "attachments" / "ab" / ("ab" * 32)
     second.parent.mkdir()

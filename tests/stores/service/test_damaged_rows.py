@@ -64,6 +64,18 @@ async def test_rows_that_are_gone_or_cannot_be_read_are_told_and_a_salvage_offer
     assert (found.state, found.repair) == (state, "salvage")
 
 
+@pytest.mark.parametrize("column", ["context_items.content", "operations.detail", "threads.title", "sessions.summary"])
+async def test_a_text_that_is_not_utf_8_is_told_and_a_salvage_offered(world: World, column: str) -> None:
+    await world.say("hello")
+    await world.told("/remember it rains")
+    await world.told("/context save rain")
+    table, name = column.split(".")
+    changed(world, [f"UPDATE {table} SET {name} = CAST(x'fffe41' AS TEXT)"])  # noqa: S608 - the names above
+    (found,) = of_subject(world, "rows")
+    assert "a name or a text in it is not UTF-8" in found.sentence
+    assert (found.state, found.repair) == ("wrong", "salvage")
+
+
 @pytest.mark.parametrize("statements", [THREAD, UNREADABLE])
 async def test_a_salvage_without_a_backup_mends_threads_and_values(world: World, statements: Sequence[str]) -> None:
     await world.say("hello")
