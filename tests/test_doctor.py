@@ -287,16 +287,6 @@ def test_a_log_whose_list_of_free_pages_is_damaged_is_salvaged(home: Home) -> No
     assert home.said() == [*SAID, "on we go"]
 
 
-def test_a_log_whose_step_has_no_name_is_refused_in_a_sentence_and_salvaged(home: Home) -> None:
-    nameless_step(home)
-    outcome = home.run("ask", "on we go")
-    assert (outcome.code, "a step in its list of migrations has no name" in outcome.errors) == (1, True), outcome
-    assert "The salvaged log is in use now." in mended(home, "y", "y")
-    assert wrong(home) == {}
-    assert home.run("ask", "on we go").code == 0
-    assert home.said() == [*SAID, "on we go"]
-
-
 @pytest.mark.parametrize(
     ("damage", "is_in_backup"),
     [

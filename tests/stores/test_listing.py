@@ -11,7 +11,7 @@ from chorus_cli.machine.paths import paths
 from chorus_cli.stores import listing
 from chorus_cli.tools.service import BUILT_IN
 from tests.storage.database import database
-from tests.stores.service.canary_talk import CANARY, canary_talk, holding
+from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged, sql
 from tests.world import Tools, built
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ WORDLESS = frozenset(
     }
 )
 """Tables of ids, numbers, names of other programs and hashes."""
+
+
+THOUGHTS = (
+    "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id IN (6, 8) "
+    "AND purged_by IS NOT NULL"
+)
 
 
 def test_every_table_is_on_the_list_once() -> None:
@@ -85,9 +91,10 @@ async def test_each_store_that_a_purge_looks_into_has_the_canary_and_loses_it(
     assert await world.store.read(named) == {each.name for each in listing.ROWS}
     for place in (each.place(home) for each in listing.FILES if each.is_searched):
         assert holding(place), place
-    await (await world.asked_back(f"/purge search {CANARY}")).confirmed()
+    assert await purged(world, f"/purge search {CANARY}") == "9 messages are purged, for good."
     assert await world.store.read(named) == set()
     assert holding(world.folder) == []
+    assert await sql(world, THOUGHTS) == [(None,) * 4] * 2
 
 
 def named(connection: Connection) -> set[str]:

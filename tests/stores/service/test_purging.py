@@ -37,10 +37,6 @@ if TYPE_CHECKING:
 
 GATE = "The gate of the old mill by the river opens if you pull the iron ring twice."
 MILL = "The miller comes on Thursdays."
-THOUGHTS = (
-    "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id IN (6, 8) "
-    "AND purged_by IS NOT NULL"
-)
 
 
 @pytest.fixture
@@ -54,16 +50,6 @@ async def talk(world: World) -> None:
         world.model.say(answer)
         await world.say(said)
     world.clock.advance(timedelta(minutes=3))
-
-
-async def test_a_word_that_was_everywhere_is_nowhere_after_a_purge_of_what_a_search_finds(world: World) -> None:
-    await canary_talk(world)
-    before = holding(world.folder)
-    assert {name.partition("/")[0] for name in before} == {"chorus.db", "attachments", "drafts", "personas", "rescue"}
-    assert await purged(world, f"/purge search {CANARY}") == "9 messages are purged, for good."
-    assert holding(world.folder) == []
-    thoughts = await world.store.read(lambda connection: connection.execute(THOUGHTS).fetchall())
-    assert thoughts == [(None,) * 4] * 2
 
 
 async def test_a_search_leaves_its_words_in_no_thought_of_an_import(world: World) -> None:

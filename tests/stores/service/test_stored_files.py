@@ -316,27 +316,17 @@ def replace(folder: Path, damaged: bytes, now: datetime = NOW) -> Path:
     return kept
 
 
-def test_each_copy_has_a_name_of_its_own(tmp_path: Path) -> None:
+def test_each_copy_has_a_name_of_its_own_is_replaced_by_none_and_passed_over_by_the_sweep(tmp_path: Path) -> None:
     kept = [replace(tmp_path, b"%d" % number, NOW + timedelta(seconds=number)) for number in range(2)]
+    with pytest.raises(FileExistsError):
+        replace(tmp_path, b"another")
+    drafts.sweep(tmp_path / "drafts", datetime.now(UTC) + timedelta(days=30), lambda _run: False)
     assert [path.read_bytes() for path in kept] == [b"0", b"1"]
     assert [path.name for path in kept] == [
         f"damaged-chorus-{SESSION}-20261122-120000-000000.json",
         f"damaged-chorus-{SESSION}-20261122-120001-000000.json",
     ]
     assert {oct(path.stat().st_mode & 0o777) for path in kept} == {"0o600"}
-
-
-def test_no_copy_is_replaced(tmp_path: Path) -> None:
-    kept = replace(tmp_path, b"first")
-    with pytest.raises(FileExistsError):
-        replace(tmp_path, b"second")
-    assert kept.read_bytes() == b"first"
-
-
-def test_the_sweep_of_old_drafts_passes_a_copy_over(tmp_path: Path) -> None:
-    kept = replace(tmp_path, b"{")
-    drafts.sweep(kept.parent, datetime.now(UTC) + timedelta(days=30), lambda _run: False)
-    assert kept.exists()
 
 
 async def test_a_purge_of_its_text_deletes_a_copy(world: World) -> None:
