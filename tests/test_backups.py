@@ -251,13 +251,6 @@ def test_a_restore_refuses_while_another_chorus_runs(home: Home, tmp_path: Path)
         assert f"Another Chorus runs (process {terminal.pid})" in outcome.errors
 
 
-def test_a_backup_that_is_not_there_is_told_of_before_another_chorus_is(home: Home, tmp_path: Path) -> None:
-    with home.chat():
-        outcome = home.run("restore", "--yes", str(tmp_path / "none.zip"))
-    assert (outcome.code, outcome.output) == (1, "")
-    assert outcome.errors == f"{tmp_path}/none.zip cannot be read: No such file or directory. Nothing was changed.\n"
-
-
 def damaged_archive(path: Path) -> None:
     content = bytearray(path.read_bytes())
     for position in range(2_000, len(content) - 2_000, 500):

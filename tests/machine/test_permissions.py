@@ -80,20 +80,6 @@ def test_what_stands_in_a_private_folder_is_closed_without_a_word(home: Home, na
     assert too_wide(home) == []
 
 
-def test_one_folder_is_told_in_the_singular(home: Home) -> None:
-    home.path.chmod(0o755)
-    told = f"1 file or folder in {home.path} was open to other users of this machine; now only you can read it."
-    assert told in home.run("log").errors
-
-
-def test_the_chat_tells_it_too_and_goes_on(home: Home) -> None:
-    opened_up(home)
-    with home.chat() as chat:
-        chat.await_text(" files and folders ")
-        chat.ask("I am tired", "tired?")
-    assert too_wide(home) == []
-
-
 def test_everything_that_chorus_makes_is_for_its_user_only(tmp_path: Path) -> None:
     home, picture = Home(tmp_path / "new"), tmp_path / "note.txt"
     picture.write_text("A note.")

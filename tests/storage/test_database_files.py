@@ -130,21 +130,6 @@ def test_each_code_of_sqlite_has_its_sentence(code: int | None, expected: type[S
     assert advice in str(told)
 
 
-async def test_a_text_that_is_not_utf_8_is_told_as_damage(store: Store) -> None:
-    with pytest.raises(DatabaseDamagedError, match="is not UTF-8"):
-        await store.read(lambda connection: connection.execute("SELECT CAST(x'f0ff' AS TEXT)").fetchall())
-
-
-async def test_a_database_that_was_moved_away_takes_no_more_rows(store: Store, path: Path) -> None:
-    move_away(path)
-    with pytest.raises(StorageError, match="cannot be written"):
-        await store.write(note, "into the void")
-
-
-def move_away(path: Path) -> None:
-    path.rename(path.with_name("elsewhere.db"))
-
-
 def test_what_sqlite_says_of_a_damage_is_one_line(path: Path) -> None:
     sentence = str(damaged(path, "malformed database schema (t): CREATE TABLE t(\n  a TEXT,\n" + "b TEXT, " * 100))
     assert sentence.startswith(f"{path} is damaged or is no database (malformed database schema (t): CREATE TABLE")

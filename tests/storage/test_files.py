@@ -63,17 +63,6 @@ def test_a_symlink_stays_one_and_its_target_is_replaced(tmp_path: Path) -> None:
     assert (names(tmp_path), names(tmp_path / "real")) == (["link", "real"], ["file"])
 
 
-def test_a_symlink_to_nowhere_gets_its_target(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("file")
-    write_atomically(tmp_path / "link", "new")
-    assert (tmp_path / "file").read_text() == "new"
-
-
-def test_a_name_as_long_as_names_may_be_is_written(tmp_path: Path) -> None:
-    write_atomically(tmp_path / ("n" * 255), "new")
-    assert (tmp_path / ("n" * 255)).read_text() == "new"
-
-
 def test_a_file_is_whole_at_any_moment_of_its_being_replaced(tmp_path: Path) -> None:
     file, length = tmp_path / "file", 2_000_000
     contents = [letter * length for letter in (b"a", b"b")]
