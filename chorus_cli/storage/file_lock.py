@@ -6,15 +6,14 @@ import errno
 import fcntl
 import os
 import time
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from chorus_cli.core.errors import HomeError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
 
 _PATIENCE_SECONDS = 10.0
 _GLANCE_SECONDS = 1.0
@@ -23,39 +22,21 @@ _GLANCE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.01
 
 
-class FileLock(AbstractContextManager["FileLock"]):
-    """A lock that this process holds until it is closed."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
-
-    def close(self) -> None:
-        """Release the lock; a second call does nothing."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+FileLock: TypeAlias = BinaryIO
+"""A lock that this process holds until the file is closed."""
 
 
 def try_lock(path: Path) -> FileLock | None:
     """Lock the file ``path``, made if it is missing and readable by its owner only; ``None`` if another holds it."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            locked = _flock(descriptor, fcntl.LOCK_EX)
-            deleted = locked and not _is_file(descriptor, path)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        if locked and not deleted:
-            return FileLock(descriptor)
-        os.close(descriptor)
-        if not locked:
-            return None
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb")
+        with ExitStack() as closing:
+            closing.callback(file.close)
+            if not _flock(file.fileno(), fcntl.LOCK_EX):
+                return None
+            if _is_file(file.fileno(), path):
+                closing.pop_all()
+                return file
 
 
 def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
