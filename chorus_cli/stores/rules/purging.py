@@ -48,8 +48,9 @@ class WantedPurge(NamedTuple):
     def from_json(cls, stored: Mapping[str, Any]) -> WantedPurge:
         """Read a stored one."""
         messages = frozenset(expanded(tuple((int(first), int(last)) for first, last in stored["messages"])))
-        texts = (str(stored[name]) for name in ("words", "since", "until", "persona"))
-        return cls(messages, frozenset(map(int, stored["threads"])), frozenset(map(str, stored["personas"])), *texts)
+        threads, personas = frozenset(map(int, stored["threads"])), frozenset(map(str, stored["personas"]))
+        words, since, until, persona = (str(stored[name]) for name in ("words", "since", "until", "persona"))
+        return cls(messages, threads, personas, words, since, until, persona)
 
     def criteria(self) -> WantedPurge:
         """Return it without the ids of one log: the words, the span and the personas hold in every backup."""
@@ -257,26 +258,20 @@ class Extent:
             yield f"  and {len(self.documents) - MOST_DOCUMENTS:,} more, which --json names"
 
     def _derived(self) -> list[str]:
-        size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""
-        numbers = {
-            "thread title": len(self.ids.titles),
-            "summary": len(self.ids.summaries),
-            "preamble": len(self.ids.preambles),
-            "memory item": len(self.items),
-            "earlier text of the memory": self.earlier_texts,
-            "line of the input history": len(self.ids.inputs),
-            "unsent text": len(self.ids.unsaid),
-            "saved session": len(self.sessions),
-            "attachment": self.attachments,
-            "draft": len(self.drafts),
-        }
-        irregular = {
-            "summary": "summaries",
-            "earlier text of the memory": "earlier texts of the memory",
-            "line of the input history": "lines of the input history",
-        }
-        found = [counted(number, thing, irregular.get(thing, "")) for thing, number in numbers.items() if number]
-        return [f"{each}{size}" if "attachment" in each else each for each in found]
+        size = f" ({size_in_words(self.attachment_bytes)})"
+        found = (
+            (len(self.ids.titles), "thread title", ""),
+            (len(self.ids.summaries), "summary", "summaries"),
+            (len(self.ids.preambles), "preamble", ""),
+            (len(self.items), "memory item", ""),
+            (self.earlier_texts, "earlier text of the memory", "earlier texts of the memory"),
+            (len(self.ids.inputs), "line of the input history", "lines of the input history"),
+            (len(self.ids.unsaid), "unsent text", ""),
+            (len(self.sessions), "saved session", ""),
+            (self.attachments, f"attachment{size}", f"attachments{size}"),
+            (len(self.drafts), "draft", ""),
+        )
+        return [counted(*each) for each in found if each[0]]
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return it for a program."""
