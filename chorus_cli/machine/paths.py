@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import HomeError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.storage.files import sync_folder
+from chorus_cli.storage.files import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,7 +69,7 @@ class Paths:
         """Make the folders, private to the user."""
         for folder in (self.data, self.config, self.state, self.run):
             try:
-                _make_private(folder)
+                make_folder(folder)
             except OSError as error:
                 raise HomeError(f"Chorus cannot keep anything in {folder}: {error.strerror}. {_ADVICE}") from error
             if not os.access(folder, os.W_OK | os.X_OK):
@@ -102,16 +102,6 @@ def shipped_personas() -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / "shipped_personas"
     return installed if installed.is_dir() else package.parent / "personas"
-
-
-def _make_private(folder: Path) -> None:
-    """Make a folder and its parents durably, so that the entries survive a power cut."""
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    for place in reversed(missing):
-        place.mkdir(mode=0o700, exist_ok=True)
-        sync_folder(place.parent)
-    if not folder.is_dir():
-        raise NotADirectoryError(20, "Not a directory", str(folder))
 
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

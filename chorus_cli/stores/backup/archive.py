@@ -189,12 +189,7 @@ def set_aside(places: Paths, stamp: str) -> Path:
         for ending in ("", "-journal"):
             source = places.database.with_name(places.database.name + ending)
             if source.exists():
-                copy = target.with_name(target.name + ending)
-                shutil.copyfile(source, copy)
-                copy.chmod(stat.S_IRUSR | stat.S_IWUSR)
-                with copy.open("rb") as file:
-                    os.fsync(file.fileno())
-        files.sync_folder(places.backups)
+                files.copy_aside(source, target.with_name(target.name + ending))
     except OSError as error:
         raise BackupError(f"{places.database} cannot be copied to {target}: {error.strerror or error}.") from error
     return target
