@@ -22,7 +22,6 @@ from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept, only_read
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.files import UNSENT_DRAFTS
 from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
 
@@ -259,15 +258,7 @@ class App:
 def _read_only_notice(app: App) -> str:
     """Return the sentence about a home that can only be read; empty if it can be written."""
     told = f"{app.storage.obstacle}: everything can be read, but nothing can be stored, so messages are refused."
-    cut_off = " The last write was cut off by a kill, and is not shown." if app.store.was_cut_off else ""
-    return told + cut_off if app.storage.obstacle else ""
-
-
-def _has_unsent_drafts(folder: Path) -> bool:
-    # A folder that cannot be read must not prevent the chat.
-    with suppress(OSError):
-        return any(folder.glob(UNSENT_DRAFTS))
-    return False
+    return told if app.storage.obstacle else ""
 
 
 def _startup() -> ModuleType:
@@ -303,9 +294,6 @@ async def opened(
             with suppress(DatabaseFullError):
                 if await app.store.read(thread_rows.writers):
                     await _startup().mark_interrupted(app.store, storage.is_alive, app.clock.now())
-            if not (storage.is_private or storage.obstacle) and _has_unsent_drafts(places.drafts):
-                with suppress(DatabaseFullError):
-                    await _startup().take_over_drafts(app.store, places, storage.is_alive)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _startup().finish_purge(app.services()):
                     standard_error().notice(sentence)

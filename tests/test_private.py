@@ -25,7 +25,7 @@ from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
 from tests.attached_files import FILES
 from tests.recording_server import recording
-from tests.storage.notes import note, notes
+from tests.storage.database import note, notes
 from tests.terminal.driver import Home
 from tests.test_last_catcher import BrokenEnvironment
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import stat
 import tempfile
 from contextlib import suppress
-from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +18,11 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.time.timeline import UNSENT_KEPT
-from chorus_cli.storage.files import PREFIX, SUFFIX, UNSENT_DRAFTS, make_folder, opened_file, sweep_stale, sync_folder
+from chorus_cli.storage.files import PREFIX, SUFFIX, copy_aside, make_folder, opened_file, sweep_stale, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
@@ -38,7 +37,6 @@ _REPLACED = {
     errno.EISDIR: "it is no longer a file",
     errno.EINVAL: "it is no longer a file",
 }
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def create(folder: Path, name: str, text: str, run: str = "") -> Path:
@@ -69,11 +67,7 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
 
 
 def read(path: Path) -> str:
-    """Return the text of a draft, with its byte order mark and line ends.
-
-    Raises:
-        EditorError: it is gone, no longer a file of the user, too large, or not UTF-8.
-    """
+    """Return the text of a draft, with its byte order mark and line ends."""
     try:
         with opened_file(path, follows_link=False) as file:
             found = os.fstat(file.fileno())
@@ -95,22 +89,8 @@ def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
     """
     make_folder(folder)
     kept = folder / f"{_DAMAGED}{persona}-{path.stem}-{now:%Y%m%d-%H%M%S-%f}{path.suffix}"
-    with path.open("rb") as damaged, os.fdopen(os.open(kept, _CREATE, 0o600), "wb") as copy:
-        try:
-            shutil.copyfileobj(damaged, copy)
-            copy.flush()
-            os.fsync(copy.fileno())
-            sync_folder(folder)
-        except BaseException:
-            delete(kept)
-            raise
+    copy_aside(path, kept)
     return kept
-
-
-def persona_of(path: Path) -> str:
-    """Return the persona that the input in a draft was typed for, by its name; empty if it is another draft."""
-    _, _, persona = path.name.removesuffix(_BACKUP_SUFFIX).partition("unsent-")
-    return persona.removesuffix(".md")
 
 
 def delete(path: Path) -> None:
@@ -126,15 +106,12 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
     Drafts of a process that ``is_alive`` are not among them: they may still be open.
     """
     oldest_kept = (now - UNSENT_KEPT).timestamp()
-    paths = [path for path in _of_ended(folder, f"{_PREFIX}*", is_alive) if not path.name.endswith(_BACKUP_SUFFIX)]
-    found = sorted((_changed_at(path), path) for path in paths)
-    return tuple(path for changed_at, path in found if changed_at >= oldest_kept and not _is_unedited(path))
-
-
-def unsent(folder: Path, is_alive: Callable[[str], bool]) -> tuple[tuple[Path, datetime], ...]:
-    """Return the files of an older Chorus with unsent messages of processes that ended, and when they changed."""
-    paths = _of_ended(folder, UNSENT_DRAFTS, is_alive)
-    return tuple((path, datetime.fromtimestamp(_changed_at(path), UTC)) for path in paths)
+    # A folder that cannot be read must not prevent the chat.
+    with suppress(OSError):
+        paths = [path for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
+        found = sorted((_changed_at(path), path) for path in paths if not is_owned(path, is_alive))
+        return tuple(path for changed_at, path in found if changed_at >= oldest_kept and not _is_unedited(path))
+    return ()
 
 
 def is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
@@ -157,13 +134,6 @@ def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
             # Another process may sweep the same folder.
             with suppress(OSError):
                 path.unlink()
-
-
-def _of_ended(folder: Path, pattern: str, is_alive: Callable[[str], bool]) -> list[Path]:
-    # A folder that cannot be read must not prevent the chat.
-    with suppress(OSError):
-        return [path for path in folder.glob(pattern) if not is_owned(path, is_alive)]
-    return []
 
 
 def _hash(data: bytes) -> str:

@@ -13,8 +13,7 @@ from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import paths
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note
-from chorus_cli.stores.service.home_checks import check_home, check_leftovers, unless_refused
-from chorus_cli.stores.service.log_checks import check_log
+from chorus_cli.stores.service.checks import check_home, check_leftovers, check_log, unless_refused
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.subcommands.reachability import check_model

@@ -16,7 +16,7 @@ from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.permissions import is_there
 from chorus_cli.stores.rules.findings import Finding, fine, note, wrong
-from chorus_cli.stores.salvage import copying
+from chorus_cli.stores.salvage import examination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ def _through_litellm(answers: str) -> Finding:
 def _last_persona(home: Paths) -> str | None:
     if is_there(home.database):
         # A log that cannot be read has a finding of its own.
-        with suppress(ChorusError), copying.opened_untrusted(home.database) as connection:
+        with suppress(ChorusError), examination.opened_untrusted(home.database) as connection:
             return meta_rows.value(connection, meta_rows.LAST_PERSONA)
     return None
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.stores.purge.files import Home
 
-_ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
+_FILES, _SPACE, _BACKUPS = "files", "space", "backups"
 
 
 class Changes(NamedTuple):
@@ -118,8 +118,8 @@ def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[st
 
 
 def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
-    """Give rows of messages the checksums of empty ones."""
-    rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp, ''", ids)
+    """Give rows of messages the checksums of what is left of them."""
+    rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp, content", ids)
     connection.executemany(
         "UPDATE messages SET checksum = ? WHERE id = ?",
         [(message_rows.checksum(*checked), id_) for id_, *checked in rows],
@@ -136,16 +136,12 @@ def _cut_out_of_messages(connection: sqlite3.Connection, persona: str, ids: froz
     rows = message_rows.rows(connection, (id_ for (id_,) in candidates))
     if ids.isdisjoint(ids_held(rows)):
         return
-    cut = without_forgotten(rows, ids)
-    for before, after in zip(rows, cut, strict=True):
-        if before != after:
-            stamp = connection.execute("SELECT timestamp FROM messages WHERE id = ?", (after.id,)).fetchone()[0]
-            checked = message_rows.checksum(after.role, after.thread_id, after.persona, stamp, after.content)
-            connection.execute(
-                "UPDATE messages SET content = ?, preamble = ?, tool_calls = ?, token_count = NULL, checksum = ? "
-                "WHERE id = ?",
-                (after.content, after.preamble, after.tool_calls, checked, after.id),
-            )
+    changed = [after for before, after in zip(rows, without_forgotten(rows, ids), strict=True) if before != after]
+    connection.executemany(
+        "UPDATE messages SET content = ?, preamble = ?, tool_calls = ?, token_count = NULL WHERE id = ?",
+        [(after.content, after.preamble, after.tool_calls, after.id) for after in changed],
+    )
+    _check(connection, frozenset(after.id for after in changed))
 
 
 def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Extent:
@@ -194,14 +190,6 @@ def decide(
 def is_pending(connection: sqlite3.Connection) -> bool:
     """Return whether a purge that was decided is not complete."""
     return meta_rows.value(connection, meta_rows.PURGE) is not None
-
-
-def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
-    """Decide a purge again that an older Chorus has decided and not begun."""
-    stored = _stored(connection)
-    if stored.get("stage") == _ROWS:
-        wanted = WantedPurge.from_json(stored["wanted"])
-        decide(connection, home, wanted, now, with_backups=bool(stored.get("with_backups")))
 
 
 def change_files(connection: sqlite3.Connection, home: Home) -> None:

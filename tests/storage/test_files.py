@@ -1,25 +1,27 @@
-"""Files that are replaced whole, and the locks around it."""
+"""Files that are replaced whole, the locks around it, and files that are read up to a limit."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from chorus_cli.core.errors import HomeError, SettingsError
+from chorus_cli.core.limits import Limit
 from chorus_cli.machine.paths import paths
-from chorus_cli.storage.file_lock import hold, is_locked, locked, try_lock
-from chorus_cli.storage.files import sweep_stale, write_atomically
+from chorus_cli.run_storage import kept, on_disk
+from chorus_cli.settings.files import change_key
+from chorus_cli.storage.file_lock import hold, is_locked, locked, may_be_locked, try_lock
+from chorus_cli.storage.files import opened_file, read_within, sweep_stale, write_atomically
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def mode(path: Path) -> int:
@@ -59,17 +61,6 @@ def test_a_symlink_stays_one_and_its_target_is_replaced(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert target.read_text() == "new"
     assert (names(tmp_path), names(tmp_path / "real")) == (["link", "real"], ["file"])
-
-
-def test_a_symlink_to_nowhere_gets_its_target(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("file")
-    write_atomically(tmp_path / "link", "new")
-    assert (tmp_path / "file").read_text() == "new"
-
-
-def test_a_name_as_long_as_names_may_be_is_written(tmp_path: Path) -> None:
-    write_atomically(tmp_path / ("n" * 255), "new")
-    assert (tmp_path / ("n" * 255)).read_text() == "new"
 
 
 def test_a_file_is_whole_at_any_moment_of_its_being_replaced(tmp_path: Path) -> None:
@@ -155,22 +146,14 @@ def test_text_that_is_not_unicode_is_refused_before_anything_is_touched(tmp_path
     assert names(tmp_path) == []
 
 
-def test_leftovers_from_the_future_are_swept(tmp_path: Path) -> None:
-    for name, ahead in ((".chorus-far.tmp", 7200), (".chorus-near.tmp", 60)):
+def test_only_leftovers_of_killed_writes_that_are_old_or_from_the_future_are_swept(tmp_path: Path) -> None:
+    ages = {".chorus-old.tmp": 7200, ".chorus-far.tmp": -7200, ".chorus-new.tmp": 0, ".chorus-near.tmp": -60}
+    for name, age in {**ages, ".other-old.tmp": 7200, "chorus-old.tmp": 7200, "system.jsonc": 7200}.items():
         (tmp_path / name).touch()
-        os.utime(tmp_path / name, (time.time() + ahead, time.time() + ahead))
+        os.utime(tmp_path / name, (time.time() - age, time.time() - age))
     sweep_stale(tmp_path)
-    assert names(tmp_path) == [".chorus-near.tmp"]
-
-
-def test_only_old_leftovers_of_killed_writes_are_swept(tmp_path: Path) -> None:
-    two_hours_ago = time.time() - 7200
-    for name in (".chorus-old.tmp", ".chorus-new.tmp", ".other-old.tmp", "chorus-old.tmp", "system.jsonc"):
-        (tmp_path / name).write_text("")
-        if "new" not in name:
-            os.utime(tmp_path / name, (two_hours_ago, two_hours_ago))
-    sweep_stale(tmp_path)
-    assert names(tmp_path) == [".chorus-new.tmp", ".other-old.tmp", "chorus-old.tmp", "system.jsonc"]
+    kept = {".chorus-new.tmp", ".chorus-near.tmp", ".other-old.tmp", "chorus-old.tmp", "system.jsonc"}
+    assert {*names(tmp_path)} == kept
 
 
 def test_sweeping_a_missing_folder_does_nothing(tmp_path: Path) -> None:
@@ -236,3 +219,104 @@ def test_a_change_waits_its_turn_but_not_for_ever(tmp_path: Path) -> None:
         pass
     with locked(file, patience_seconds=0):
         assert names(tmp_path) == ["system.jsonc.lock"]
+
+
+# Runs that a row names oddly, that cannot be looked at, or whose lock file cannot be kept
+
+
+@pytest.mark.parametrize("run", ["12\0 34", "x" * 5_000], ids=["a NUL", "5,000 letters"])
+def test_a_run_with_an_impossible_name_is_not_alive(tmp_path: Path, run: str) -> None:
+    assert not is_locked(tmp_path / run)
+
+
+def test_a_run_that_cannot_be_looked_at_may_be_alive(tmp_path: Path) -> None:
+    home = paths({}, str(tmp_path))
+    home.run.parent.mkdir(parents=True)
+    home.run.write_text("no folder")
+    assert on_disk(home, "this-run").is_alive("another-run")
+
+
+def test_a_lock_file_that_cannot_be_opened_counts_as_locked(tmp_path: Path) -> None:
+    odd = tmp_path / "17-0123abcd"
+    odd.symlink_to(odd)
+    assert may_be_locked(odd)
+
+
+def test_a_lock_file_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(HomeError, match=r"cannot keep the file .*17-0123abcd locked while it runs: No such file"):
+        hold(tmp_path / "run" / "17-0123abcd")
+
+
+def test_a_file_system_that_knows_no_locks_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unlocked(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", unlocked)
+    with pytest.raises(HomeError, match=r"cannot keep the file .*17-0123abcd locked while it runs: No locks available"):
+        hold(tmp_path / "17-0123abcd")
+    with pytest.raises(
+        SettingsError, match=r"config\.jsonc cannot be changed: No locks available\. It is left as it was"
+    ):
+        change_key(tmp_path / "config.jsonc", "model", "m")
+    assert not (tmp_path / "config.jsonc").exists()
+
+
+def test_a_lock_file_that_cannot_be_deleted_is_left_without_a_word(tmp_path: Path) -> None:
+    home = paths({}, str(tmp_path))
+    home.make()
+    with kept(home) as storage:
+        (home.run / storage.run).unlink()
+        (home.run / storage.run).mkdir()
+    assert [path.name for path in home.run.iterdir()] == [storage.run]
+
+
+# Reading up to a limit
+
+TEN_BYTES = Limit("a note", 10, "It is refused.")
+
+
+def test_a_file_up_to_the_limit_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(b"0123456789")
+    assert read_within(tmp_path / "note", TEN_BYTES) == b"0123456789"
+
+
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="only /proc has files without a size")
+def test_a_file_that_has_more_than_its_size_says_is_refused_too() -> None:
+    """It may also grow between the look at its size and the reading."""
+    assert Path("/proc/version").stat().st_size == 0
+    with pytest.raises(OSError, match="it has more than 10 bytes"):
+        read_within(Path("/proc/version"), TEN_BYTES)
+
+
+def test_what_is_too_large_or_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"0123456789!")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "folder").mkdir()
+    reasons = {"large": "it has more than 10 bytes", "pipe": "not a regular file", "device": "not a regular file"}
+    for name, reason in {**reasons, "folder": "directory|regular file"}.items():
+        with pytest.raises(OSError, match=reason):
+            read_within(tmp_path / name, TEN_BYTES)
+
+
+def test_a_folder_is_named_and_left_closed(tmp_path: Path) -> None:
+    before = next_descriptor()
+    with pytest.raises(IsADirectoryError, match="Is a directory") as refused:
+        read_within(tmp_path, TEN_BYTES)
+    assert refused.value.filename == str(tmp_path)
+    assert next_descriptor() == before
+
+
+def next_descriptor() -> int:
+    """Return the lowest number that is free for a file."""
+    with Path(os.devnull).open("rb") as file:
+        return file.fileno()
+
+
+def test_a_link_is_followed_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(b"A note.")
+    (tmp_path / "link").symlink_to("note")
+    with opened_file(tmp_path / "link") as file:
+        assert file.read() == b"A note."
+    with pytest.raises(OSError, match="symbolic link"), opened_file(tmp_path / "link", follows_link=False):
+        pass
