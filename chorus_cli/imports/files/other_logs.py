@@ -11,7 +11,7 @@ from chorus_cli.attachments.files import attachments
 from chorus_cli.core.errors import AttachmentError, ImportFormatError, StorageError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files.source import Format, Opening, Source
-from chorus_cli.imports.rows.whole_threads import every_conversation
+from chorus_cli.imports.rows import whole_threads
 from chorus_cli.imports.rules.conversation import Skipped
 from chorus_cli.storage import foreign_code, migrations, store
 
@@ -41,9 +41,11 @@ def _conversations(opening: Opening) -> Iterator[ForeignConversation | Skipped]:
             if changed := foreign_code.changed_tables(connection):
                 raise ImportFormatError(f"{path} cannot be read: it lacks {enumerated(changed)} as made by Chorus.")
             migrations.migrate(connection)
-            yield from every_conversation(connection)
+            for thread in whole_threads.threads(connection):
+                yield whole_threads.conversation(connection, thread)
     except (sqlite3.Error, StorageError) as error:
-        raise ImportFormatError(f"{path} cannot be read: {error}") from error
+        way_out = "If it is damaged, chorus doctor repairs it where it is in use."
+        raise ImportFormatError(f"{path} cannot be read: {str(error).rstrip('.')}. {way_out}") from error
 
 
 def _attachment(path: Path, file: ForeignFile) -> bytes | None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, thought_of
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Retry
@@ -21,13 +20,12 @@ from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
 
 OWN_SOURCE = "chorus"
-DAMAGED_MESSAGE = "message that cannot be read"
 
 
 class ThreadOfPersona(NamedTuple):
@@ -64,7 +62,7 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
         {"persona": persona},
     ).fetchall()
     slugs = {slug for slug, _ in found}
-    undone = {slug: _undone_imports(connection, slug) for slug in slugs}
+    undone = {slug: operation_rows.undone_imports(connection, slug) for slug in slugs}
     hidden = {slug: thread_lists.withdrawn_threads(connection, slug, undone[slug]) for slug in slugs}
     before = {slug: int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + slug) or 0) for slug in slugs}
     return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
@@ -73,12 +71,15 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
 def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> ForeignConversation:
     """Return a thread with all that was ever said in it, what was taken back or replaced as other branches.
 
-    Other wordings by an edit, and messages that a session brought along, are such branches too. Damaged rows are
-    skipped and counted.
+    Other wordings by an edit, and messages that a session brought along, are such branches too.
+
+    Raises:
+        DatabaseDamagedError: a message cannot be read.
     """
-    rows, damaged = _rows(connection, thread.thread_id)
-    if not rows:
-        raise DatabaseDamagedError(f"No message of thread {thread.thread_id} of {thread.persona} can be read.")
+    found = connection.execute(
+        f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread.thread_id,)
+    ).fetchall()
+    rows = sorted(message_rows.rows(connection, [id_ for (id_,) in found]), key=lambda row: (row.turn_id, row.id))
     facts = _facts(connection, thread.thread_id)
     operations = operation_rows.all_of(connection, thread.persona, thread.thread_id)
     rows, off = _off_branch(rows, operations, thread.thread_id)
@@ -97,7 +98,6 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
         messages=tuple(_message(row, facts, parents[row.id]) for row in rows),
         live=tuple(facts[row.id].key for row in rows if row.id not in off),
         created_at=counted_moment(created_at),
-        skipped=((DAMAGED_MESSAGE, damaged),) if damaged else (),
         persona=thread.persona,
     )
 
@@ -112,34 +112,6 @@ def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id:
     return kept, {
         row.id for row in kept if marks.is_undone(row) or marks.is_replaced(row) or row.introduced_by not in said_by
     }
-
-
-def _rows(connection: sqlite3.Connection, thread_id: int) -> tuple[list[Message], int]:
-    """Return the messages of a thread that can be read, in their order, and the number of the others."""
-    found = connection.execute(
-        f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread_id,)
-    ).fetchall()
-    ids = [id_ for (id_,) in found]
-    try:
-        rows = message_rows.rows(connection, ids)
-    except DatabaseDamagedError:
-        rows = [row for id_ in ids for row in _readable(connection, id_)]
-    return sorted(rows, key=lambda row: (row.turn_id, row.id)), len(ids) - len(rows)
-
-
-def _readable(connection: sqlite3.Connection, id_: int) -> list[Message]:
-    try:
-        return message_rows.rows(connection, [id_])
-    except DatabaseDamagedError:
-        return []
-
-
-def _undone_imports(connection: sqlite3.Connection, persona: str) -> frozenset[int]:
-    """Return the undone imports of a persona, none if one of them is damaged: then its messages are kept."""
-    try:
-        return operation_rows.undone_imports(connection, persona)
-    except DatabaseDamagedError:
-        return frozenset()
 
 
 def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:
@@ -188,14 +160,3 @@ def _message(row: Message, facts: dict[int, _Facts], parent: int | None) -> Fore
         thought=thought_of(own.seconds, own.tokens),
         files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
     )
-
-
-def every_conversation(
-    connection: sqlite3.Connection, persona: str | None = None
-) -> Iterator[ForeignConversation | Skipped]:
-    """Yield every thread of a persona or of all, one in memory at a time; one that cannot be read is skipped."""
-    for thread in threads(connection, persona):
-        try:
-            yield conversation(connection, thread)
-        except DatabaseDamagedError:
-            yield Skipped("conversation that cannot be read")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, OutputError
-from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.imports.files import own_files
 from chorus_cli.imports.rows import whole_threads
 
@@ -25,30 +25,18 @@ _TELLING_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Exported:
-    """The amounts of an export.
-
-    ``missing`` counts attachments whose bytes are gone, ``damaged`` messages and ``damaged_conversations`` those
-    without any message that can be read.
-    """
+    """The amounts of an export; ``missing`` counts attachments whose bytes are gone."""
 
     conversations: int = 0
     messages: int = 0
     attachments: int = 0
     missing: int = 0
-    damaged: int = 0
-    damaged_conversations: int = 0
 
     def sentence(self, folder: Path) -> str:
         """Return the report for the user about files in ``folder``."""
         amount = f"{counted(self.conversations, 'conversation')} with {counted(self.messages, 'message')}"
         attached = f" and {counted(self.attachments, 'attachment')}" if self.attachments else ""
-        lost = {
-            "attachment": self.missing,
-            "message": self.damaged,
-            "conversation": self.damaged_conversations,
-        }
-        unread = enumerated([counted(number, thing) for thing, number in lost.items() if number])
-        missing = f" {unread} could not be read." if unread else ""
+        missing = f" {counted(self.missing, 'attachment')} could not be read." if self.missing else ""
         return f"Exported {amount}{attached} to {folder}. chorus import reads them back.{missing}"
 
 
@@ -61,10 +49,11 @@ class Exports:
     attachments: Path
 
     async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
-        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``, without damaged rows.
+        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
 
         Raises:
             OutputError: a file cannot be written; the sentence says how many conversations were.
+            DatabaseDamagedError: a message cannot be read; likewise.
         """
         exported, told = Exported(), self.clock.monotonic()
         threads = await self.store.read(whole_threads.threads, persona)
@@ -77,17 +66,14 @@ class Exports:
                     tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
         except OutputError as error:
             raise OutputError(f"{error} {_written(exported)}") from error
+        except DatabaseDamagedError as error:
+            raise DatabaseDamagedError(f"{error} chorus doctor repairs the log. {_written(exported)}") from error
         return exported
 
     async def _export(
         self, exported: Exported, folder: Path, ending: str, thread: ThreadOfPersona, before: Mapping[str, Path]
     ) -> None:
-        try:
-            found = await self.store.read(whole_threads.conversation, thread)
-        except DatabaseDamagedError:
-            exported.damaged_conversations += 1
-            return
-        exported.damaged += sum(dict(found.skipped).values())
+        found = await self.store.read(whole_threads.conversation, thread)
         await asyncio.to_thread(own_files.write, folder, found, ending, before)
         exported.conversations += 1
         exported.messages += len(found.messages)
@@ -98,7 +84,7 @@ class Exports:
 
 
 def _written(exported: Exported) -> str:
-    """Say how far an export came that could not write a file."""
+    """Say how far an export came that could not be completed."""
     if not exported.conversations:
         return "Nothing was written."
     written = counted(exported.conversations, "conversation")

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cache, partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.files import attachments as attachment_files
@@ -87,9 +86,7 @@ class ImportReport:
         self.known = self.messages - added.messages
         self.purged = added.purged
         if added.refused:
-            self.skipped["conversation that the log cannot hold"] = added.refused
-        if added.apart:
-            self.skipped["conversation of a copy of this log that went on apart"] = added.apart
+            self.skipped["conversation that the log cannot hold, or holds otherwise"] = added.refused
 
     def refuse_nothing(self, paths: Sequence[Path]) -> None:
         """Refuse files that hold something, but no message."""
@@ -123,7 +120,6 @@ class ImportReport:
             "known_messages": self.known,
             "new_conversations": self.added.conversations,
             "continued_conversations": self.added.continued,
-            "switched_conversations": self.added.switched,
             "new_messages": self.added.messages,
             "imports_redone": self.added.redone,
             "purged_messages": self.purged,
@@ -145,8 +141,6 @@ class ImportReport:
                 f"{counted(self.branched, 'conversation')} with branches: the log keeps {counted(self.off, 'message')} "
                 "of branches that were left; they stay out of context."
             )
-        if self.added.switched:
-            facts.append(f"{counted(self.added.switched, 'thread')} without new messages now on another branch.")
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
         if self.lost_attachments:
@@ -173,8 +167,6 @@ class ImportReport:
         if not self.added.messages:
             if self.added.redone:
                 return f"The import was undone and is redone ({counted(self.added.redone, 'operation')})."
-            if self.added.switched:
-                return "There are no new messages."
             everything = "Everything else" if self.purged else "Everything"
             return f"{everything} is in the log already; nothing was changed." if self.conversations else ""
         came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
@@ -238,7 +230,6 @@ class Imports:
             AttachmentError: an attachment cannot be stored.
             StorageError: the log cannot be written.
         """
-        report.added.files = _fingerprint(wanted.paths)
         begun = told = self.clock.monotonic()
         silent, now = _FIRST_TOLD_SECONDS, self.clock.now()
         async with aclosing(self._read(wanted, report, now)) as read:
@@ -252,7 +243,6 @@ class Imports:
                 if (moment := self.clock.monotonic()) - told >= silent:
                     told, silent = moment, min(2 * silent, _MOST_SILENT_SECONDS)
                     tell(_progress(report, moment - begun))
-        await self.store.write(import_rows.finish, report.added.files)
 
     async def _read(
         self, wanted: Wanted, report: ImportReport, now: datetime
@@ -303,12 +293,6 @@ class Imports:
             return await self.persona_admin.create(named)
         except PersonaError:
             return None
-
-
-def _fingerprint(paths: Sequence[Path]) -> str:
-    """Return a short name of these files, by which an interrupted import of them is known."""
-    text = "\0".join(sorted(str(path.absolute()) for path in paths))
-    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
 def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> str:

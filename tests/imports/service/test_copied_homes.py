@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SHARED = ["Before the copy", "Reply to Before the copy"]
 LAPTOP = ["On the laptop", "Reply to On the laptop"]
-WENT_ON_APART = "conversation of a copy of this log that went on apart"
+WENT_ON_APART = "conversation that the log cannot hold, or holds otherwise"
 DESKTOP = ["On the desktop", "Reply to On the desktop"]
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError
 from chorus_cli.imports.files.other_logs import CHORUS
 from chorus_cli.imports.files.source import Opening
 from chorus_cli.imports.rules.conversation import ForeignConversation
-from chorus_cli.imports.service.exports import Exported, Exports
+from chorus_cli.imports.service.exports import Exports
 from chorus_cli.imports.service.imports import ImportReport, Wanted
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
@@ -31,10 +32,10 @@ SAID = (
     "VALUES ('chorus', ?, ?, 'user', ?, '2025-01-01T00:00:00.000000Z')"
 )
 DAMAGED = {
-    "time": "UPDATE messages SET timestamp = '2025-13-41T99:00:00Z' WHERE id = 2",
-    "attachments": "UPDATE messages SET attachments = 'garbage' WHERE id = 2",
-    "fields of attachments": "UPDATE messages SET attachments = '[{\"name\": 5}]' WHERE id = 2",
-    "usage": "UPDATE messages SET usage = '{' WHERE id = 2",
+    "time": "UPDATE messages SET timestamp = '2025-13-41T99:00:00Z'",
+    "attachments": "UPDATE messages SET attachments = 'garbage'",
+    "fields of attachments": "UPDATE messages SET attachments = '[{\"name\": 5}]'",
+    "usage": "UPDATE messages SET usage = '{'",
 }
 HARMLESS = {
     "no origin": "UPDATE messages SET origin = NULL, origin_seq = NULL",
@@ -42,10 +43,6 @@ HARMLESS = {
     "operation": (
         "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) "
         "VALUES ('chorus', 1, 'martian', 0, '{}', '2025-01-01T00:00:00.000000Z')"
-    ),
-    "import": (
-        "INSERT INTO operations(persona, kind, after_message_id, detail, created_at) "
-        "VALUES ('chorus', 'import', 0, '[]', '2025-01-01T00:00:00.000000Z')"
     ),
 }
 
@@ -64,11 +61,6 @@ async def taken_in(world: World, path: Path) -> ImportReport:
     report = ImportReport(is_dry=False)
     await world.services.imports.take_in(Wanted([path], "chorus"), report, lambda _line: None)
     return report
-
-
-async def exported(world: World, folder: Path) -> Exported:
-    exports = Exports(world.store, world.clock, world.folder / "attachments")
-    return await exports.export_all(folder, "md", None, lambda _line: None)
 
 
 async def test_an_older_log_stays_known_when_its_chorus_is_upgraded(
@@ -108,24 +100,17 @@ def test_new_logs_have_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("statement", DAMAGED.values(), ids=DAMAGED)
-async def test_a_damaged_message_of_another_log_is_skipped_and_counted(
+async def test_a_log_with_a_damaged_row_is_told_after_the_threads_before_it(
     world: World, tmp_path: Path, other: sqlite3.Connection, statement: str
-) -> None:
-    migrate(other)
-    other.execute(statement)
-    report = await taken_in(world, tmp_path / "other.db")
-    assert (report.added.messages, report.skipped) == (1, {"message that cannot be read": 1})
-
-
-async def test_a_conversation_of_another_log_without_a_readable_message_is_skipped_and_counted(
-    world: World, tmp_path: Path, other: sqlite3.Connection
 ) -> None:
     migrate(other)
     other.execute(OPENED, ("Damaged",))
     other.execute(SAID, (2, 3, "Lost"))
-    other.execute("UPDATE messages SET timestamp = '2025-13-41T99:00:00Z' WHERE id = 3")
-    report = await taken_in(world, tmp_path / "other.db")
-    assert (report.added.messages, report.skipped) == (2, {"conversation that cannot be read": 1})
+    other.execute(f"{statement} WHERE id = 3")
+    report = ImportReport(is_dry=False)
+    with pytest.raises(ImportFormatError, match=r"other\.db cannot be read: Message 3 of chorus .* chorus doctor"):
+        await world.services.imports.take_in(Wanted([tmp_path / "other.db"], "chorus"), report, lambda _line: None)
+    assert report.added.messages == 2
 
 
 @pytest.mark.parametrize("statement", HARMLESS.values(), ids=HARMLESS)
@@ -138,20 +123,13 @@ async def test_other_damage_loses_no_message(
     assert (await taken_in(world, tmp_path / "other.db")).added.messages == 0
 
 
-async def test_an_export_of_everything_skips_and_counts_damaged_rows(world: World, tmp_path: Path) -> None:
+async def test_an_export_ends_at_a_damaged_row(world: World, tmp_path: Path) -> None:
     world.model.say("Hi")
     await world.say("Hello")
-    await world.store.write(_damage)
-    found = await exported(world, tmp_path / "out")
-    assert (found.conversations, found.messages, found.damaged, found.damaged_conversations) == (1, 2, 1, 1)
-    assert len([*(tmp_path / "out").rglob("*.md")]) == 1
-
-
-def _damage(connection: sqlite3.Connection) -> None:
-    (thread,) = connection.execute("SELECT thread_id FROM messages LIMIT 1").fetchone()
-    for id_, thread_id in ((8, thread), (9, 77)):
-        connection.execute(SAID, (thread_id, id_, "Lost"))
-    connection.execute("UPDATE messages SET attachments = 'garbage' WHERE content = 'Lost'")
+    await world.store.write(lambda connection: connection.execute(DAMAGED["attachments"]))
+    exports = Exports(world.store, world.clock, world.folder / "attachments")
+    with pytest.raises(DatabaseDamagedError, match=r"chorus doctor repairs the log\. Nothing was written\."):
+        await exports.export_all(tmp_path / "out", "md", None, lambda _line: None)
 
 
 def test_a_process_that_is_killed_leaves_no_copy_of_the_log(

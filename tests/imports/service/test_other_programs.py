@@ -135,17 +135,19 @@ async def test_a_message_that_silly_tavern_hid_is_called_hidden_unless_it_is_sho
 
     replaced, hidden = "replaced by another reply", "hidden in the program it came from"
     assert await told(hidden=True) == [replaced, hidden, hidden]
-    assert await told(hidden=False) == [replaced]
-    later = {**TAVERN[2], "mes": "Well?", "send_date": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
-    assert await told(later, hidden=True) == [replaced, hidden, hidden]
+    later = [{**TAVERN[2], "mes": said, "send_date": f"{now:%Y-%m-%dT%H:%M:%SZ}"} for said in ("Well?", "Yes?")]
+    assert await told(later[0], hidden=False) == [replaced]
+    assert await told(*later, hidden=True) == [replaced, hidden, hidden]
 
 
 async def test_a_message_shown_again_and_then_replaced_by_a_swipe_is_no_longer_called_hidden(world: World) -> None:
     path = world.folder / "Mara.jsonl"
     marks: list[list[str]] = []
+    more: list[dict[str, Any]] = []
     for hidden, said in ((True, "Hello."), (False, "Hello."), (False, "Hey.")):
         last = {**TAVERN[-1], "swipes": ["Hello.", "Hey."], "swipe_id": ["Hello.", "Hey."].index(said)}
-        path.write_text("\n".join(map(json.dumps, [*TAVERN[:-1], {**last, "is_system": hidden, "mes": said}])))
+        path.write_text("\n".join(map(json.dumps, [*TAVERN[:-1], {**last, "is_system": hidden, "mes": said}, *more])))
+        more.append({**TAVERN[1], "mes": f"{len(more)}"})
         await taken_in(world, path)
         history = (await world.told(f"/thread history {(await world.threads.all())[-1].number}")).splitlines()
         marks.append([mark for line in history if "Hello." in line for mark in re.findall(r"\[([a-z].*?)\]", line)])
