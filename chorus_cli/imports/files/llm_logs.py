@@ -19,8 +19,8 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
-from chorus_cli.imports.rules.assembly import Kind, Said, Talk, assembled, nodes_of
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, nodes_of, path_to
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.storage import foreign_code
 from chorus_cli.storage.errors import GIVEN_UP
 from chorus_cli.storage.store import Connection
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation, Node
+    from chorus_cli.imports.rules.assembly import Node
     from chorus_cli.log.rules.messages import Role
 
 SOURCE = "llm"
@@ -103,7 +103,7 @@ class _LlmLog:
             # A conversation that goes on in a newer version has a name in both tables, the first one in the older.
             thread = {**self._first("threads", key), **self._first("conversations", key)}
             new = list(self._messages(key))
-        return _joined(Talk(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
+        return _joined(ForeignConversation(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
 
     def _first(self, table: str, key: object) -> Record:
         return next(self._rows(table, f"SELECT * FROM {table} WHERE id = ?", key), {})
@@ -221,7 +221,9 @@ def _model(row: Record) -> str | None:
     return values.line(row.get("resolved_model")) or values.line(row.get("model")) or None
 
 
-def _joined(talk: Talk, thread: Record, old: Sequence[Said | Skipped], new: Sequence[Said]) -> ForeignConversation:
+def _joined(
+    facts: ForeignConversation, thread: Record, old: Sequence[Said | Skipped], new: Sequence[Said]
+) -> ForeignConversation:
     """Return a conversation of both generations, without what the newer one repeats of the older.
 
     When llm goes on with a conversation of an older version, it writes the messages of it again, without their times.
@@ -245,7 +247,7 @@ def _joined(talk: Talk, thread: Record, old: Sequence[Said | Skipped], new: Sequ
         if each.node not in known and not (each.kind is Kind.RESULT and each.call in answered)
     ]
     leaf = known.get(tip or "", tip) or (end if not new else None)
-    return assembled(talk._replace(leaf=leaf), (*old, *kept))
+    return assembled(facts, (*old, *kept), leaf)
 
 
 def _words(node: Node) -> list[tuple[Role, str]]:

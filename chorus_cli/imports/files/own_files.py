@@ -24,13 +24,7 @@ from chorus_cli.core.text.phrases import has_controls, quotation, with_reference
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.files.forms import values_in, whole_text
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
-from chorus_cli.imports.rules.conversation import (
-    ForeignConversation,
-    ForeignFile,
-    ForeignMessage,
-    Skipped,
-    thought_of,
-)
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
 from chorus_cli.log.rules.attachments import is_sha256
 from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
 from chorus_cli.storage.files import read_within, write_atomically

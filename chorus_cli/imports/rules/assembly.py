@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage, Node, Skipped, joined
+from chorus_cli.imports.rules.conversation import ForeignMessage, Skipped
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.log.rules.messages import Role
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from datetime import datetime, tzinfo
 
-    from chorus_cli.imports.rules.conversation import ForeignFile
+    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
     from chorus_cli.log.rules.messages import Status
 
 _LONGEST_TITLE = 80
@@ -77,22 +77,6 @@ class Said:
     skipped: str = ""
 
 
-class Talk(NamedTuple):
-    """The facts of a conversation; its first words are its ``title`` if that is ``None``.
-
-    ``key`` stays when the file grows, and differs between files; if it is empty, the first message's key is taken.
-    ``leaf`` is the node that it ended with, ``None`` if that is not known.
-    """
-
-    source: str
-    key: str = ""
-    title: str | None = None
-    created_at: datetime | None = None
-    leaf: str | None = None
-    guesses: tuple[str, ...] = ()
-    character: str = ""
-
-
 class FileFacts(NamedTuple):
     """The name of a file without its suffix, and the zone of times without one, ``None`` being the system's."""
 
@@ -144,7 +128,7 @@ class Texts(NamedTuple):
     title: str
     files: str
     beginning: bytes
-    read: Callable[[str, FileFacts], Iterable[tuple[Talk, Sequence[Said | Skipped]]]]
+    read: Callable[[str, FileFacts], Iterable[tuple[ForeignConversation, Sequence[Said | Skipped]]]]
 
 
 def zone_guess(program: str, zone: tzinfo | None) -> str:
@@ -153,28 +137,24 @@ def zone_guess(program: str, zone: tzinfo | None) -> str:
     return f"{program} writes times without a zone: they were read in {used}. Another one: --timezone."
 
 
-def assembled(talk: Talk, said: Iterable[Said | Skipped]) -> ForeignConversation:
-    """Return the conversation that pieces make.
+def assembled(
+    facts: ForeignConversation, said: Iterable[Said | Skipped], leaf: str | None = None
+) -> ForeignConversation:
+    """Return the conversation that pieces make, with these facts.
+
+    Without a title it has its first words as title, and without a key that of its first message. ``leaf`` is the node
+    that it ended with, ``None`` if that is not known.
 
     Raises:
         ImportFormatError: they make no message.
     """
     nodes, skipped = nodes_of(said)
-    messages, live = joined(nodes, talk.leaf)
+    messages, live = joined(nodes, leaf)
     if not messages:
         raise ImportFormatError("conversation without messages")
     first = next((message for message in messages if message.role is Role.USER), messages[0])
-    return ForeignConversation(
-        talk.source,
-        talk.key or messages[0].key,
-        values.line(first.content, _LONGEST_TITLE) if talk.title is None else talk.title,
-        messages,
-        live,
-        talk.created_at,
-        talk.guesses,
-        tuple(skipped.items()),
-        character=talk.character,
-    )
+    title, key = facts.title or values.line(first.content, _LONGEST_TITLE), facts.key or messages[0].key
+    return replace(facts, key=key, title=title, messages=messages, live=live, skipped=tuple(skipped.items()))
 
 
 def nodes_of(pieces: Iterable[Said | Skipped]) -> tuple[list[Node], Counter[str]]:
@@ -288,3 +268,76 @@ def _as_object(arguments: object) -> str:
     if isinstance(read, dict):
         return values.json_text(read)
     return values.json_text({} if arguments in (None, "") else {"input": arguments})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a tree of messages: a foreign message, which may become several of ours or none.
+
+    The first of ``messages`` follows the last one of the nearest node before it that has any, each other one its
+    predecessor: ``joined`` sets their parents.
+    """
+
+    key: str
+    parent: str | None = None
+    messages: tuple[ForeignMessage, ...] = ()
+
+
+class Joined(NamedTuple):
+    """The messages of a tree, parents first, and the keys of those on the path that it ended with."""
+
+    messages: tuple[ForeignMessage, ...]
+    live: tuple[str, ...]
+
+
+def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
+    """Join nodes to a tree that ended with ``leaf``, or if no message leads there, with its newest leaf.
+
+    A missing parent makes a root, and so does the one node of a cycle that comes first. Of several nodes with one
+    key the last holds, of messages of several nodes the first; a node without a key is left out.
+    """
+    tree = {node.key: node for node in nodes if node.key}
+    parents = _parents_first({key: node.parent for key, node in tree.items()})
+    messages: dict[str, ForeignMessage] = {}
+    # For each node the last message of it or of those before it, and the newest time on its path.
+    last: dict[str, str | None] = {}
+    newest: dict[str, float] = {}
+    for key, parent in parents.items():
+        before = None if parent is None else last[parent]
+        times = [0.0 if parent is None else newest[parent]]
+        for message in tree[key].messages:
+            times += [] if message.timestamp is None else [message.timestamp.timestamp()]
+            if message.key not in messages:
+                messages[message.key] = message if message.parent == before else replace(message, parent=before)
+                before = message.key
+        last[key], newest[key] = before, max(times)
+    inner = set(parents.values())
+    leaves = [(newest[key], position, key) for position, key in enumerate(parents) if key not in inner and last[key]]
+    end = last.get(leaf or "") or (last[max(leaves)[2]] if leaves else None)
+    return Joined(tuple(messages.values()), path_to(end, {key: each.parent for key, each in messages.items()}))
+
+
+def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the keys from the root to ``leaf``; a cycle is left where it closes."""
+    path: dict[str, None] = {}
+    while leaf is not None and leaf in parents and leaf not in path:
+        path[leaf] = None
+        leaf = parents[leaf]
+    return tuple(reversed(path))
+
+
+def _parents_first(parents: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the parents without missing ones and cycles, in the order of the keys but parents first."""
+    order: dict[str, str | None] = {}
+    for key in parents:
+        climbed: dict[str, None] = {}
+        current: str | None = key
+        while current is not None and current in parents and current not in order and current not in climbed:
+            climbed[current] = None
+            current = parents[current]
+        if current in climbed:
+            order[current] = None
+        for each in reversed(climbed):
+            parent = parents[each]
+            order.setdefault(each, parent if parent in order else None)
+    return order

@@ -7,15 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Said, Talk, assembled, in_words
-from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.imports.rules.assembly import Items, Kind, Said, assembled, in_words
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 _CONTEXTS = {"user_editable_context", "model_editable_context"}
 _QUOTES = {"tether_quote", "tether_browsing_display", "tether_browsing_code"}
@@ -159,14 +158,13 @@ def conversation_of(value: object) -> ForeignConversation:
     found = values.record(value)
     mapping = values.record(found.get("mapping"))
     nodes = {values.identifier(key): _node(values.record(node)) for key, node in mapping.items()}
-    talk = Talk(
+    facts = ForeignConversation(
         SOURCE,
         values.identifier(found.get("conversation_id")) or values.identifier(found.get("id")),
         values.line(found.get("title")),
-        values.moment(found.get("create_time")),
-        values.identifier(found.get("current_node")) or None,
+        created_at=values.moment(found.get("create_time")),
     )
-    return assembled(talk, _said(nodes))
+    return assembled(facts, _said(nodes), values.identifier(found.get("current_node")))
 
 
 def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:

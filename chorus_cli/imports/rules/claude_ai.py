@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled, in_words
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, assembled, in_words
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "claude.ai"
 
@@ -36,14 +35,11 @@ def conversation_of(value: object) -> ForeignConversation:
     found = values.record(value)
     leaf = values.identifier(found.get("current_leaf_message_uuid"))
     said = list(_said(values.items(found.get("chat_messages")), values.line(found.get("model")) or None))
-    talk = Talk(
-        SOURCE,
-        values.identifier(found.get("uuid")),
-        values.line(found.get("name")),
-        values.moment(found.get("created_at")),
-        leaf or None,
+    begun = values.moment(found.get("created_at"))
+    facts = ForeignConversation(
+        SOURCE, values.identifier(found.get("uuid")), values.line(found.get("name")), created_at=begun
     )
-    read = assembled(talk, said)
+    read = assembled(facts, said, leaf)
     ends = {message.key for message in read.messages} - {message.parent for message in read.messages}
     is_known = any(isinstance(each, Said) and each.node == leaf for each in said)
     return read if is_known or len(ends) == 1 else replace(read, guesses=(NEWEST_BRANCH,))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, path_to, unnamed_file
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, assembled, path_to
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "claude-code"
 
@@ -81,9 +80,9 @@ def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOUR
     for line in lines:
         session.take(line)
     ids, name = session.ids, file.name
-    talk = Talk(source, name if name in ids or not ids else ids[-1], session.title or None, leaf=session.leaf)
+    facts = ForeignConversation(source, name if name in ids or not ids else ids[-1], session.title)
     try:
-        return assembled(talk, session.said())
+        return assembled(facts, session.said(), session.leaf)
     except ImportFormatError:
         if Skipped(_SUBAGENTS) in session.skipped:
             raise ImportFormatError("session of a subagent") from None

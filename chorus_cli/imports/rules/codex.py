@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, unnamed_file
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "codex"
 
@@ -70,15 +69,14 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
     branches = _Branches([each for line in read if (each := _message(line))])
     for line in read:
         branches.take(line)
-    talk = Talk(
+    conversation = ForeignConversation(
         SOURCE,
         values.identifier(facts.get("id")) or file.name,
-        next(filter(None, reversed(names)), None),
-        values.moment(facts.get("timestamp")),
-        branches.tip,
-        (FORK,) if "forked_from_ordinal_exclusive" in facts else (),
+        next(filter(None, reversed(names)), ""),
+        created_at=values.moment(facts.get("timestamp")),
+        guesses=(FORK,) if "forked_from_ordinal_exclusive" in facts else (),
     )
-    return assembled(talk, (*branches.skipped, *branches.said.values()))
+    return assembled(conversation, (*branches.skipped, *branches.said.values()), branches.tip)
 
 
 def _line(line: Record) -> _Line:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Result, Said, Talk, assembled, nodes_of
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped, unnamed_file
+from chorus_cli.imports.rules.assembly import Kind, Lines, Result, Said, assembled, nodes_of
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "gemini-cli"
 
@@ -40,14 +39,13 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
         session.take(line)
     if session.facts.get("kind") == "subagent":
         raise ImportFormatError("session of a subagent")
-    talk = Talk(
+    facts = ForeignConversation(
         SOURCE,
         values.identifier(session.facts.get("sessionId")) or file.name,
-        values.line(session.facts.get("summary")) or None,
-        values.moment(session.facts.get("startTime")),
-        session.leaf,
+        values.line(session.facts.get("summary")),
+        created_at=values.moment(session.facts.get("startTime")),
     )
-    return assembled(talk, session.said())
+    return assembled(facts, session.said(), session.leaf)
 
 
 class _Session:

@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "librechat"
 
@@ -30,9 +29,9 @@ def is_conversation(value: object) -> bool:
 def conversation_of(value: object) -> ForeignConversation:
     """Read a conversation; the branch with its newest message is the live one, because the export names none."""
     found = values.record(value)
-    talk = Talk(SOURCE, values.identifier(found.get("conversationId")), values.line(found.get("title")))
+    facts = ForeignConversation(SOURCE, values.identifier(found.get("conversationId")), values.line(found.get("title")))
     keys = values.ContentKeys()
-    return assembled(talk, (piece for message in _messages(found) for piece in _said(message, keys)))
+    return assembled(facts, (piece for message in _messages(found) for piece in _said(message, keys)))
 
 
 def _messages(found: Record) -> Iterator[Record]:

@@ -8,15 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import ForeignFile
+from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "open-webui"
 
@@ -43,14 +42,13 @@ def conversation_of(value: object) -> ForeignConversation:
     found = values.record(value)
     chat = _chat(found)
     history = values.record(chat.get("history"))
-    talk = Talk(
+    facts = ForeignConversation(
         SOURCE,
         values.identifier(found.get("id")) or values.identifier(chat.get("id")),
         values.line(found.get("title")) or values.line(chat.get("title")),
-        values.moment(found.get("created_at")) or values.moment(chat.get("timestamp")),
-        values.identifier(history.get("currentId")) or None,
+        created_at=values.moment(found.get("created_at")) or values.moment(chat.get("timestamp")),
     )
-    return assembled(talk, _said(_messages(history, chat)))
+    return assembled(facts, _said(_messages(history, chat)), values.identifier(history.get("currentId")) or None)
 
 
 def _chat(found: Record) -> Record:

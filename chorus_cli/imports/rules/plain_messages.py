@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled
-from chorus_cli.imports.rules.conversation import Skipped, unnamed_file
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
+    from chorus_cli.imports.rules.conversation import ForeignFile
 
 SOURCE = "messages"
 
@@ -55,8 +55,7 @@ def conversation_of(messages: Iterable[object], file: FileFacts) -> ForeignConve
     """Read a conversation, which is known by the name of the file and its first message."""
     said = list(_said(messages))
     opening = next((each.text for each in said if isinstance(each, Said)), "")
-    talk = Talk(SOURCE, values.ContentKeys().of(file.name, opening))
-    return assembled(talk, said)
+    return assembled(ForeignConversation(SOURCE, values.ContentKeys().of(file.name, opening)), said)
 
 
 def _listed(value: object) -> object:

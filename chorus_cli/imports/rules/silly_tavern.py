@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, Talk, assembled, zone_guess
-from chorus_cli.imports.rules.conversation import ForeignFile, Skipped
+from chorus_cli.imports.rules.assembly import Kind, Lines, Said, assembled, zone_guess
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
+from chorus_cli.personas.rules.macros import Names, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.json.values import Record
     from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignConversation
 
 SOURCE = "sillytavern"
 
@@ -33,8 +33,6 @@ _IN_NUMBERS = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?(?: ?(\d{1,3})ms)?", re.ASCII
 )
 _ANOTHER_ZONE = timezone(timedelta(hours=1))
-_USER_MACRO = re.compile(r"\{\{user\}\}|<user>", re.IGNORECASE)
-_CHARACTER_MACRO = re.compile(r"\{\{char\}\}|<(?:char|bot)>", re.IGNORECASE)
 
 
 def is_header(value: object) -> bool:
@@ -51,16 +49,15 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
     reader = _Reader(values.record(header), messages, zone)
     said = list(reader.said())
     created = values.record(header).get("create_date")
-    talk = Talk(
+    facts = ForeignConversation(
         SOURCE,
         values.ContentKeys().of(reader.character, values.identifier(created), name),
         values.line(name) or reader.character,
-        moment(created, zone),
-        reader.leaf,
-        (zone_guess("SillyTavern", zone),) if reader.is_zone_guessed else (),
-        "" if reader.is_group else reader.character,
+        created_at=moment(created, zone),
+        guesses=(zone_guess("SillyTavern", zone),) if reader.is_zone_guessed else (),
+        character="" if reader.is_group else reader.character,
     )
-    return assembled(talk, [*said, *[Skipped(_BROKEN)] * (len(lines) - len(messages))])
+    return assembled(facts, [*said, *[Skipped(_BROKEN)] * (len(lines) - len(messages))], reader.leaf)
 
 
 def moment(value: object, zone: tzinfo | None) -> datetime | None:
@@ -133,8 +130,7 @@ class _Reader:
         key = self._keys.of(name, values.identifier(written), content)
         extra = values.record(facts.get("extra"))
         if not is_user:
-            content = _CHARACTER_MACRO.sub(lambda _: name or self.character, content)
-            content = _USER_MACRO.sub(lambda _: self._user or "you", content)
+            content = replaced(content, Names(name or self.character, self._user or "you"))
             content = f"{name}: {content}" if name not in self._unnamed and content else content
         said = Said(key, Kind.USER, content, self._time(written), files=tuple(_files(extra)))
         if is_user:

@@ -135,7 +135,7 @@ def test_an_old_export_without_a_current_node_ends_with_its_newest_leaf() -> Non
 def test_titles_times_and_ids_may_be_missing() -> None:
     node = chatgpt_node("a", None, "user", "q", create_time=None)
     found = conversation_of({"title": None, "mapping": {"a": node}})
-    assert (found.title, found.key, found.created_at, found.messages[0].timestamp) == ("", "a", None, None)
+    assert (found.title, found.key, found.created_at, found.messages[0].timestamp) == ("q", "a", None, None)
 
 
 def test_a_reply_that_was_stopped_says_so() -> None:
