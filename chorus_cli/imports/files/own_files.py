@@ -22,7 +22,7 @@ from chorus_cli.core.json import values
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import has_controls, quotation, with_references, without_quotation, without_references
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.files.forms import values_in, whole_text
+from chorus_cli.imports.files.json_values import values_in, whole_text
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
 from chorus_cli.log.rules.attachments import is_sha256

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from codecs import BOM_UTF8
 from collections import Counter
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -15,8 +19,8 @@ from chorus_cli.attachments.rules.recognition import attachment_of
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files import llm_logs, other_logs, own_files
-from chorus_cli.imports.files.forms import items, lines, opened, texts
-from chorus_cli.imports.files.source import Format, Opening, Source
+from chorus_cli.imports.files.json_values import NOT_JSON, json_items, opened, whole_text
+from chorus_cli.imports.files.source import Format, Opening, Source, archive, folder, is_archive, or_skipped
 from chorus_cli.imports.rules import (
     aider,
     chatgpt,
@@ -30,31 +34,122 @@ from chorus_cli.imports.rules import (
     qwen_code,
     silly_tavern,
 )
+from chorus_cli.imports.rules.assembly import FileFacts, Items, Lines, Texts, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from datetime import tzinfo
 
+    from chorus_cli.imports.files.source import Container
     from chorus_cli.imports.rules.conversation import ForeignMessage
     from chorus_cli.log.rules.attachments import Attachment
+
+_CONVERSATIONS = re.compile(r"conversations(?:-(\d{1,9}))?\.json")
+_LOOKED_AT = 5
+"""The number of items, and of files, among which the format is recognised."""
+
+
+def _values(container: Container, name: str) -> Generator[object, None, None]:
+    try:
+        with container.opened(name) as file:
+            yield from json_items(file)
+    except ImportFormatError as error:
+        yield Skipped(str(error))
+
+
+def _export(form: Items, opening: Opening) -> Source | None:
+    with ExitStack() as resources:
+        container, names = _located(opening, resources)
+        found = [value for name in names[:_LOOKED_AT] for value in _first_values(container, name)]
+        if any(map(form.is_item, found)):
+            # One file that is damaged does not keep the others away.
+            return Source(
+                lambda: (_read(form, value) for name in names for value in _values(container, name)),
+                lambda file: container.bytes_of(file.entry) if file.data is None else file.data,
+                resources.pop_all().close,
+            )
+    reasons = [value.reason for value in found if isinstance(value, Skipped) and value.reason != NOT_JSON]
+    if names and is_archive(opening.beginning) and len(reasons) == len(found):
+        reason = reasons[-1] if reasons else "it has no conversations"
+        raise ImportFormatError(f"Nothing can be imported from {opening.path}: {reason}.")
+    return None
+
+
+def _read(form: Items, value: object) -> ForeignConversation | Skipped:
+    if isinstance(value, Skipped):
+        return value
+    return or_skipped(form.read, value) if form.is_item(value) else Skipped("entry that is no conversation")
+
+
+def _first_values(container: Container, name: str) -> list[object]:
+    with closing(_values(container, name)) as found:
+        return list(islice(found, _LOOKED_AT))
+
+
+def _located(opening: Opening, resources: ExitStack) -> tuple[Container, Sequence[str]]:
+    """Return the container of an export, and the names of the files that may hold its conversations."""
+    path = opening.path
+    if is_archive(opening.beginning):
+        container = archive(path, resources)
+        return container, _names_of_conversations(container.names)
+    if opening.beginning:
+        is_json = opening.beginning.removeprefix(BOM_UTF8).lstrip().startswith((b"[", b"{"))
+        return folder(path.parent), (path.name,) if is_json else ()
+    names = _names_of_conversations(_files_in(path))
+    return folder(path), names if names and _CONVERSATIONS.fullmatch(names[0]) else ()
+
+
+def _files_in(path: Path) -> list[str]:
+    try:
+        return [each.name for each in path.iterdir() if each.is_file()]
+    except OSError:
+        return []
+
+
+def _names_of_conversations(names: Sequence[str]) -> list[str]:
+    """Return the shards in their order, or in an archive without those all files of JSON."""
+    matches = ((_CONVERSATIONS.fullmatch(name.rpartition("/")[2]), name) for name in names)
+    found = [(int(match[1] or -1), name) for match, name in matches if match]
+    return [name for _, name in sorted(found)] or [name for name in names if name.endswith(".json")]
+
+
+def _session(form: Lines, opening: Opening) -> Source | None:
+    if not form.is_beginning(opening.first_values):
+        return None
+    file = FileFacts(opening.path.stem, opening.zone)
+    return Source(lambda: (or_skipped(form.read, *part) for part in form.parted(opening.values, file)))
+
+
+def _text(form: Texts, opening: Opening) -> Source | None:
+    path, file = opening.path, FileFacts(opening.path.stem, opening.zone)
+    if not opening.beginning.removeprefix(BOM_UTF8).lstrip().startswith(form.beginning):
+        return None
+    return Source(lambda: (or_skipped(assembled, *each) for each in form.read(whole_text(path), file)))
+
+
+def _format(form: Items | Lines | Texts) -> Format:
+    return Format(form.name, form.title, form.files, partial(_opened_as, form))
+
+
+def _opened_as(form: Items | Lines | Texts, opening: Opening) -> Source | None:
+    match form:
+        case Items():
+            return _export(form, opening)
+        case Lines():
+            return _session(form, opening)
+        case Texts():
+            return _text(form, opening)
+
 
 FORMATS: tuple[Format, ...] = (
     other_logs.CHORUS,
     own_files.JSON_LINES,
     llm_logs.LLM_LOG,
-    lines(qwen_code.FORM),
-    lines(claude_code.FORM),
-    lines(codex.FORM),
-    lines(gemini_cli.FORM),
+    *map(_format, (qwen_code.FORM, claude_code.FORM, codex.FORM, gemini_cli.FORM)),
     own_files.MARKDOWN,
-    lines(silly_tavern.FORM),
-    items(chatgpt.FORM),
-    items(claude_ai.FORM),
-    items(open_webui.FORM),
-    items(librechat.FORM),
-    texts(aider.FORM),
-    lines(plain_messages.FORM),
+    *map(_format, (silly_tavern.FORM, chatgpt.FORM, claude_ai.FORM, open_webui.FORM, librechat.FORM)),
+    *map(_format, (aider.FORM, plain_messages.FORM)),
 )
 """The formats in the order in which they are asked: those with an unmistakable sign first."""
 

@@ -6,7 +6,7 @@ import bisect
 import os
 import zipfile
 import zlib
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, ParamSpec
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.imports.files.json_values import values_of
 from chorus_cli.imports.rules.conversation import Skipped
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class Source(NamedTuple):
     close: Callable[[], None] = ExitStack().close
 
 
-class Opening(NamedTuple):
+@dataclass
+class Opening:
     """A file to be recognised by its ``beginning``, or a folder, whose beginning is empty.
 
     ``zone`` is that of times without one, ``None`` being the system's; ``own`` is the database of this Chorus.
@@ -53,6 +55,17 @@ class Opening(NamedTuple):
     beginning: bytes
     zone: tzinfo | None = None
     own: Path | None = None
+
+    @property
+    def values(self) -> Iterator[object]:
+        """The values in a file of JSON."""
+        return values_of(self.path, self.beginning)
+
+    @cached_property
+    def first_values(self) -> Sequence[object]:
+        """The first values in a file of JSON, by which its format is recognised."""
+        with closing(self.values) as found:
+            return list(islice(found, _LOOKED_AT))
 
 
 class Format(NamedTuple):
@@ -66,6 +79,8 @@ class Format(NamedTuple):
     files: str
     opened: Callable[[Opening], Source | None]
 
+
+_LOOKED_AT = 20
 
 _MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
 _MOST_BYTES = limits.IMPORTED_ARCHIVE.most

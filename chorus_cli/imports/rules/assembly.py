@@ -104,19 +104,15 @@ def _as_one(lines: Iterable[object], file: FileFacts) -> Iterable[tuple[Iterable
 class Lines(NamedTuple):
     """A format of files with one conversation each, and a value of JSON in each line.
 
-    If files may have several, ``parted`` yields what ``read`` gets for each.
-
-
-    ``is_beginning`` tells it by the values in the first whole lines, of which ``read`` gets ``None`` for a broken one.
-    Without a whole line in the first 64 kB, a file is told by ``names``, all of which must occur there. A format
-    without names may also be an array, or one object over many lines.
+    An array and one object over many lines are read likewise. ``is_beginning`` recognises it by the first values, and
+    ``read`` gets ``None`` for a broken one. If files may have several conversations, ``parted`` yields what ``read``
+    gets for each.
     """
 
     name: str
     title: str
     files: str
     is_beginning: Callable[[Sequence[object]], bool]
-    names: tuple[bytes, ...]
     read: Callable[[Iterable[object], FileFacts], ForeignConversation]
     parted: Callable[[Iterable[object], FileFacts], Iterable[tuple[Iterable[object], FileFacts]]] = _as_one
 

@@ -286,6 +286,5 @@ FORM = Lines(
     "sessions of Claude Code",
     "~/.claude/projects, a project in it or a session",
     lambda first: any(map(is_line, first)),
-    (b'"parentUuid"', b'"sessionId"', b'"isSidechain"'),
     conversation_of,
 )

@@ -223,6 +223,5 @@ FORM = Lines(
     "sessions of Codex CLI",
     "~/.codex/sessions, a folder in it or a session",
     is_beginning,
-    (b'"session_meta"', b'"payload"'),
     conversation_of,
 )

@@ -186,6 +186,5 @@ FORM = Lines(
     "sessions of Gemini CLI",
     "~/.gemini/tmp, a folder in it or a session",
     lambda first: any(map(is_beginning, first[:1])),
-    (b'"sessionId"', b'"projectHash"'),
     conversation_of,
 )

@@ -108,7 +108,6 @@ FORM = Lines(
     "messages with role and content",
     "JSON: a list of them, an object with `messages`, or one message or object in each line",
     is_beginning,
-    (),
     conversation_of,
     parted,
 )

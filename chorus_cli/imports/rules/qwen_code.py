@@ -109,6 +109,5 @@ FORM = Lines(
     "sessions of Qwen Code",
     "~/.qwen/projects, a project in it or a session",
     lambda first: any(map(is_line, first)),
-    (b'"parentUuid"', b'"sessionId"', b'"parts"'),
     conversation_of,
 )

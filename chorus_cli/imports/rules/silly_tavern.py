@@ -171,6 +171,5 @@ FORM = Lines(
     "SillyTavern's chats",
     "a chat's .jsonl file, or a folder of them",
     lambda first: any(map(is_header, first[:1])),
-    (b'"chat_metadata"',),
     conversation_of,
 )

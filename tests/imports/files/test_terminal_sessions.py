@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.forms import values_in
+from chorus_cli.imports.files.json_values import values_in
 from chorus_cli.imports.files.reading import sources
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 from tests.imports.rules.exports import check, live, said
