@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rules.recognition import attachment_of
@@ -34,14 +34,15 @@ from chorus_cli.imports.rules import (
     qwen_code,
     silly_tavern,
 )
-from chorus_cli.imports.rules.assembly import FileFacts, Items, Lines, Texts, assembled
+from chorus_cli.imports.rules.assembly import FileFacts, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from datetime import tzinfo
 
     from chorus_cli.imports.files.source import Container
+    from chorus_cli.imports.rules.assembly import Said
     from chorus_cli.imports.rules.conversation import ForeignMessage
     from chorus_cli.log.rules.attachments import Attachment
 
@@ -58,14 +59,17 @@ def _values(container: Container, name: str) -> Generator[object, None, None]:
         yield Skipped(str(error))
 
 
-def _export(form: Items, opening: Opening) -> Source | None:
+def _items(
+    is_item: Callable[[object], bool], read: Callable[[object], ForeignConversation], opening: Opening
+) -> Source | None:
+    """Open JSON with a conversation in each item of an array, in a zip archive, a folder or a file."""
     with ExitStack() as resources:
         container, names = _located(opening, resources)
         found = [value for name in names[:_LOOKED_AT] for value in _first_values(container, name)]
-        if any(map(form.is_item, found)):
+        if any(map(is_item, found)):
             # One file that is damaged does not keep the others away.
             return Source(
-                lambda: (_read(form, value) for name in names for value in _values(container, name)),
+                lambda: (_item(is_item, read, value) for name in names for value in _values(container, name)),
                 lambda file: container.bytes_of(file.entry) if file.data is None else file.data,
                 resources.pop_all().close,
             )
@@ -76,10 +80,12 @@ def _export(form: Items, opening: Opening) -> Source | None:
     return None
 
 
-def _read(form: Items, value: object) -> ForeignConversation | Skipped:
+def _item(
+    is_item: Callable[[object], bool], read: Callable[[object], ForeignConversation], value: object
+) -> ForeignConversation | Skipped:
     if isinstance(value, Skipped):
         return value
-    return or_skipped(form.read, value) if form.is_item(value) else Skipped("entry that is no conversation")
+    return or_skipped(read, value) if is_item(value) else Skipped("entry that is no conversation")
 
 
 def _first_values(container: Container, name: str) -> list[object]:
@@ -114,42 +120,113 @@ def _names_of_conversations(names: Sequence[str]) -> list[str]:
     return [name for _, name in sorted(found)] or [name for name in names if name.endswith(".json")]
 
 
-def _session(form: Lines, opening: Opening) -> Source | None:
-    if not form.is_beginning(opening.first_values):
+_Part: TypeAlias = "tuple[Iterable[object], FileFacts]"
+
+
+def _as_one(lines: Iterable[object], file: FileFacts) -> Iterable[_Part]:
+    return [(lines, file)]
+
+
+def _lines(
+    is_beginning: Callable[[Sequence[object]], bool],
+    read: Callable[[Iterable[object], FileFacts], ForeignConversation],
+    opening: Opening,
+    parted: Callable[[Iterable[object], FileFacts], Iterable[_Part]] = _as_one,
+) -> Source | None:
+    """Open a file with a value of JSON in each line, or with an array or an object over many lines.
+
+    ``is_beginning`` recognises it by the first values, and ``read`` gets ``None`` for a broken one. If files may have
+    several conversations, ``parted`` yields what ``read`` gets for each.
+    """
+    if not is_beginning(opening.first_values):
         return None
     file = FileFacts(opening.path.stem, opening.zone)
-    return Source(lambda: (or_skipped(form.read, *part) for part in form.parted(opening.values, file)))
+    return Source(lambda: (or_skipped(read, *part) for part in parted(opening.values, file)))
 
 
-def _text(form: Texts, opening: Opening) -> Source | None:
+def _texts(
+    beginning: bytes,
+    read: Callable[[str, FileFacts], Iterable[tuple[ForeignConversation, Sequence[Said | Skipped]]]],
+    opening: Opening,
+) -> Source | None:
+    """Open a file of text that begins so; for each conversation ``read`` yields its facts and its pieces."""
     path, file = opening.path, FileFacts(opening.path.stem, opening.zone)
-    if not opening.beginning.removeprefix(BOM_UTF8).lstrip().startswith(form.beginning):
+    if not opening.beginning.removeprefix(BOM_UTF8).lstrip().startswith(beginning):
         return None
-    return Source(lambda: (or_skipped(assembled, *each) for each in form.read(whole_text(path), file)))
-
-
-def _format(form: Items | Lines | Texts) -> Format:
-    return Format(form.name, form.title, form.files, partial(_opened_as, form))
-
-
-def _opened_as(form: Items | Lines | Texts, opening: Opening) -> Source | None:
-    match form:
-        case Items():
-            return _export(form, opening)
-        case Lines():
-            return _session(form, opening)
-        case Texts():
-            return _text(form, opening)
+    return Source(lambda: (or_skipped(assembled, *each) for each in read(whole_text(path), file)))
 
 
 FORMATS: tuple[Format, ...] = (
     other_logs.CHORUS,
     own_files.JSON_LINES,
     llm_logs.LLM_LOG,
-    *map(_format, (qwen_code.FORM, claude_code.FORM, codex.FORM, gemini_cli.FORM)),
+    Format(
+        qwen_code.SOURCE,
+        "sessions of Qwen Code",
+        "~/.qwen/projects, a project in it or a session",
+        partial(_lines, lambda first: any(map(qwen_code.is_line, first)), qwen_code.conversation_of),
+    ),
+    Format(
+        claude_code.SOURCE,
+        "sessions of Claude Code",
+        "~/.claude/projects, a project in it or a session",
+        partial(_lines, lambda first: any(map(claude_code.is_line, first)), claude_code.conversation_of),
+    ),
+    Format(
+        codex.SOURCE,
+        "sessions of Codex CLI",
+        "~/.codex/sessions, a folder in it or a session",
+        partial(_lines, codex.is_beginning, codex.conversation_of),
+    ),
+    Format(
+        gemini_cli.SOURCE,
+        "sessions of Gemini CLI",
+        "~/.gemini/tmp, a folder in it or a session",
+        partial(_lines, lambda first: any(map(gemini_cli.is_beginning, first[:1])), gemini_cli.conversation_of),
+    ),
     own_files.MARKDOWN,
-    *map(_format, (silly_tavern.FORM, chatgpt.FORM, claude_ai.FORM, open_webui.FORM, librechat.FORM)),
-    *map(_format, (aider.FORM, plain_messages.FORM)),
+    Format(
+        silly_tavern.SOURCE,
+        "SillyTavern's chats",
+        "a chat's .jsonl file, or a folder of them",
+        partial(_lines, lambda first: any(map(silly_tavern.is_header, first[:1])), silly_tavern.conversation_of),
+    ),
+    Format(
+        chatgpt.SOURCE,
+        "ChatGPT's data export",
+        "the zip, its unpacked folder, or one of its conversations files",
+        partial(_items, chatgpt.is_conversation, chatgpt.conversation_of),
+    ),
+    Format(
+        claude_ai.SOURCE,
+        "Claude.ai's data export",
+        "the zip or its conversations.json",
+        partial(_items, claude_ai.is_conversation, claude_ai.conversation_of),
+    ),
+    Format(
+        open_webui.SOURCE,
+        "Open WebUI's exported chats",
+        "the JSON file of one chat or of all",
+        partial(_items, open_webui.is_conversation, open_webui.conversation_of),
+    ),
+    Format(
+        librechat.SOURCE,
+        "LibreChat's exported conversations",
+        "the JSON file of a conversation, as a list or a tree",
+        partial(_items, librechat.is_conversation, librechat.conversation_of),
+    ),
+    Format(
+        aider.SOURCE,
+        "aider's history",
+        ".aider.chat.history.md in the folder of a project",
+        partial(_texts, b"# aider chat started at ", aider.conversations_of),
+    ),
+    Format(
+        plain_messages.SOURCE,
+        "messages with role and content",
+        "JSON: a list of them, an object with `messages`, or one message or object in each line",
+        partial(_lines, plain_messages.is_beginning, plain_messages.conversation_of, parted=plain_messages.parted),
+    ),
 )
 """The formats in the order in which they are asked: those with an unmistakable sign first."""
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, Texts, zone_guess
+from chorus_cli.imports.rules.assembly import Kind, Said, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 
 if TYPE_CHECKING:
@@ -61,12 +61,3 @@ def _lines(body: str) -> Iterator[tuple[Kind | None, str]]:
             yield None, line
         else:
             yield Kind.REPLY, line if is_code else line.rstrip()
-
-
-FORM = Texts(
-    SOURCE,
-    "aider's history",
-    ".aider.chat.history.md in the folder of a project",
-    b"# aider chat started at ",
-    conversations_of,
-)

@@ -14,7 +14,7 @@ from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.log.rules.messages import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
     from datetime import datetime, tzinfo
 
     from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
@@ -82,49 +82,6 @@ class FileFacts(NamedTuple):
 
     name: str
     zone: tzinfo | None = None
-
-
-class Items(NamedTuple):
-    """A format of JSON with a conversation in each item of an array, in a zip archive, a folder or a file.
-
-    ``name`` is the ``source`` of its conversations; ``title`` and ``files`` tell people what it is and where.
-    """
-
-    name: str
-    title: str
-    files: str
-    is_item: Callable[[object], bool]
-    read: Callable[[object], ForeignConversation]
-
-
-def _as_one(lines: Iterable[object], file: FileFacts) -> Iterable[tuple[Iterable[object], FileFacts]]:
-    return [(lines, file)]
-
-
-class Lines(NamedTuple):
-    """A format of files with one conversation each, and a value of JSON in each line.
-
-    An array and one object over many lines are read likewise. ``is_beginning`` recognises it by the first values, and
-    ``read`` gets ``None`` for a broken one. If files may have several conversations, ``parted`` yields what ``read``
-    gets for each.
-    """
-
-    name: str
-    title: str
-    files: str
-    is_beginning: Callable[[Sequence[object]], bool]
-    read: Callable[[Iterable[object], FileFacts], ForeignConversation]
-    parted: Callable[[Iterable[object], FileFacts], Iterable[tuple[Iterable[object], FileFacts]]] = _as_one
-
-
-class Texts(NamedTuple):
-    """A format of files of text that begin so; for each conversation ``read`` yields its facts and its pieces."""
-
-    name: str
-    title: str
-    files: str
-    beginning: bytes
-    read: Callable[[str, FileFacts], Iterable[tuple[ForeignConversation, Sequence[Said | Skipped]]]]
 
 
 def zone_guess(program: str, zone: tzinfo | None) -> str:

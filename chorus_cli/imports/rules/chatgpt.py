@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Said, assembled, in_words
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
@@ -229,12 +229,3 @@ def _in_words(mark: re.Match[str]) -> str:
         case [_, str(name), *_]:
             return name
     return ""
-
-
-FORM = Items(
-    SOURCE,
-    "ChatGPT's data export",
-    "the zip, its unpacked folder, or one of its conversations files",
-    is_conversation,
-    conversation_of,
-)

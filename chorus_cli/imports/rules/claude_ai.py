@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, assembled, in_words
+from chorus_cli.imports.rules.assembly import Kind, Result, Said, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.log.rules.messages import Status
 
@@ -145,12 +145,3 @@ def _files(message: Record) -> Iterator[ForeignFile]:
     for file in values.records(message.get("files")):
         if name := values.line(file.get("file_name")):
             yield ForeignFile(name)
-
-
-FORM = Items(
-    SOURCE,
-    "Claude.ai's data export",
-    "the zip or its conversations.json",
-    is_conversation,
-    conversation_of,
-)

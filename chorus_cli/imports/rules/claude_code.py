@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, assembled, path_to
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, path_to
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 from chorus_cli.log.rules.messages import Status
 
@@ -279,12 +279,3 @@ def _files(blocks: Sequence[Record]) -> Iterator[ForeignFile]:
             media_type = values.line(source.get("media_type"))
             unnamed = unnamed_file(str(block["type"]), media_type, values.decoded(source.get("data")))
             yield replace(unnamed, name=values.line(block.get("title")) or unnamed.name)
-
-
-FORM = Lines(
-    SOURCE,
-    "sessions of Claude Code",
-    "~/.claude/projects, a project in it or a session",
-    lambda first: any(map(is_line, first)),
-    conversation_of,
-)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, assembled
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
@@ -216,12 +216,3 @@ class _Branches:
         self.said[key] = said
         self.tip = key
         return key
-
-
-FORM = Lines(
-    SOURCE,
-    "sessions of Codex CLI",
-    "~/.codex/sessions, a folder in it or a session",
-    is_beginning,
-    conversation_of,
-)

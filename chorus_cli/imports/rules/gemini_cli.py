@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Result, Said, assembled, nodes_of
+from chorus_cli.imports.rules.assembly import Kind, Result, Said, assembled, nodes_of
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
@@ -179,12 +179,3 @@ def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
         if found:
             media_type = values.line(found.get("mimeType"))
             yield unnamed_file("file", media_type, values.decoded(found.get("data")))
-
-
-FORM = Lines(
-    SOURCE,
-    "sessions of Gemini CLI",
-    "~/.gemini/tmp, a folder in it or a session",
-    lambda first: any(map(is_beginning, first[:1])),
-    conversation_of,
-)

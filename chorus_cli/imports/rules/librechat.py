@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, assembled
+from chorus_cli.imports.rules.assembly import Kind, Result, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
@@ -89,12 +89,3 @@ def _files(message: Record) -> Iterator[ForeignFile]:
     for file in values.records(message.get("files")):
         if name := values.line(file.get("filename")):
             yield ForeignFile(name, values.line(file.get("type")))
-
-
-FORM = Items(
-    SOURCE,
-    "LibreChat's exported conversations",
-    "the JSON file of a conversation, as a list or a tree",
-    is_conversation,
-    conversation_of,
-)

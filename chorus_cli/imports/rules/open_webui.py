@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Items, Kind, Result, Said, assembled
+from chorus_cli.imports.rules.assembly import Kind, Result, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
@@ -182,12 +182,3 @@ def _files(message: Record) -> Iterator[ForeignFile]:
         text = values.text(values.record(file.get("data")).get("content"))
         if text:
             yield ForeignFile(f"{name or 'file'}.txt", "text/plain", data=text.encode())
-
-
-FORM = Items(
-    SOURCE,
-    "Open WebUI's exported chats",
-    "the JSON file of one chat or of all",
-    is_conversation,
-    conversation_of,
-)

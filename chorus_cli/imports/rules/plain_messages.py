@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, assembled
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped, unnamed_file
 
 if TYPE_CHECKING:
@@ -101,13 +101,3 @@ def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
         address = values.record(part.get("image_url")).get("url")
         if address is not None:
             yield unnamed_file("image", *(values.from_data_url(address) or ("", None)))
-
-
-FORM = Lines(
-    SOURCE,
-    "messages with role and content",
-    "JSON: a list of them, an object with `messages`, or one message or object in each line",
-    is_beginning,
-    conversation_of,
-    parted,
-)

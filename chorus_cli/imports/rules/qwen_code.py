@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules import claude_code
-from chorus_cli.imports.rules.assembly import Lines
 from chorus_cli.imports.rules.gemini_cli import words_of_result
 
 if TYPE_CHECKING:
@@ -102,12 +101,3 @@ def _block(part: Record) -> Record:
         return {"type": kind, "title": file.get("displayName"), "source": source}
     kind = "thinking" if part.get("thought") is True else "text"
     return {"type": kind, kind: part.get("text")}
-
-
-FORM = Lines(
-    SOURCE,
-    "sessions of Qwen Code",
-    "~/.qwen/projects, a project in it or a session",
-    lambda first: any(map(is_line, first)),
-    conversation_of,
-)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Lines, Said, assembled, zone_guess
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.personas.rules.macros import Names, replaced
 
@@ -164,12 +164,3 @@ def _files(extra: Record) -> Iterator[ForeignFile]:
         name = values.line(file.get("name")) or address.rpartition("/")[2]
         if address and name:
             yield ForeignFile(name)
-
-
-FORM = Lines(
-    SOURCE,
-    "SillyTavern's chats",
-    "a chat's .jsonl file, or a folder of them",
-    lambda first: any(map(is_header, first[:1])),
-    conversation_of,
-)
