@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, StorageError
 from chorus_cli.core.text.phrases import counted, cut_to_characters, shortened
-from chorus_cli.core.time import timespan, timestamps
+from chorus_cli.core.time import timestamps
 from chorus_cli.jobs.rules import elapsed, readable
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.search_index import Scope
@@ -103,6 +103,8 @@ def built_in(description: str, *parameters: Parameter) -> Callable[[Handler], Bu
 )  # fmt: skip
 async def search_history(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Find messages by their words."""
+    from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it calls this
+
     now, asked = services.clock.now(), arguments.text("since")
     since = timespan.parse(asked, now, after_since=True).before(now) if asked.strip() else None
     # Some of the results are the question itself, results of earlier searches, or taken back.
