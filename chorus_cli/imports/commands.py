@@ -98,7 +98,6 @@ async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> 
 
 
 async def _replies(services: Services) -> list[str]:
-    """Return the texts of the replies in context."""
     seen = (await services.context.snapshot(services.current.target(), services.clock.now())).view
     return [
         message.content

@@ -24,11 +24,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 def read(typed: str) -> tuple[str, str]:
-    """Return the name and the text of a file, its path relative to the current folder.
-
-    Raises:
-        CommandError: it cannot be read, is too large, or is not UTF-8.
-    """
+    """Return the name and the text of a file, its path relative to the current folder."""
     path, content = _read(typed, limits.MEMORY_DOCUMENT.most, CommandError)
     if len(content) > limits.MEMORY_DOCUMENT.most:
         raise CommandError(f"{path} has over {limits.MEMORY_DOCUMENT.size}. Split it and import its parts.")
@@ -39,11 +35,7 @@ def read(typed: str) -> tuple[str, str]:
 
 
 def read_bytes(typed: str) -> tuple[str, bytes]:
-    """Return the name and the bytes of a file to be attached, its path relative to the current folder.
-
-    Raises:
-        AttachmentError: it cannot be read, or is too large.
-    """
+    """Return the name and the bytes of a file to be attached, its path relative to the current folder."""
     path, content = _read(typed, LARGEST_BYTES, AttachmentError)
     if len(content) > LARGEST_BYTES:
         refuse_large(path.name, path.stat().st_size)

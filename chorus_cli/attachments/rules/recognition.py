@@ -128,7 +128,6 @@ def _webp(name: str, data: bytes) -> Facts:
 
 
 def _jpeg(name: str, data: bytes) -> Facts:
-    """Go from marker to marker to the frame, which has the size."""
     place = 2
     while _JPEG_END in data[-4096:] and place + 9 <= len(data) and data[place] == _FILLING:
         marker = data[place + 1]

@@ -23,12 +23,10 @@ _NAME_TOKENS = 16
 
 
 def _tiled(base: int, tile: int, width: int, height: int) -> int:
-    """Return the tokens of a picture for itself, and for each tile of OpenAI's."""
     return base + tile * _tiles(width, height)
 
 
 def _patched(factor: float, width: int, height: int) -> int:
-    """Return the tokens of OpenAI's patches, by the factor to tokens of the model's price."""
     return math.ceil(_patches(width, height) * factor)
 
 

@@ -170,7 +170,6 @@ class Cards:
         return next((slug for slug in slugs if card_files.stored_json(self.personas.folder, slug) == json), None)
 
     def _free_name(self, card: Card) -> str:
-        """Return the first name for the persona of a card that it may have."""
         for name in names_for(card):
             try:
                 return self.personas.check_name(None, name)

@@ -211,7 +211,6 @@ class _LlmLog:
 
 
 def _call(said: Said, number: int, call: object, facts: Record) -> Said:
-    """Return a call of a reply, the ``number``-th one."""
     tool, key = values.line(facts.get("name")), f"{said.key}/{number}"
     arguments = facts.get("arguments")
     return replace(said, kind=Kind.CALL, key=key, call=values.text(call), tool=tool, arguments=arguments)

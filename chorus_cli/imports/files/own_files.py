@@ -296,7 +296,6 @@ def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
 
 
 def _conversation(path: Path) -> Iterator[ForeignConversation | Skipped]:
-    """Yield the one conversation of a Markdown file."""
     yield or_skipped(conversation_in, whole_text(path))
 
 

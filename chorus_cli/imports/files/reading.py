@@ -59,7 +59,7 @@ def _values(container: Container, name: str) -> Generator[object, None, None]:
         yield Skipped(str(error))
 
 
-def _items(
+def _export(
     is_item: Callable[[object], bool], read: Callable[[object], ForeignConversation], opening: Opening
 ) -> Source | None:
     """Open JSON with a conversation in each item of an array, in a zip archive, a folder or a file."""
@@ -195,25 +195,25 @@ FORMATS: tuple[Format, ...] = (
         chatgpt.SOURCE,
         "ChatGPT's data export",
         "the zip, its unpacked folder, or one of its conversations files",
-        partial(_items, chatgpt.is_conversation, chatgpt.conversation_of),
+        partial(_export, chatgpt.is_conversation, chatgpt.conversation_of),
     ),
     Format(
         claude_ai.SOURCE,
         "Claude.ai's data export",
         "the zip or its conversations.json",
-        partial(_items, claude_ai.is_conversation, claude_ai.conversation_of),
+        partial(_export, claude_ai.is_conversation, claude_ai.conversation_of),
     ),
     Format(
         open_webui.SOURCE,
         "Open WebUI's exported chats",
         "the JSON file of one chat or of all",
-        partial(_items, open_webui.is_conversation, open_webui.conversation_of),
+        partial(_export, open_webui.is_conversation, open_webui.conversation_of),
     ),
     Format(
         librechat.SOURCE,
         "LibreChat's exported conversations",
         "the JSON file of a conversation, as a list or a tree",
-        partial(_items, librechat.is_conversation, librechat.conversation_of),
+        partial(_export, librechat.is_conversation, librechat.conversation_of),
     ),
     Format(
         aider.SOURCE,
@@ -368,7 +368,6 @@ def batches(
 
 
 def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[ForeignConversation, Source] | Skipped]:
-    """Yield what a source below ``path`` has."""
     if isinstance(source, Skipped):
         yield source
         return
@@ -411,7 +410,6 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
 
 def _stored(data: bytes, folder: Path, written: set[str]) -> str:
     """Store bytes and return their SHA-256, which is added to those written if they were not there."""
-    is_there = attachments.path_of(folder, sha256(data).hexdigest()).exists()
-    digest = attachments.store(folder, data)
-    written |= set() if is_there else {digest}
-    return digest
+    digest = sha256(data).hexdigest()
+    written |= set() if attachments.path_of(folder, digest).exists() else {digest}
+    return attachments.store(folder, data)

@@ -212,7 +212,6 @@ def _is_bomb(entry: zipfile.ZipInfo) -> bool:
 
 
 def _names_below(path: Path) -> Iterator[str]:
-    """Yield the names of the files, in the order of their folders."""
     for where, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, thought_of
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Retry
@@ -36,20 +36,11 @@ class ThreadOfPersona(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What a row has besides its message: its key and parent in an import, its own key, and its thoughts."""
-
-    imported_key: str | None
+    key: str
+    is_imported: bool
     imported_parent: str | None
-    own_key: str
     reasoning: str | None
     thought_parts: str | None
-    seconds: object
-    tokens: object
-
-    @property
-    def key(self) -> str:
-        """The key of the message."""
-        return self.imported_key or self.own_key
 
 
 def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
@@ -72,9 +63,6 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
     """Return a thread with all that was ever said in it, what was taken back or replaced as other branches.
 
     Other wordings by an edit, and messages that a session brought along, are such branches too.
-
-    Raises:
-        DatabaseDamagedError: a message cannot be read.
     """
     found = connection.execute(
         f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread.thread_id,)
@@ -116,8 +104,8 @@ def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id:
 
 def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:
     found = connection.execute(
-        "SELECT messages.id, message, parent, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
-        "COALESCE(origin_seq, messages.id), reasoning, thought_parts, thought_seconds, thought_tokens FROM messages "
+        "SELECT messages.id, COALESCE(message, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
+        "COALESCE(origin_seq, messages.id)), message IS NOT NULL, parent, reasoning, thought_parts FROM messages "
         "LEFT JOIN (SELECT message_id, message, parent FROM imported_messages WHERE conversation_id IN "
         "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) ON message_id = messages.id "
         "WHERE thread_id = :thread",
@@ -144,7 +132,7 @@ def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
 
 def _message(row: Message, facts: dict[int, _Facts], parent: int | None) -> ForeignMessage:
     own = facts[row.id]
-    above = own.imported_parent if own.imported_key else facts[parent].key if parent is not None else None
+    above = own.imported_parent if own.is_imported else facts[parent].key if parent is not None else None
     return ForeignMessage(
         key=own.key,
         parent=above,
@@ -157,6 +145,6 @@ def _message(row: Message, facts: dict[int, _Facts], parent: int | None) -> Fore
         tool_call_id=row.tool_call_id,
         reasoning=own.reasoning,
         thought_parts=own.thought_parts,
-        thought=thought_of(own.seconds, own.tokens),
+        thought=row.thought,
         files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
     )

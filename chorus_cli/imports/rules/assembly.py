@@ -134,7 +134,6 @@ def nodes_of(pieces: Iterable[Said | Skipped]) -> tuple[list[Node], Counter[str]
 
 
 def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[str]) -> tuple[ForeignMessage, ...]:
-    """Return the rows of a node."""
     node, is_keyed = pieces[0].node, any(piece.key for piece in pieces)
     rows: list[ForeignMessage] = []
     blank: ForeignMessage | None = None

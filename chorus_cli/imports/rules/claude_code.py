@@ -90,8 +90,6 @@ def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOUR
 
 
 class _Session:
-    """The lines of a session as they are read."""
-
     def __init__(self) -> None:
         self.skipped: list[Skipped] = []
         self.ids: list[str] = []

@@ -177,7 +177,8 @@ class ImportReport:
         )
 
 
-_FIRST_TOLD_SECONDS, _MOST_SILENT_SECONDS = 1.0, 15.0
+TELLING_SECONDS = 5.0
+"""How often the progress of an import or an export is told."""
 
 
 class Wanted(NamedTuple):
@@ -205,12 +206,7 @@ class Imports:
     attachments: Path
 
     async def preview(self, wanted: Wanted) -> ImportReport:
-        """Read everything and change nothing.
-
-        Raises:
-            ImportFormatError: a file cannot be read, or is of no known format; or nothing but things to be left out is
-                in them, and they have no cards.
-        """
+        """Read everything and change nothing; errors are those of an import."""
         report = ImportReport(is_dry=True)
         async with aclosing(self._read(wanted, report, self.clock.now())) as read:
             async for _, incoming in read:
@@ -231,7 +227,7 @@ class Imports:
             StorageError: the log cannot be written.
         """
         begun = told = self.clock.monotonic()
-        silent, now = _FIRST_TOLD_SECONDS, self.clock.now()
+        now = self.clock.now()
         async with aclosing(self._read(wanted, report, now)) as read:
             async for batch, incoming in read:
                 stored = self.store.write(import_rows.store, incoming, report.added, now)
@@ -240,8 +236,8 @@ class Imports:
                 report.add(added)
                 if is_cancelled:
                     raise asyncio.CancelledError
-                if (moment := self.clock.monotonic()) - told >= silent:
-                    told, silent = moment, min(2 * silent, _MOST_SILENT_SECONDS)
+                if (moment := self.clock.monotonic()) - told >= TELLING_SECONDS:
+                    told = moment
                     tell(_progress(report, moment - begun))
 
     async def _read(
@@ -280,7 +276,6 @@ class Imports:
             await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
 
     def _namesake(self, card_personas: Sequence[str], character: str) -> str | None:
-        """Return the slug of the persona of a character's name, ``None`` if there is none."""
         slug = slug_of(character, ())
         return self.persona_admin.personas.called(character) or (slug if slug in card_personas else None)
 
