@@ -19,8 +19,7 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Report, Text, data_of
-from chorus_cli.imports.service.exports import ENDINGS
-from chorus_cli.imports.service.imports import ImportReport, Wanted
+from chorus_cli.imports.service import ENDINGS, ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.wording import Export, document
 from chorus_cli.memory.rules.capture import code_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from chorus_cli.imports.service.imports import ImportReport, Imports, Wanted
+from chorus_cli.imports.service import ImportReport, Imports, Wanted
 from tests.world import World
 
 ROME = {"chorus_conversation": 1, "source": "demo", "key": "c1", "title": "Rome", "created_at": "2025-01-01T10:00:00Z"}

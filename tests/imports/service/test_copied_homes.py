@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.imports.service.imports import ImportReport, Wanted
+from chorus_cli.imports.service import ImportReport, Wanted
 from tests.fakes import FakeClock, ScriptedModel
 from tests.storage.database import QuickStore
 from tests.world import World, built

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.imports.files.reading import batches
-from chorus_cli.imports.service.exports import ENDINGS, Exports
+from chorus_cli.imports.service import ENDINGS, Exports
 from tests.imports.service.foreign_talk import LATIUM, OFTEN, OSLO, ROME, WHERE, taken_in, written
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.imports.commands import FILES
 from chorus_cli.imports.files import reading
-from chorus_cli.imports.service.imports import ImportReport, Wanted
+from chorus_cli.imports.service import ImportReport, Wanted
 from tests.cards.rules.made_cards import card, picture, text_chunk
 from tests.imports.rules.sessions import qwen_line
 from tests.imports.service.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, written

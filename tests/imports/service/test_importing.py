@@ -10,7 +10,7 @@ import pytest
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.rules.conversation import NO_TIME
-from chorus_cli.imports.service.imports import ImportReport, Wanted, _progress
+from chorus_cli.imports.service import ImportReport, Wanted, _progress
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.messages import Message

@@ -14,8 +14,7 @@ from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError
 from chorus_cli.imports.files.other_logs import CHORUS
 from chorus_cli.imports.files.source import Opening
 from chorus_cli.imports.rules.conversation import ForeignConversation
-from chorus_cli.imports.service.exports import Exports
-from chorus_cli.imports.service.imports import ImportReport, Wanted
+from chorus_cli.imports.service import Exports, ImportReport, Wanted
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.storage.migrations import STEPS, migrate

@@ -12,7 +12,7 @@ import pytest
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.context.service.report import context_report
-from chorus_cli.imports.service.imports import ImportReport, Imports, Wanted
+from chorus_cli.imports.service import ImportReport, Imports, Wanted
 from tests.imports.rules.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
 
 if TYPE_CHECKING:

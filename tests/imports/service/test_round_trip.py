@@ -13,8 +13,7 @@ import pytest
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.service.exports import Exports
-from chorus_cli.imports.service.imports import ImportReport, Wanted
+from chorus_cli.imports.service import Exports, ImportReport, Wanted
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.messages import MessageContent, Role, Thought

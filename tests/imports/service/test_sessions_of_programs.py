@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chorus_cli.imports.service.imports import ImportReport, Wanted
+from chorus_cli.imports.service import ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.sessions import claude_line, text, tool_result, tool_use
 from tests.imports.service.foreign_talk import imports

@@ -11,7 +11,7 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Unsaid
 from chorus_cli.framework.replies import plain
-from chorus_cli.imports.service.exports import Exports
+from chorus_cli.imports.service import Exports
 from chorus_cli.log.rows import message_rows
 from chorus_cli.stores.salvage import examination
 from chorus_cli.tools.service import BUILT_IN

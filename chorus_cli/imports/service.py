@@ -1,4 +1,4 @@
-"""Imports: files are read on a thread of their own, stored conversation by conversation, and reported."""
+"""Imports, read on a thread of their own and stored conversation by conversation; exports, which they read back."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.files import attachments as attachment_files
 from chorus_cli.attachments.rows import named_attachments
-from chorus_cli.core.errors import ImportFormatError, PersonaError
+from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError, OutputError, PersonaError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
+from chorus_cli.imports.files import own_files
 from chorus_cli.imports.files.reading import batches
-from chorus_cli.imports.rows import import_rows
+from chorus_cli.imports.rows import import_rows, whole_threads
 from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import dated
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.personas.rules.persona import slug_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from datetime import datetime, tzinfo
     from pathlib import Path
 
     from chorus_cli.imports.files.reading import Batch, Read
+    from chorus_cli.imports.rows.whole_threads import ThreadOfPersona
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.storage.store import Store
@@ -177,7 +179,7 @@ class ImportReport:
         )
 
 
-TELLING_SECONDS = 5.0
+_TELLING_SECONDS = 5.0
 """How often the progress of an import or an export is told."""
 
 
@@ -236,7 +238,7 @@ class Imports:
                 report.add(added)
                 if is_cancelled:
                     raise asyncio.CancelledError
-                if (moment := self.clock.monotonic()) - told >= TELLING_SECONDS:
+                if (moment := self.clock.monotonic()) - told >= _TELLING_SECONDS:
                     told = moment
                     tell(_progress(report, moment - begun))
 
@@ -301,3 +303,74 @@ def _progress(report: ImportReport, seconds: float) -> str:
     speed = report.messages / max(seconds, 0.001)
     amount = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
     return f"{amount} so far ({counted(round(speed), 'message')} a second)"
+
+
+ENDINGS = ("md", "jsonl")
+
+
+@dataclass(slots=True)
+class Exported:
+    """The amounts of an export; ``missing`` counts attachments whose bytes are gone."""
+
+    conversations: int = 0
+    messages: int = 0
+    attachments: int = 0
+    missing: int = 0
+
+    def sentence(self, folder: Path) -> str:
+        """Return the report for the user about files in ``folder``."""
+        amount = f"{counted(self.conversations, 'conversation')} with {counted(self.messages, 'message')}"
+        attached = f" and {counted(self.attachments, 'attachment')}" if self.attachments else ""
+        missing = f" {counted(self.missing, 'attachment')} could not be read." if self.missing else ""
+        return f"Exported {amount}{attached} to {folder}. chorus import reads them back.{missing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """Writes conversations to files; the bytes of attachments are in the folder ``attachments``."""
+
+    store: Store
+    clock: Clock
+    attachments: Path
+
+    async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
+        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
+
+        Raises:
+            OutputError: a file cannot be written; the sentence says how many conversations were.
+            DatabaseDamagedError: a message cannot be read; likewise.
+        """
+        exported, told = Exported(), self.clock.monotonic()
+        threads = await self.store.read(whole_threads.threads, persona)
+        before = await asyncio.to_thread(own_files.files_of_before, folder, ending)
+        try:
+            for thread in threads:
+                await self._export(exported, folder, ending, thread, before)
+                if self.clock.monotonic() - told >= _TELLING_SECONDS:
+                    told = self.clock.monotonic()
+                    tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
+        except OutputError as error:
+            raise OutputError(f"{error} {_came_so_far(exported)}") from error
+        except DatabaseDamagedError as error:
+            raise DatabaseDamagedError(f"{error} chorus doctor repairs the log. {_came_so_far(exported)}") from error
+        return exported
+
+    async def _export(
+        self, exported: Exported, folder: Path, ending: str, thread: ThreadOfPersona, before: Mapping[str, Path]
+    ) -> None:
+        found = await self.store.read(whole_threads.conversation, thread)
+        await asyncio.to_thread(own_files.write, folder, found, ending, before)
+        exported.conversations += 1
+        exported.messages += len(found.messages)
+        for digest in {file.entry for message in found.messages for file in message.files}:
+            is_there = await asyncio.to_thread(own_files.copy_attachment, folder, self.attachments, digest)
+            exported.attachments += is_there
+            exported.missing += not is_there
+
+
+def _came_so_far(exported: Exported) -> str:
+    """Say how far an export came that could not be completed."""
+    if not exported.conversations:
+        return "Nothing was written."
+    written = counted(exported.conversations, "conversation")
+    return f"{written} had been written. Once that is mended, the same export writes them all."
