@@ -13,8 +13,6 @@ from chorus_cli.core.errors import AttachmentError, CommandError
 from chorus_cli.machine.unpacking import AS_IT_IS, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import httpx
 
 ENDINGS = frozenset({".md", ".markdown", ".txt"})
@@ -44,17 +42,8 @@ def read_bytes(typed: str) -> tuple[str, bytes]:
 
 def is_file(typed: str) -> bool:
     """Return whether a path, relative to the current folder, is that of a file."""
-    return _holds(Path.is_file, typed)
-
-
-def is_there(typed: str) -> bool:
-    """Return whether a path, relative to the current folder, is that of a file, a folder or a device."""
-    return _holds(Path.exists, typed)
-
-
-def _holds(check: Callable[[Path], bool], typed: str) -> bool:
     try:
-        return check(Path(typed).expanduser())
+        return Path(typed).expanduser().is_file()
     except (OSError, ValueError, RuntimeError):
         return False
 

@@ -38,7 +38,7 @@ OWN = "chorus"
 """The key of Chorus among the extensions of a card, and of an entry of its lorebook."""
 
 _FEWEST_OLD_FIELDS = 4
-_NEWEST = 3.0
+_NEWEST = 3
 _EMBEDDED = "embeded://"
 _SPECIFICATION = re.compile(r"chara_card_v([0-9]{1,3})")
 _DECORATOR = re.compile(r"@@+([a-z_]+)(?: (.*))?")
@@ -151,13 +151,9 @@ def _creator_notes(data: Record) -> str:
 def _version_notes(top: Record) -> list[str]:
     """Return a sentence if the card is of a newer version than any that is known here."""
     found = _SPECIFICATION.fullmatch(str(top.get("spec")))
-    try:
-        version = max(float(line(top.get("spec_version")) or 0), float(found[1]) if found else 0)
-    except ValueError:
+    if found is None or int(found[1]) <= _NEWEST:
         return []
-    if not math.isfinite(version) or version <= _NEWEST:
-        return []
-    return [f"It is of version {version:g} of the specification; the newest one known here is {_NEWEST:g}."]
+    return [f"It is of version {found[1]} of the specification; the newest one known here is {_NEWEST}."]
 
 
 def _lore(data: Record) -> tuple[tuple[LoreEntry, ...], list[str]]:

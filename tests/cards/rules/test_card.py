@@ -75,7 +75,7 @@ def test_a_newer_version_is_read_and_said() -> None:
     newer = card(3) | {"spec": "chara_card_v4", "spec_version": "4.1"}
     found = card_of(newer)
     assert found is not None
-    assert found.notes[0] == "It is of version 4.1 of the specification; the newest one known here is 3."
+    assert found.notes[0] == "It is of version 4 of the specification; the newest one known here is 3."
 
 
 @pytest.mark.parametrize(
