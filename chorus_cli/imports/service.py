@@ -147,11 +147,9 @@ class ImportReport:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
         if self.lost_attachments:
             facts.append(f"{counted(self.lost_attachments, 'attachment')} missing from the export; messages name them.")
-        if self.added.redone_messages > self.known:
-            facts.append(
-                "The import that was undone is redone as a whole: "
-                f"{counted(self.added.redone_messages, 'message')}, also of conversations that are not in these files."
-            )
+        if self.added.redone:
+            operations = counted(self.added.redone, "operation")
+            facts.append(f"The import that was undone is redone as a whole ({operations}), also beyond these files.")
         if self.purged:
             was, stays = ("was", "stays") if self.purged == 1 else ("were", "stay")
             fate = "purged before and would not be brought back" if self.is_dry else f"purged and {stays} purged"
@@ -167,10 +165,10 @@ class ImportReport:
             there = self.known - self.purged
             return f"Of the messages {there:,} are in the log already and {new:,} are new. Nothing was changed."
         if not self.added.messages:
-            if self.added.redone:
-                return f"The import was undone and is redone ({counted(self.added.redone, 'operation')})."
+            if self.added.redone or not self.conversations:
+                return ""
             everything = "Everything else" if self.purged else "Everything"
-            return f"{everything} is in the log already; nothing was changed." if self.conversations else ""
+            return f"{everything} is in the log already; nothing was changed."
         came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
         came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""
         return (
@@ -212,9 +210,9 @@ class Imports:
         report = ImportReport(is_dry=True)
         async with aclosing(self._read(wanted, report, self.clock.now())) as read:
             async for _, incoming in read:
-                numbers = await self.store.read(import_rows.numbers, incoming)
-                report.known += sum(numbers)
-                report.purged += numbers.purged
+                in_effect, purged = await self.store.read(import_rows.numbers, incoming)
+                report.known += in_effect + purged
+                report.purged += purged
         return report
 
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
@@ -252,7 +250,7 @@ class Imports:
         called = cache(partial(self._namesake, wanted.card_personas))
         slugs: dict[str, str] = {}
         folder = None if report.is_dry else self.attachments
-        found = batches(wanted.paths, folder, wanted.zone, self.attachments.with_name("chorus.db"))
+        found = batches(wanted.paths, folder, wanted.zone)
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
         try:
             while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:

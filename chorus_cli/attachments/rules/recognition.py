@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import NamedTuple
 
 from chorus_cli.core import limits
@@ -20,8 +19,6 @@ _GIF, _GIF_END = (b"GIF87a", b"GIF89a"), b";"
 _RIFF, _WEBP, _RIFF_HEAD = b"RIFF", b"WEBP", 8
 _PDF, _PDF_END, _PDF_SEARCHED = b"%PDF-", b"%%EOF", 1024
 _PAGE = re.compile(rb"/Type\s{0,8}/Page(?![a-zA-Z])")
-_PAGES, _COUNT = re.compile(rb"/Type\s{0,8}/Pages\b"), re.compile(rb"/Count\s{1,8}(\d{1,6})")
-_MOST_PAGE_TREES, _NEAR = 2_000, 400
 
 # The markers of a frame, which has the size; those in between are for tables.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -150,18 +147,7 @@ def _picture(name: str, kind: str, width: int, height: int) -> Facts:
 def _pdf(name: str, data: bytes) -> Facts:
     if _PDF_END not in data[-2048:]:
         raise _broken(name, "PDF")
-    return Facts("application/pdf", pages=_counted_pages(data) or sum(1 for _ in _PAGE.finditer(data)))
-
-
-def _counted_pages(data: bytes) -> int:
-    """Return the largest count in a node of the page tree, of which a real file has few; 0 if there is none."""
-    pages = 0
-    for node in islice(_PAGES.finditer(data), _MOST_PAGE_TREES):
-        start, end = max(0, node.start() - _NEAR), min(len(data), node.end() + _NEAR)
-        before = data[start : node.start()].rpartition(b">")[2]
-        after = data[node.end() : end].partition(b">")[0]
-        pages = max(pages, *(int(count) for count in _COUNT.findall(before + b" " + after)), 0)
-    return pages
+    return Facts("application/pdf", pages=sum(1 for _ in _PAGE.finditer(data)))
 
 
 def _text(name: str, data: bytes) -> Facts:

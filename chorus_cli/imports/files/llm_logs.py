@@ -77,8 +77,6 @@ class _LlmLog:
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
         """Return the bytes in the log, or those of the file whose path it has, if that is still the same file."""
-        if file.data is not None or not file.entry:
-            return file.data
         with _readable(self._path):
             for row in self._rows("attachments", "SELECT content, path FROM attachments WHERE id = ?", file.entry):
                 content = row.get("content")

@@ -12,7 +12,6 @@ from chorus_cli.core.errors import AttachmentError, ImportFormatError, StorageEr
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files.source import Format, Opening, Source
 from chorus_cli.imports.rows import whole_threads
-from chorus_cli.imports.rules.conversation import Skipped
 from chorus_cli.storage import foreign_code, migrations, store
 
 if TYPE_CHECKING:
@@ -25,12 +24,9 @@ _SQLITE = b"SQLite format 3\0"
 _APPLICATION_ID = slice(68, 72)
 
 
-def _conversations(opening: Opening) -> Iterator[ForeignConversation | Skipped]:
-    """Yield the threads of every persona; the database of this very Chorus has none to add."""
-    path, own = opening.path, opening.own
-    if own and own.exists() and own.samefile(path):
-        yield Skipped("database of this very Chorus")
-        return
+def _conversations(opening: Opening) -> Iterator[ForeignConversation]:
+    """Yield the threads of every persona."""
+    path = opening.path
     try:
         # A database without a name, whose pages the system frees even if this process is killed.
         with closing(sqlite3.connect("", isolation_level=None)) as connection:

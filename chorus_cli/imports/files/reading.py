@@ -70,7 +70,7 @@ def _export(
             # One file that is damaged does not keep the others away.
             return Source(
                 lambda: (_item(is_item, read, value) for name in names for value in _values(container, name)),
-                lambda file: container.bytes_of(file.entry) if file.data is None else file.data,
+                lambda file: container.bytes_of(file.entry),
                 resources.pop_all().close,
             )
     reasons = [value.reason for value in found if isinstance(value, Skipped) and value.reason != NOT_JSON]
@@ -233,34 +233,26 @@ FORMATS: tuple[Format, ...] = (
 _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of no known format"
 _PAGE = "docs/moving.md tells which files of each are taken, and docs/programs.md where programs keep them."
-_OF_THE_KERNEL = (Path("/proc"), Path("/sys"))
-"""Folders whose files are made up when they are read; those of open files lead to files of other programs."""
 _EMPTY = frozenset({b"", b"[]", b"{}"})
 
 
-def sources(
-    path: Path, zone: tzinfo | None = None, own: Path | None = None, formats: Sequence[Format] = FORMATS
-) -> Iterator[Source | Skipped]:
+def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
     """Yield the source of a file, or those below a folder in the order of their names.
 
-    ``zone`` is that of times without one, and ``own`` the database that is left out.
+    ``zone`` is that of times without one.
     """
     if not path.is_dir():
-        opening = Opening(path, _beginning(path), zone, own)
+        opening = Opening(path, _beginning(path), zone)
         yield _opened(opening, formats) or _refused(opening, formats)
         return
-    if any(path.resolve().is_relative_to(folder) for folder in _OF_THE_KERNEL):
-        raise ImportFormatError(
-            f"{path} is a folder of the system, which holds no conversations. Name a file or folder of an export."
-        )
     whole = _opened(Opening(path, b"", zone), formats)
     if whole is not None:
         yield whole
         return
     for file in _files_below(path):
         try:
-            yield _opened(Opening(file, _beginning(file), zone, own), formats) or Skipped(_UNKNOWN)
-        except ImportFormatError:
+            yield _opened(Opening(file, _beginning(file), zone), formats) or Skipped(_UNKNOWN)
+        except (ImportFormatError, OSError):
             yield Skipped("file that cannot be read")
 
 
@@ -285,7 +277,7 @@ def _beginning(path: Path) -> bytes:
 
 def _files_below(folder: Path) -> Iterator[Path]:
     for where, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if Path(where, name) not in _OF_THE_KERNEL)
+        folders.sort()
         paths = (Path(where, name) for name in sorted(files))
         yield from (path for path in paths if not own_files.is_attachment(path) and not _is_empty(path))
 
@@ -344,12 +336,11 @@ def batches(
     paths: Sequence[Path],
     folder: Path | None,
     zone: tzinfo | None = None,
-    own: Path | None = None,
     formats: Sequence[Format] = FORMATS,
 ) -> Generator[Batch, None, None]:
     """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given."""
     batch = Batch()
-    found = (each for path in paths for source in sources(path, zone, own, formats) for each in _items(path, source))
+    found = (each for path in paths for source in sources(path, zone, formats) for each in _items(path, source))
     try:
         for each in found:
             if isinstance(each, Skipped):

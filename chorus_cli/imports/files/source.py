@@ -28,19 +28,15 @@ if TYPE_CHECKING:
 _Given = ParamSpec("_Given")
 
 
-def _in_message(file: ForeignFile) -> bytes | None:
-    return file.data
-
-
 class Source(NamedTuple):
     """A file or a folder of another program, read by one thread and never on the event loop.
 
     ``conversations`` yields them one by one; one that cannot be read is skipped. ``bytes_of`` returns the bytes of a
-    file of a message, ``None`` if the export does not have them. ``close`` closes what is open.
+    file that a message only names, ``None`` if the export does not have them. ``close`` closes what is open.
     """
 
     conversations: Callable[[], Iterator[ForeignConversation | Skipped]]
-    bytes_of: Callable[[ForeignFile], bytes | None] = _in_message
+    bytes_of: Callable[[ForeignFile], bytes | None] = lambda _file: None
     close: Callable[[], None] = ExitStack().close
 
 
@@ -48,13 +44,12 @@ class Source(NamedTuple):
 class Opening:
     """A file to be recognised by its ``beginning``, or a folder, whose beginning is empty.
 
-    ``zone`` is that of times without one, ``None`` being the system's; ``own`` is the database of this Chorus.
+    ``zone`` is that of times without one, ``None`` being the system's.
     """
 
     path: Path
     beginning: bytes
     zone: tzinfo | None = None
-    own: Path | None = None
 
     @property
     def values(self) -> Iterator[object]:
@@ -85,11 +80,11 @@ _LOOKED_AT = 20
 _MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
 _MOST_BYTES = limits.IMPORTED_ARCHIVE.most
 _HIGHEST_RATIO = 250
-"""How many times its packed size an entry may have, and all entries; text is packed to a fifth, rarely a fiftieth."""
+"""How many times its packed size an entry may have; text is packed to a fifth, rarely a fiftieth."""
 _LARGEST_FILE = limits.IMPORTED_ENTRY.most
 
 _ENCRYPTED = 1
-_ALWAYS_SMALL, _ALWAYS_SMALL_TOGETHER = 1 << 24, 1 << 26
+_ALWAYS_SMALL = 1 << 24
 _ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
 
@@ -144,7 +139,7 @@ def archive(
     except _UNREADABLE as error:
         raise ImportFormatError(f"{path} is a damaged archive: {error}.") from error
     entries = opened.infolist()
-    if problem := _problem(entries, path.stat().st_size, most_entries, most_bytes):
+    if problem := _problem(entries, most_entries, most_bytes):
         resources.close()
         raise ImportFormatError(f"{path} {problem}.")
     return Container(lambda: (entry.filename for entry in entries if not entry.is_dir()), partial(_entry, opened))
@@ -192,16 +187,12 @@ def _file(path: Path, name: str) -> Iterator[IO[bytes]]:
         raise ImportFormatError("file that cannot be read") from error
 
 
-def _problem(entries: Sequence[zipfile.ZipInfo], packed_bytes: int, most_entries: int, most_bytes: int) -> str:
-    """Return the reason why an archive of so many packed bytes is not read, empty if there is none."""
+def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: int) -> str:
+    """Return the reason why an archive is not read, empty if there is none."""
     if len(entries) > most_entries:
         return f"has more than {most_entries:,} files"
     if sum(entry.file_size for entry in entries) > most_bytes:
         return f"has more than {most_bytes:,} bytes when it is unpacked"
-    # A single entry that is packed too much is refused when it is opened.
-    readable_bytes = sum(entry.file_size for entry in entries if not _is_bomb(entry))
-    if readable_bytes > max(_ALWAYS_SMALL_TOGETHER, packed_bytes * _HIGHEST_RATIO):
-        return f"is packed more than {_HIGHEST_RATIO} times"
     if any(entry.flag_bits & _ENCRYPTED for entry in entries):
         return "is locked by a password: unpack it, and import the folder"
     return ""

@@ -67,25 +67,17 @@ class Known(NamedTuple):
         return {key: self.messages[key] for key in keys if key in self.messages}
 
 
-class Numbers(NamedTuple):
-    """The messages of conversations that are in the log and in effect, and those that were purged and stay so."""
-
-    in_effect: int = 0
-    purged: int = 0
-
-
-def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> Numbers:
-    """Return the numbers of messages of conversations that an import would not add."""
-    total = Numbers()
+def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> tuple[int, int]:
+    """Return how many messages an import would not add: those in effect, and those that were purged and stay so."""
+    in_effect = purged = 0
     for incoming in batch:
         found = _known(connection, incoming)
         there = found.there(incoming) if found else {}
         withdrawn = operation_rows.undone_imports(connection, incoming.persona)
-        in_effect = [row for row in there.values() if not row.is_purged and row.operation_id not in withdrawn]
+        in_effect += sum(not row.is_purged and row.operation_id not in withdrawn for row in there.values())
         fresh = [each for each in incoming.conversation.messages if each.key not in there]
-        gone = sum(row.is_purged for row in there.values()) + len(_purged(connection, fresh))
-        total = Numbers(total.in_effect + len(in_effect), total.purged + gone)
-    return total
+        purged += sum(row.is_purged for row in there.values()) + len(_purged(connection, fresh))
+    return in_effect, purged
 
 
 def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
@@ -180,7 +172,6 @@ class Added:
     continued: int = 0
     messages: int = 0
     redone: int = 0
-    redone_messages: int = 0
     refused: int = 0
     purged: int = 0
     attachments: frozenset[str] = frozenset()
@@ -229,9 +220,7 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
         there = known.there(incoming)
         _refuse_other(incoming, there)
         added.purged += sum(row.is_purged for row in there.values())
-        redone = _put_back(connection, persona, there.values(), now)
-        added.redone += len(redone)
-        added.redone_messages += sum(redone)
+        added.redone += _put_back(connection, persona, there.values(), now)
         fresh = [each for each in fresh if each.key not in known.messages]
     purged = _purged(connection, fresh)
     fresh = [each for each in fresh if each.key not in purged]
@@ -259,13 +248,12 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     added.acts[persona] = operation_id, act
 
 
-def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> list[int]:
-    """Redo the undone imports that messages came in with, and return the number of messages of each."""
+def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> int:
+    """Redo the undone imports that messages came in with, and return their number."""
     concerned = {row.operation_id for row in rows} & operation_rows.undone_imports(connection, persona)
-    acts = {each.id: each.act for each in operation_rows.imports_of(connection, persona)} if concerned else {}
     for operation_id in sorted(concerned):
         operation_rows.introduce(connection, NewOperation(persona, Redo(Subject(operation_id=operation_id)), now))
-    return [act.messages for id_, act in acts.items() if id_ in concerned and isinstance(act, Import)]
+    return len(concerned)
 
 
 def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:

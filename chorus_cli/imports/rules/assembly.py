@@ -34,13 +34,6 @@ class Kind(Enum):
     END = auto()
 
 
-class Result(NamedTuple):
-    """The result of a call: its text and its time."""
-
-    content: str
-    timestamp: datetime | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Said:
     """A piece of a conversation, as a reader finds it in a file; ``Said(key, Kind.USER, text)`` is a whole message.
@@ -52,9 +45,9 @@ class Said:
     ``key``. A piece that ``is_more`` goes on with the text before it; ``thoughts`` belong to the first row, the
     status and the files of the ``END`` to the last one.
 
-    The ``CALL`` of a ``tool`` has its ``result``, or as ``call`` an id that its result has too, whose row stands behind
-    that of the call, unless the result ``is_apart`` and has a node of its own. A result without a call, and a call
-    without a result, become text of the reply.
+    The ``CALL`` of a ``tool`` has its ``result``, with which it ``ended``, or as ``call`` an id that its result has
+    too, whose row stands behind that of the call, unless the result ``is_apart`` and has a node of its own. A result
+    without a call, and a call without a result, become text of the reply.
     """
 
     node: str
@@ -70,7 +63,8 @@ class Said:
     tool: str = ""
     arguments: object = None
     thoughts: str = ""
-    result: Result | None = None
+    result: str | None = None
+    ended: datetime | None = None
     is_apart: bool = False
     is_more: bool = False
     is_hidden: bool = False
@@ -183,25 +177,25 @@ def _rows_of(
             return [row]
         case Kind.CALL:
             found = results.get(piece.call)
-            result = piece.result or (Result(found.text, found.timestamp) if found else None)
+            text, ended = piece.result, piece.ended
+            if text is None and found:
+                text, ended = found.text, found.timestamp
             made = ToolCall(call, values.line(piece.tool) or _UNNAMED, _as_object(piece.arguments))
-            if result is None:
+            if text is None:
                 # The text has a key of its own, because a later export may have the result.
                 return [replace(row, key=f"{row.key}/alone", content=in_words(made.name, made.arguments))]
             use = replace(row, role=Role.TOOL_USE, content="", tool_calls=made.as_json, tool_call_id=call)
-            return [use] if found and found.is_apart else [use, _answer(row, f"{row.key}/result", call, result)]
+            answer = replace(row, content=text, timestamp=ended or row.timestamp)
+            return [use] if found and found.is_apart else [use, _answer(answer, f"{row.key}/result", call)]
         case Kind.RESULT if piece.call in calls and piece.is_apart:
-            return [_answer(row, row.key, call, Result(row.content))]
+            return [_answer(row, row.key, call)]
         case Kind.RESULT if piece.call not in calls:
             return [replace(row, content=in_words(piece.tool, row.content))]
     return []
 
 
-def _answer(row: ForeignMessage, key: str, call: str, result: Result) -> ForeignMessage:
-    time = result.timestamp or row.timestamp
-    return replace(
-        row, key=key, role=Role.TOOL_RESULT, content=result.content, timestamp=time, tool_call_id=call, model=None
-    )
+def _answer(row: ForeignMessage, key: str, call: str) -> ForeignMessage:
+    return replace(row, key=key, role=Role.TOOL_RESULT, tool_call_id=call, model=None)
 
 
 def _ended(row: ForeignMessage, end: Said) -> ForeignMessage:

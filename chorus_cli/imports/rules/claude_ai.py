@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, assembled, in_words
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.log.rules.messages import Status
 
@@ -84,9 +84,9 @@ def _reply(said: Said, message: Record) -> Iterator[Said]:
         if id(block) in results:
             result = results[id(block)]
             began = values.moment(block.get("start_timestamp")) or said.timestamp
-            ended = Result(_words_of_result(result), values.moment(result.get("stop_timestamp")))
             tool, call = values.line(block.get("name")), replace(said, kind=Kind.CALL, call=f"{said.node}/{number}")
-            yield replace(call, timestamp=began, tool=tool, arguments=block.get("input"), result=ended)
+            call = replace(call, result=_words_of_result(result), ended=values.moment(result.get("stop_timestamp")))
+            yield replace(call, timestamp=began, tool=tool, arguments=block.get("input"))
         elif id(block) not in paired:
             yield replace(said, text=_in_words(block), thoughts=values.text(block.get("thinking")))
     if not results and not any(_in_words(block).strip() for block in blocks):

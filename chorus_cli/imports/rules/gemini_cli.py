@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, assembled, nodes_of
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, nodes_of
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
@@ -140,7 +140,6 @@ def _pieces(key: str, record: Record) -> Iterator[Said]:
         yield replace(said, text=_words(content), thoughts=thoughts)
         for number, call in enumerate(values.records(record.get("toolCalls")), 1):
             result = call.get("result")
-            answer = Result(words_of_result(values.parts(result)), values.moment(call.get("timestamp")))
             yield replace(
                 said,
                 kind=Kind.CALL,
@@ -148,7 +147,8 @@ def _pieces(key: str, record: Record) -> Iterator[Said]:
                 call=values.identifier(call.get("id")),
                 tool=values.line(call.get("name")),
                 arguments=call.get("args"),
-                result=None if result is None else answer,
+                result=None if result is None else words_of_result(values.parts(result)),
+                ended=values.moment(call.get("timestamp")),
             )
 
 

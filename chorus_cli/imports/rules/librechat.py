@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, assembled
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
@@ -74,7 +74,7 @@ def _piece(reply: Said, part: Record, number: int) -> Said:
         call=f"{reply.node}/{number}",
         tool=values.line(call.get("name")),
         arguments=call.get("args"),
-        result=Result(values.text(output)) if isinstance(output, str) else None,
+        result=values.text(output) if isinstance(output, str) else None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Result, Said, assembled
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 from chorus_cli.log.rules.messages import Status
 
@@ -112,8 +112,7 @@ def _words(pieces: Sequence[Said]) -> str:
 
 
 def _call(said: Said, name: str, arguments: object, result: str | None) -> Said:
-    found = None if result is None else Result(result)
-    return replace(said, kind=Kind.CALL, tool=name, arguments=arguments, result=found)
+    return replace(said, kind=Kind.CALL, tool=name, arguments=arguments, result=result)
 
 
 def _pieces_of_output(said: Said, output: Sequence[Record]) -> Iterator[Said]:

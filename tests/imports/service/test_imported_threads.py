@@ -158,17 +158,10 @@ async def test_an_earlier_import_that_is_undone_is_redone_by_the_same_file(world
     await taken_in(world, ROME, WHERE)
     await world.carry_out("/context undo")
     report = await reported(world, ROME, WHERE)
-    assert report.text().endswith("The import was undone and is redone (1 operation).")
+    assert report.text().endswith(
+        "The import that was undone is redone as a whole (1 operation), also beyond these files."
+    )
     assert await titles(world) == ["", "Rome"]
-
-
-async def test_a_part_of_an_undone_import_says_that_it_is_redone_as_a_whole(world: World) -> None:
-    await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN)
-    await world.carry_out("/context undo")
-    report = await reported(world, OSLO, OFTEN)
-    assert "redone as a whole: 3 messages, also of conversations that are not in these files." in report.text()
-    await world.carry_out("/context undo")
-    assert "as a whole" not in (await reported(world, ROME, WHERE, LATIUM, OSLO, OFTEN)).text()
 
 
 async def test_other_branches_are_called_replaced_in_context_as_in_the_log(world: World) -> None:

@@ -84,12 +84,13 @@ async def test_a_dry_run_changes_nothing(world: World) -> None:
     assert await contents(world) == ["Where is Rome?"]
 
 
-async def test_the_database_of_this_very_chorus_is_left_out(world: World) -> None:
+async def test_the_database_of_this_very_chorus_has_nothing_to_add(world: World) -> None:
     await taken_in(world, ROME, WHERE)
-    own = world.services.imports.attachments.with_name("chorus.db")
-    other = written(world.folder, OSLO, OFTEN)
-    report = await imports(world).preview(Wanted([own, other], "chorus"))
-    assert (report.conversations, [*report.skipped]) == (1, ["database of this very Chorus"])
+    world.model.say("Hi")
+    await world.say("Hello")
+    report = ImportReport(is_dry=False)
+    await imports(world).take_in(Wanted([*world.folder.glob("*.db")], "chorus"), report, lambda _line: None)
+    assert (report.conversations, report.added.messages, report.known) == (2, 0, 3)
 
 
 async def test_files_without_a_size_are_not_opened_in_a_folder(world: World) -> None:
