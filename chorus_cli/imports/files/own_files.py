@@ -1,14 +1,15 @@
-"""Files that Chorus exports itself: JSONL, a line for the conversation and one for each message, and Markdown.
+"""Files of Chorus: its exports as JSONL or Markdown, and the database of another one, which stays as it is.
 
-The attachments are in a folder beside them.
+JSONL has a line for the conversation and one for each message. Attachments are in a folder beside the files.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import unicodedata
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import Enum
 from functools import partial
 from hashlib import sha256
@@ -17,16 +18,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.core import limits
-from chorus_cli.core.errors import AttachmentError, ImportFormatError, OutputError
+from chorus_cli.core.errors import AttachmentError, ImportFormatError, OutputError, StorageError
 from chorus_cli.core.json import values
 from chorus_cli.core.text.code_points import join_surrogates
-from chorus_cli.core.text.phrases import has_controls, quotation, with_references, without_quotation, without_references
+from chorus_cli.core.text.phrases import (
+    enumerated,
+    has_controls,
+    quotation,
+    with_references,
+    without_quotation,
+    without_references,
+)
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.files.json_values import values_in, whole_text
-from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
+from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped, values_in, whole_text
+from chorus_cli.imports.rows import whole_threads
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
 from chorus_cli.log.rules.attachments import is_sha256
 from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
+from chorus_cli.storage import foreign_code, migrations, store
 from chorus_cli.storage.files import read_within, write_atomically
 
 if TYPE_CHECKING:
@@ -312,6 +321,47 @@ def _markdown(opening: Opening) -> Source | None:
 
 MARKDOWN = Format("chorus", "our own Markdown", "a file that chorus export wrote", _markdown)
 JSON_LINES = Format("chorus", "our own JSONL", "a file that chorus export wrote", _json_lines)
+
+
+_SQLITE = b"SQLite format 3\0"
+_APPLICATION_ID = slice(68, 72)
+
+
+def _threads(opening: Opening) -> Iterator[ForeignConversation]:
+    """Yield the threads of every persona."""
+    path = opening.path
+    try:
+        # A database without a name, whose pages the system frees even if this process is killed.
+        with closing(sqlite3.connect("", isolation_level=None)) as connection:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
+                theirs.backup(connection)
+            store.confine(connection)
+            foreign_code.remove(connection)
+            if changed := foreign_code.changed_tables(connection):
+                raise ImportFormatError(f"{path} cannot be read: it lacks {enumerated(changed)} as made by Chorus.")
+            migrations.migrate(connection)
+            for thread in whole_threads.threads(connection):
+                yield whole_threads.conversation(connection, thread)
+    except (sqlite3.Error, StorageError) as error:
+        way_out = "If it is damaged, chorus doctor repairs it where it is in use."
+        raise ImportFormatError(f"{path} cannot be read: {str(error).rstrip('.')}. {way_out}") from error
+
+
+def _attachment_beside(path: Path, file: ForeignFile) -> bytes | None:
+    """Return the bytes from the folder of attachments beside the database."""
+    with suppress(AttachmentError):
+        return attachments.read(path.parent / "attachments", file.entry)
+    return None
+
+
+def _database(opening: Opening) -> Source | None:
+    is_chorus = opening.beginning[_APPLICATION_ID] == migrations.APPLICATION_ID.to_bytes(4, "big")
+    if not is_chorus or not opening.beginning.startswith(_SQLITE):
+        return None
+    return Source(partial(_threads, opening), partial(_attachment_beside, opening.path))
+
+
+CHORUS = Format("chorus", "another Chorus", "its chorus.db, with the folder of attachments beside it", _database)
 
 
 _LONGEST_TITLE = 50

@@ -18,9 +18,20 @@ from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rules.recognition import attachment_of
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.imports.files import llm_logs, other_logs, own_files
-from chorus_cli.imports.files.json_values import NOT_JSON, json_items, opened, whole_text
-from chorus_cli.imports.files.source import Format, Opening, Source, archive, folder, is_archive, or_skipped
+from chorus_cli.imports.files import llm_logs, own_files
+from chorus_cli.imports.files.source import (
+    NOT_JSON,
+    Format,
+    Opening,
+    Source,
+    archive,
+    folder,
+    is_archive,
+    json_items,
+    opened,
+    or_skipped,
+    whole_text,
+)
 from chorus_cli.imports.rules import (
     aider,
     chatgpt,
@@ -157,7 +168,7 @@ def _texts(
 
 
 FORMATS: tuple[Format, ...] = (
-    other_logs.CHORUS,
+    own_files.CHORUS,
     own_files.JSON_LINES,
     llm_logs.LLM_LOG,
     Format(

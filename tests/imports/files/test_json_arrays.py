@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.json_values import json_items
+from chorus_cli.imports.files.source import json_items
 from chorus_cli.imports.rules.conversation import Skipped
 from tests.imports.rules.exports import ANYTHING
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.json_values import values_in
 from chorus_cli.imports.files.reading import sources
+from chorus_cli.imports.files.source import values_in
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 from tests.imports.rules.exports import check, live, said
 from tests.imports.rules.sessions import claude_line, codex_event, codex_meta, gemini_line, gemini_meta, qwen_line, text

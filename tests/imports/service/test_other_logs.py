@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError
-from chorus_cli.imports.files.other_logs import CHORUS
+from chorus_cli.imports.files.own_files import CHORUS
 from chorus_cli.imports.files.source import Opening
 from chorus_cli.imports.rules.conversation import ForeignConversation
 from chorus_cli.imports.service import Exports, ImportReport, Wanted
