@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.rules.conversation import NO_TIME
-from chorus_cli.imports.service import ImportReport, Wanted, _progress
-from chorus_cli.log.rows import message_rows
+from chorus_cli.imports.rows import import_rows
+from chorus_cli.imports.rows.import_rows import Added, Incoming
+from chorus_cli.imports.rules.conversation import NO_TIME, ForeignConversation, ForeignMessage
+from chorus_cli.imports.service import ImportReport, _progress
+from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rows.search_index import Scope
-from chorus_cli.log.rules.messages import Message
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas import rows as persona_rows
 from tests.imports.service.foreign_talk import (
     ITALY,
@@ -22,13 +26,16 @@ from tests.imports.service.foreign_talk import (
     OSLO,
     ROME,
     WHERE,
-    imports,
+    previewed,
     reported,
     taken_in,
+    took_in,
     written,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.world import World
 
 
@@ -79,7 +86,7 @@ async def test_a_newer_export_adds_what_is_new(world: World) -> None:
 
 async def test_a_dry_run_changes_nothing(world: World) -> None:
     await taken_in(world, ROME, WHERE)
-    report = await imports(world).preview(Wanted([written(world.folder, ROME, WHERE, ITALY, LATIUM)], "chorus"))
+    report = await previewed(world, written(world.folder, ROME, WHERE, ITALY, LATIUM))
     assert (report.conversations, report.messages, report.known, report.off) == (1, 3, 1, 1)
     assert await contents(world) == ["Where is Rome?"]
 
@@ -88,8 +95,7 @@ async def test_the_database_of_this_very_chorus_has_nothing_to_add(world: World)
     await taken_in(world, ROME, WHERE)
     world.model.say("Hi")
     await world.say("Hello")
-    report = ImportReport(is_dry=False)
-    await imports(world).take_in(Wanted([*world.folder.glob("*.db")], "chorus"), report, lambda _line: None)
+    report = await took_in(world, *world.folder.glob("*.db"))
     assert (report.conversations, report.added.messages, report.known) == (2, 0, 3)
 
 
@@ -97,7 +103,7 @@ async def test_files_without_a_size_are_not_opened_in_a_folder(world: World) -> 
     folder = written(world.folder, ROME, WHERE).parent / "system"
     folder.mkdir()
     (folder / "endless").touch(mode=0o000)
-    report = await imports(world).preview(Wanted([folder], "chorus"))
+    report = await previewed(world, folder)
     assert not report.skipped
 
 
@@ -118,7 +124,7 @@ async def test_a_file_of_no_known_format_is_refused_in_one_sentence(world: World
     path = world.folder / "notes.txt"
     path.write_text("hello", encoding="utf-8")
     with pytest.raises(ImportFormatError, match=r"is of no known format\. Known are"):
-        await imports(world).preview(Wanted([path], "chorus"))
+        await previewed(world, path)
 
 
 async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(world: World) -> None:
@@ -144,7 +150,7 @@ async def test_a_file_may_name_the_persona_by_a_name_that_is_not_its_slug(world:
     lines = {**ROME, "persona": name}, WHERE
     assert await taken_in(world, *lines) == (1, 1)
     assert await taken_in(world, *lines) == (0, 0)
-    found = await imports(world).preview(Wanted([written(world.folder, *lines)], "chorus"))
+    found = await previewed(world, written(world.folder, *lines))
     assert (found.known, found.messages) == (1, 1)
 
 
@@ -174,3 +180,41 @@ async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: Wor
 def test_the_progress_counts_one_as_one() -> None:
     report = ImportReport(is_dry=False, conversations=1, messages=1)
     assert _progress(report, 1.0) == "1 conversation, 1 message so far (1 message a second)"
+
+
+class Incomparable(ForeignMessage):
+    """A message that no other may be compared with, as that would be done for each pair."""
+
+    def __eq__(self, other: object) -> NoReturn:
+        """Refuse to be compared."""
+        raise AssertionError(other)
+
+    __hash__ = ForeignMessage.__hash__
+
+
+def incomparable(key: str) -> ForeignMessage:
+    return Incomparable(key, None, Role.USER, f"say {key}")
+
+
+async def stored(world: World, messages: Sequence[ForeignMessage], *, live: bool) -> Added:
+    conversation = ForeignConversation(
+        "tavern", "c", "Talk", tuple(messages), tuple(each.key for each in messages if live)
+    )
+    incoming = [Incoming("chorus", conversation, {})]
+    return await world.store.write(import_rows.store, incoming, Added(), world.clock.now())
+
+
+async def test_hidden_messages_are_found_by_their_keys_also_if_one_was_purged_elsewhere(world: World) -> None:
+    await world.say("A secret")
+    secret = (await world.log())[0]
+    origin = await world.store.read(
+        lambda connection: connection.execute("SELECT origin || '-' || origin_seq FROM messages").fetchone()[0]
+    )
+    await (await world.asked_back(f"/purge message {secret.id}")).confirmed()
+    await stored(world, [incomparable("a")], live=True)
+    hidden = [replace(incomparable(key), is_hidden=True) for key in ("a", "b", "c", origin)]
+    added = await stored(world, hidden, live=False)
+    assert (added.messages, added.purged) == (2, 1)
+    operations = await world.store.read(operation_rows.imports_of, "chorus")
+    told = {row.content for row in await world.log() if row.id in journal.hidden_by(journal.effective(operations))}
+    assert told == {"say a", "say b", "say c"}

@@ -14,10 +14,11 @@ from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError
 from chorus_cli.imports.files.own_files import CHORUS
 from chorus_cli.imports.files.source import Opening
 from chorus_cli.imports.rules.conversation import ForeignConversation
-from chorus_cli.imports.service import Exports, ImportReport, Wanted
+from chorus_cli.imports.service import ImportReport, Wanted
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.storage.migrations import STEPS, migrate
+from tests.imports.service.foreign_talk import exported, took_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,18 +57,12 @@ def other(tmp_path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-async def taken_in(world: World, path: Path) -> ImportReport:
-    report = ImportReport(is_dry=False)
-    await world.services.imports.take_in(Wanted([path], "chorus"), report, lambda _line: None)
-    return report
-
-
 async def test_an_older_log_stays_known_when_its_chorus_is_upgraded(
     world: World, tmp_path: Path, other: sqlite3.Connection
 ) -> None:
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
     migrate(other)
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 0
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 0
 
 
 async def test_the_costs_of_another_log_stay_there(world: World, tmp_path: Path, other: sqlite3.Connection) -> None:
@@ -76,7 +71,7 @@ async def test_the_costs_of_another_log_stay_there(world: World, tmp_path: Path,
     other.execute("UPDATE messages SET usage = ? WHERE id = 2", (json.dumps(tokens),))
     usage_rows.store(other, [OtherRequest("chorus", 1, "summary", "m", world.clock.now(), tokens)])
     assert [(use.replies, use.summaries) for use in usage_rows.uses(other)] == [(1, 0), (0, 1)]
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
     assert await world.store.read(usage_rows.uses) == []
 
 
@@ -86,7 +81,7 @@ async def test_the_triggers_and_views_of_another_log_are_not_run(
     endless = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT"
     other.execute(f"CREATE TRIGGER endless BEFORE UPDATE ON messages BEGIN {endless} COUNT(*) FROM more; END")
     other.execute(f"CREATE VIEW imported_messages AS {endless} n FROM more")
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
 
 
 def test_new_logs_have_names_of_their_own() -> None:
@@ -118,17 +113,16 @@ async def test_other_damage_loses_no_message(
 ) -> None:
     migrate(other)
     other.execute(statement)
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 2
-    assert (await taken_in(world, tmp_path / "other.db")).added.messages == 0
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
+    assert (await took_in(world, tmp_path / "other.db")).added.messages == 0
 
 
 async def test_an_export_ends_at_a_damaged_row(world: World, tmp_path: Path) -> None:
     world.model.say("Hi")
     await world.say("Hello")
     await world.store.write(lambda connection: connection.execute(DAMAGED["attachments"]))
-    exports = Exports(world.store, world.clock, world.folder / "attachments")
     with pytest.raises(DatabaseDamagedError, match=r"chorus doctor repairs the log\. Nothing was written\."):
-        await exports.export_all(tmp_path / "out", "md", None, lambda _line: None)
+        await exported(world, tmp_path / "out", "md")
 
 
 def test_a_process_that_is_killed_leaves_no_copy_of_the_log(
