@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.rules import silly_tavern
 from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.silly_tavern import is_header, moment
 from chorus_cli.log.rules.messages import Role
-from tests.imports.rules.exports import check, live, said, spoiled
+from tests.imports.rules.exports import check, live, said
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -137,18 +134,6 @@ def test_pictures_are_named() -> None:
     assert found.messages[0].role is Role.USER
 
 
-@pytest.mark.parametrize("lines", [[], [None], [{}], [{"mes": ""}], [{"swipes": []}]])
-def test_without_messages_it_is_none(lines: list[Any]) -> None:
-    with pytest.raises(ImportFormatError):
-        conversation_of(HEADER, lines)
-
-
 def test_the_header_is_the_sign() -> None:
     assert is_header(HEADER)
     assert not any(map(is_header, [None, [], {"user_name": "x"}, GREETING]))
-
-
-@given(spoiled(FULL))
-def test_no_type_of_any_field_breaks_the_reader(value: list[object]) -> None:
-    with suppress(ImportFormatError):
-        check(conversation_of(value[0] if value else None, value[1:]))
