@@ -207,12 +207,6 @@ async def test_a_path_of_no_file_is_told_of_and_the_message_is_sent(
     assert (heard, (await world.log())[0].content) == ([told] if told else [], text)
 
 
-async def test_a_text_called_png_is_sent_as_text(world: World, folder: Path) -> None:
-    (folder / "words.png").write_text("only words")
-    await say(world, "read @words.png")
-    assert [each.kind for each in (await world.log())[0].attachments] == [Kind.TEXT]
-
-
 async def test_tokens_of_attachments_count(world: World) -> None:
     await say(world, "two words")
     await say(world, "two words @photo.png")

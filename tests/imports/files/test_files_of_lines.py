@@ -202,8 +202,3 @@ def test_a_folder_holds_many(tmp_path: Path) -> None:
 def test_other_lines_are_no_header(tmp_path: Path, line: object) -> None:
     with pytest.raises(ImportFormatError, match="no known format"):
         found_in(written(tmp_path / "a.jsonl", line, GREETING))
-
-
-def test_a_header_may_be_longer_than_the_beginning(tmp_path: Path) -> None:
-    header = {**HEADER, "chat_metadata": {"variables": "x" * 200_000}}
-    assert len(found_in(written(tmp_path / "a.jsonl", header, GREETING))[0]) == 1

@@ -326,12 +326,6 @@ def test_a_file_that_is_one_value_is_not_read_on_beyond_the_limit() -> None:
     assert len(file.read(MEGABYTE)) == MEGABYTE
 
 
-@pytest.mark.parametrize("text", ["", "  ", "hello", '"text"', "\x00", b"\xff\xfe[\x00"])
-def test_other_files_are_no_json(text: str | bytes) -> None:
-    with pytest.raises(ImportFormatError):
-        items_of(text)
-
-
 @given(st.text('[]{}",\\: 1a\n', max_size=60))
 def test_any_text_comes_to_an_end(text: str) -> None:
     assert len(items_of("[" + text)) <= 2 * len(text) + 2

@@ -41,13 +41,6 @@ def read(path: Path) -> Any:
     return found
 
 
-def test_lines_after_a_very_long_first_one_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
-    lines = [{"role": "user", "content": "a" * 100_000}, {"role": "assistant", "content": "Long."}]
-    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert len(read(path).messages) == 2
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.imports.rules import silly_tavern
 from chorus_cli.imports.rules.assembly import FileFacts
-from chorus_cli.imports.rules.silly_tavern import is_header, moment
+from chorus_cli.imports.rules.silly_tavern import moment
 from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import check, live, said
 
@@ -132,8 +132,3 @@ def test_pictures_are_named() -> None:
     found = conversation_of(HEADER, lines)
     assert [file.name for file in found.messages[0].files] == ["a.png", "b"]
     assert found.messages[0].role is Role.USER
-
-
-def test_the_header_is_the_sign() -> None:
-    assert is_header(HEADER)
-    assert not any(map(is_header, [None, [], {"user_name": "x"}, GREETING]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.context.service.report import context_report, request_report
+from chorus_cli.context.service.report import request_report
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.imports.rows import whole_threads
@@ -162,13 +162,6 @@ async def test_an_earlier_import_that_is_undone_is_redone_by_the_same_file(world
         "The import that was undone is redone as a whole (1 operation), also beyond these files."
     )
     assert await titles(world) == ["", "Rome"]
-
-
-async def test_other_branches_are_called_replaced_in_context_as_in_the_log(world: World) -> None:
-    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
-    await world.carry_out("/thread rome")
-    report = await context_report(world.context, world.current.target(), world.clock.now())
-    assert [(each.reason, each.messages) for each in report.omissions] == [("replaced by another reply", 1)]
 
 
 async def test_completion_offers_titles_of_closed_threads_that_begin_so_and_not_all(world: World) -> None:

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.rows import import_rows
 from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import NO_TIME, ForeignConversation, ForeignMessage
-from chorus_cli.imports.service import ImportReport, _progress
 from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas import rows as persona_rows
@@ -72,18 +69,6 @@ async def test_a_message_without_a_time_is_of_the_time_of_the_others(world: Worl
     assert NO_TIME in report.text()
 
 
-async def test_the_same_import_twice_adds_nothing(world: World) -> None:
-    await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN)
-    assert await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN) == (0, 0)
-    assert len(await world.journal.entries(world.current.target())) == 1
-
-
-async def test_a_newer_export_adds_what_is_new(world: World) -> None:
-    await taken_in(world, ROME, WHERE)
-    assert await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN) == (1, 2)
-    assert await contents(world) == ["Where is Rome?", "In Latium", "Is Oslo cold?"]
-
-
 async def test_a_dry_run_changes_nothing(world: World) -> None:
     await taken_in(world, ROME, WHERE)
     report = await previewed(world, written(world.folder, ROME, WHERE, ITALY, LATIUM))
@@ -105,26 +90,6 @@ async def test_files_without_a_size_are_not_opened_in_a_folder(world: World) -> 
     (folder / "endless").touch(mode=0o000)
     report = await previewed(world, folder)
     assert not report.skipped
-
-
-async def test_importing_again_after_an_undo_redoes_it(world: World) -> None:
-    await taken_in(world, ROME, WHERE)
-    await world.carry_out("/context undo")
-    assert await taken_in(world, ROME, WHERE) == (0, 0)
-    assert next(entry.counts for entry in await world.journal.entries(world.current.target()))
-
-
-async def test_search_finds_imported_messages(world: World) -> None:
-    await taken_in(world, ROME, WHERE, LATIUM)
-    found = await world.search.find("latium", Scope(None, None, 10), lambda _line: None)
-    assert [match.message.content for match in found.matches] == ["In Latium"]
-
-
-async def test_a_file_of_no_known_format_is_refused_in_one_sentence(world: World) -> None:
-    path = world.folder / "notes.txt"
-    path.write_text("hello", encoding="utf-8")
-    with pytest.raises(ImportFormatError, match=r"is of no known format\. Known are"):
-        await previewed(world, path)
 
 
 async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(world: World) -> None:
@@ -154,13 +119,6 @@ async def test_a_file_may_name_the_persona_by_a_name_that_is_not_its_slug(world:
     assert (found.known, found.messages) == (1, 1)
 
 
-async def test_the_title_of_a_file_is_one_line_without_control_characters(world: World) -> None:
-    await taken_in(world, {**ROME, "title": f"Rome\x1b]0;x\x07\nline two {'long ' * 100}"}, WHERE)
-    title = next(each.title for each in await world.threads.all() if each.title.startswith("Rome"))
-    assert title.isprintable()
-    assert len(title) <= 200
-
-
 async def test_imported_messages_do_not_put_the_idle_timer_off(world: World) -> None:
     await taken_in(world, ROME, {**WHERE, "timestamp": timestamps.to_text(world.clock.now())})
     assert await world.store.read(persona_rows.last_spoken_at, "chorus") is None
@@ -175,11 +133,6 @@ async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: Wor
     assert [entry.content for entry in history.entries if isinstance(entry, Message)] == [
         line["content"] for line in said
     ]
-
-
-def test_the_progress_counts_one_as_one() -> None:
-    report = ImportReport(is_dry=False, conversations=1, messages=1)
-    assert _progress(report, 1.0) == "1 conversation, 1 message so far (1 message a second)"
 
 
 class Incomparable(ForeignMessage):

@@ -17,7 +17,7 @@ from chorus_cli.attachments.files import attachments
 from chorus_cli.context.service.report import context_report
 from chorus_cli.imports.service import ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role
-from tests.imports.rules.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
+from tests.imports.rules.exports import chatgpt, chatgpt_node
 from tests.imports.rules.sessions import claude_line, text, tool_result, tool_use
 from tests.imports.service.foreign_talk import previewed, took_in
 
@@ -100,21 +100,6 @@ async def test_a_later_export_adds_what_is_new(world: World) -> None:
     assert [content for _, content, _ in await rows(world)] == ["look", "A pot.", "A teapot.", "Why a pot?", "new"]
 
 
-@pytest.mark.parametrize(
-    ("export", "expected"),
-    [
-        (claude(claude_message("a", None, "human", "hello"), claude_message("b", "a", "assistant", "hi")), "Coffee"),
-        (web(web_message("a", None, "user", "hello"), web_message("b", "a", "assistant", "hi")), "Mate"),
-    ],
-)
-async def test_claude_and_open_webui_move_in(world: World, export: dict[str, Any], expected: str) -> None:
-    path = world.folder / "export.json"
-    path.write_text(json.dumps([export]))
-    await took_in(world, path)
-    assert await rows(world) == [("user", "hello", False), ("assistant", "hi", False)]
-    assert (await world.threads.all())[-1].title == expected
-
-
 async def test_a_message_that_silly_tavern_hid_is_called_hidden_unless_it_is_shown_again(world: World) -> None:
     path = world.folder / "Mara.jsonl"
     now = world.clock.now()
@@ -151,19 +136,6 @@ async def test_a_message_shown_again_and_then_replaced_by_a_swipe_is_no_longer_c
     assert marks == [["hidden in the program it came from"], [], ["replaced by another reply"]]
 
 
-async def test_a_chat_of_silly_tavern_moves_in_with_its_swipes(world: World) -> None:
-    path = world.folder / "Mara - 2024.jsonl"
-    path.write_text("\n".join(map(json.dumps, TAVERN)))
-    await took_in(world, path)
-    assert sorted(await rows(world)) == [
-        ("assistant", "Hi.", False),
-        ("assistant", "Ho.", True),
-        ("user", "Hello.", False),
-    ]
-    assert (await took_in(world, path)).added.messages == 0
-    assert (await world.threads.all())[-1].title == "Mara - 2024"
-
-
 @pytest.mark.parametrize(
     ("persona", "goes_to"), [(None, "mara"), ("chorus", "chorus")], ids=["to the character", "to another"]
 )
@@ -182,12 +154,6 @@ async def test_a_chat_with_a_character_goes_to_the_persona_of_that_name(
 
 
 SAMPLES = Path(__file__).parents[1] / "files" / "samples"
-START = [claude_line("u1", None, "user", "Start"), claude_line("a1", "u1", "assistant", [text("Ready")])]
-FIRST_TRY = [claude_line("b1", "a1", "user", "First try"), claude_line("b2", "b1", "assistant", [text("First answer")])]
-SECOND_TRY = [
-    claude_line("c1", "a1", "user", "Second try"),
-    claude_line("c2", "c1", "assistant", [text("Second answer")]),
-]
 PICTURE = {"type": "image", "source": {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG...").decode()}}
 
 
@@ -195,21 +161,6 @@ async def took_in_lines(world: World, *lines: dict[str, Any]) -> ImportReport:
     path = world.folder / "s1.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     return await took_in(world, path)
-
-
-async def test_a_rewind_after_the_first_import_moves_the_live_branch(world: World) -> None:
-    await took_in_lines(world, *START, *FIRST_TRY)
-    report = await took_in_lines(world, *START, *FIRST_TRY, *SECOND_TRY)
-    assert (report.added.continued, report.added.messages) == (1, 2)
-    assert [message.content for message in await world.log()] == [
-        "Start",
-        "Ready",
-        "First try",
-        "First answer",
-        "Second try",
-        "Second answer",
-    ]
-    assert report.off == 2
 
 
 async def test_calls_pictures_and_times_come_into_the_log(world: World) -> None:

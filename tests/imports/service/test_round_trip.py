@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.attachments.files import attachments
-from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.files.reading import batches
 from chorus_cli.imports.service import ENDINGS
 from chorus_cli.log.rows import message_rows
@@ -151,21 +150,6 @@ async def test_a_log_that_comes_back_adds_nothing_but_what_was_said_elsewhere(li
     report = await took_in(lived.world, other.out / "md")
     assert (report.added.conversations, report.added.continued, report.added.messages) == (0, 1, 2)
     assert [row.content for row in (await lived.world.log())[-2:]] == ["How old?", "Very"]
-
-
-async def test_missing_bytes_are_named_in_the_message(lived: Home, other: Home) -> None:
-    await lived.exported("md")
-    await took_in(other.world, lived.out / "md")
-    found = await other.world.store.read(message_rows.history, "sam", None, None, 0)
-    assert found[0].content == "Look\n\n[attachment: my photo.png, not in the export]"
-
-
-async def test_a_database_of_another_program_is_of_no_known_format(world: World) -> None:
-    path = world.folder / "notes.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE notes(words)")
-    with pytest.raises(ImportFormatError, match="is of no known format"):
-        await previewed(world, path)
 
 
 MORE_THAN_64_MEGABYTES = "x" * ((1 << 26) + 1)
