@@ -175,10 +175,6 @@ def _exported(path: Path, export: Export) -> str:
     return f"Exported {exported}, {counted(len(export.messages), 'message')}, to {path.absolute()}"
 
 
-def _offered_paths(_services: Services, text: str) -> Sequence[Candidate]:
-    return [Candidate(path) for path in export_files.offered(text, None)]
-
-
 def _zone(name: str, _now: datetime) -> tzinfo:
     try:
         return ZoneInfo(name)
@@ -186,7 +182,13 @@ def _zone(name: str, _now: datetime) -> tzinfo:
         raise CommandError(f"There is no time zone {name!r}. Name one such as Europe/Berlin or UTC.") from None
 
 
-FILES = replace(TEXT, name="file…", help="files, archives or folders", complete=_offered_paths, typed=escaped)
+FILES = replace(
+    TEXT,
+    name="file…",
+    help="files, archives or folders",
+    complete=lambda _services, text: [Candidate(path) for path in export_files.offered(text, None)],
+    typed=escaped,
+)
 INTO = replace(PERSONA, help="who gets the conversations; otherwise the current one, or the one that a file names")
 ZONE = Parameter("Z", _zone, "the zone of times without one, such as Europe/Berlin")
 

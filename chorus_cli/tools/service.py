@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, StorageError
@@ -74,8 +74,7 @@ class Answer(NamedTuple):
     outcome: str
 
 
-if TYPE_CHECKING:
-    Handler = Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]
+Handler: TypeAlias = "Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]"
 
 
 class BuiltIn(NamedTuple):

@@ -99,7 +99,8 @@ class Cards:
             return Taken(owner, self._known(owner, file), is_new=False)
         name = await asyncio.to_thread(self._free_name, file.card)
         slug = slug_of(name, self.personas.names_taken())
-        persona, said = as_persona(file.card, name), self._said(file.card)
+        persona, user = as_persona(file.card, name), self.personas.defaults().user_name
+        said = greeting(file.card, 0, user) if file.card.greetings else ""
         if not is_dry:
             await self._make(slug, persona, file, said)
         return Taken(slug, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
@@ -114,9 +115,6 @@ class Cards:
         files = NewPersona(slug, new.settings, {**documents, **file.kept})
         store = self.memory.store
         await self.memory.renewing(lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said))
-
-    def _said(self, card: Card) -> str:
-        return greeting(card, 0, self.personas.defaults().user_name) if card.greetings else ""
 
     def _known(self, owner: str, file: CardFile) -> str:
         told = f"{self.personas.load(owner).name} was made of {file.name} before."

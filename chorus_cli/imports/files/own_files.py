@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 MARK = "chorus_conversation"
 VERSION = 1
 _BROKEN = "line that cannot be read"
+_TEXTS = ("model", "tool_calls", "tool_call_id", "reasoning", "thought_parts")
+_OF_FILE = ("name", "media_type", "entry")
 # The json module escapes those below U+0020.
 _CONTROL = re.compile(r"[\x7f-\x9f]")
 
@@ -88,16 +90,12 @@ def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
         "parent": message.parent,
         "role": message.role,
         "timestamp": timestamps.to_text(message.timestamp) if message.timestamp else None,
-        "model": message.model,
         "status": message.status if message.status is not Status.COMPLETE else None,
         "superseded": None if is_live else True,
-        "tool_calls": message.tool_calls,
-        "tool_call_id": message.tool_call_id,
-        "reasoning": message.reasoning,
-        "thought_parts": message.thought_parts,
+        **{name: getattr(message, name) for name in _TEXTS},
         "thought_seconds": seconds,
         "thought_tokens": tokens,
-        "files": [_file_fields(file) for file in message.files] or None,
+        "files": [{name: getattr(file, name) for name in _OF_FILE} for file in message.files] or None,
         "content": message.content,
     }
     return {name: value for name, value in found.items() if value is not None}
@@ -140,32 +138,24 @@ def message_of(value: object) -> ForeignMessage | None:
     key, role, files = _text(value.get("key")), _word(Role, value.get("role")), value.get("files")
     if not key or role is None:
         return None
+    texts: dict[str, Any] = {name: _text(value.get(name)) for name in _TEXTS}
     return ForeignMessage(
-        key=key,
-        parent=_text(value.get("parent")) or None,
-        role=role,
-        content=_text(value.get("content")) or "",
-        timestamp=_moment(value.get("timestamp")),
-        model=_text(value.get("model")),
+        key,
+        _text(value.get("parent")) or None,
+        role,
+        _text(value.get("content")) or "",
+        _moment(value.get("timestamp")),
         status=_word(Status, value.get("status")),
-        tool_calls=_text(value.get("tool_calls")),
-        tool_call_id=_text(value.get("tool_call_id")),
-        reasoning=_text(value.get("reasoning")),
-        thought_parts=_text(value.get("thought_parts")),
         thought=thought_of(value.get("thought_seconds"), value.get("thought_tokens")),
-        files=tuple(filter(None, map(_file_of, files))) if isinstance(files, list) else (),
+        files=tuple(filter(None, map(_file_of, values.items(files)))),
+        **texts,
     )
-
-
-def _file_fields(file: ForeignFile) -> dict[str, str]:
-    return {"name": file.name, "media_type": file.media_type, "entry": file.entry}
 
 
 def _file_of(value: object) -> ForeignFile | None:
     if not isinstance(value, dict) or not _text(value.get("name")):
         return None
-    name, media_type, entry = (_text(value.get(field)) or "" for field in ("name", "media_type", "entry"))
-    return ForeignFile(name, media_type, entry)
+    return ForeignFile(*(_text(value.get(field)) or "" for field in _OF_FILE))
 
 
 def _text(value: object) -> str | None:

@@ -154,7 +154,7 @@ def archive(
 
 def folder(path: Path) -> Container:
     """Return the regular files below a folder but for hidden ones; links are not followed."""
-    return Container(lambda: islice(_names_below(path), _MOST_ENTRIES), partial(_file, path))
+    return Container(lambda: islice(_names_below(path), _MOST_ENTRIES), lambda name: opened(path / name))
 
 
 def or_skipped(
@@ -183,15 +183,6 @@ def _entry(opened: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
             yield file
     except _UNREADABLE as error:
         raise ImportFormatError("file that is damaged") from error
-
-
-@contextmanager
-def _file(path: Path, name: str) -> Iterator[IO[bytes]]:
-    try:
-        with (path / name).open("rb") as file:
-            yield file
-    except OSError as error:
-        raise ImportFormatError("file that cannot be read") from error
 
 
 def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: int) -> str:

@@ -137,7 +137,8 @@ def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[
         if not rows and (piece.thoughts.strip() or (piece.files and piece.kind is Kind.END)):
             rows = [blank := replace(row, content="")]
         if piece.kind is Kind.END and rows:
-            rows[-1] = _ended(rows[-1], piece)
+            status = rows[-1].status if rows[-1].role is not Role.ASSISTANT else piece.status or rows[-1].status
+            rows[-1] = replace(rows[-1], status=status, files=piece.files or rows[-1].files)
         elif piece.is_more and piece.kind is Kind.REPLY and last and last.role is Role.ASSISTANT:
             if row.content.strip():
                 rows[-1] = replace(last, key=row.key, content=f"{last.content}\n\n{row.content}")
@@ -196,11 +197,6 @@ def _rows_of(
 
 def _answer(row: ForeignMessage, key: str, call: str) -> ForeignMessage:
     return replace(row, key=key, role=Role.TOOL_RESULT, tool_call_id=call, model=None)
-
-
-def _ended(row: ForeignMessage, end: Said) -> ForeignMessage:
-    status = end.status if row.role is Role.ASSISTANT and end.status else row.status
-    return replace(row, status=status, files=end.files or row.files)
 
 
 def in_words(name: str, content: str) -> str:

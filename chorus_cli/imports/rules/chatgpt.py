@@ -68,16 +68,9 @@ def _node(node: Record) -> _Node:
 
 def _plain(content: Record) -> str:
     """Return the texts among the parts, or the one text that the content has under another name."""
-    parts = [_part(part) for part in values.items(content.get("parts"))]
-    joined = "\n".join(filter(None, parts))
+    joined = "\n".join(filter(None, (values.text(part.get("text")) for part in values.parts(content.get("parts")))))
     names = ("text", "result", "content", "user_profile", "user_instructions")
     return joined or next((found for name in names if (found := values.text(content.get(name)))), "")
-
-
-def _part(part: object) -> str:
-    if isinstance(part, str):
-        return values.text(part)
-    return values.text(values.record(part).get("text"))
 
 
 def _fenced(content: Record) -> str:
