@@ -7,7 +7,6 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.files import attachments as attachment_files
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
     from pathlib import Path
 
-    from chorus_cli.imports.files.reading import Batch, Read
+    from chorus_cli.imports.files.reading import Batch
     from chorus_cli.imports.rows.whole_threads import ThreadOfPersona
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
@@ -247,20 +246,18 @@ class Imports:
 
         They are read on one thread, which some files are bound to. A conversation without times begins ``now``.
         """
-        called = cache(partial(self._namesake, wanted.card_personas))
-        slugs: dict[str, str] = {}
+        slugs: dict[tuple[str | None, str], str] = {}
         folder = None if report.is_dry else self.attachments
         found = batches(wanted.paths, folder, wanted.zone)
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
         try:
             while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
-                names = [_named(wanted, read, called) for read in batch.read]
-                for named in {*names} - slugs.keys():
-                    slugs[named] = await self._persona(named, is_dry=report.is_dry) or wanted.otherwise
-                incoming = [
-                    Incoming(slugs[named], dated(read.conversation, now), read.attachments)
-                    for named, read in zip(names, batch.read, strict=True)
-                ]
+                incoming: list[Incoming] = []
+                for _, conversation, attachments in batch.read:
+                    named = conversation.persona, conversation.character
+                    if named not in slugs:
+                        slugs[named] = await self._persona(wanted, *named, is_dry=report.is_dry)
+                    incoming.append(Incoming(slugs[named], dated(conversation, now), attachments))
                 report.count(batch, incoming)
                 yield batch, incoming
         finally:
@@ -275,26 +272,20 @@ class Imports:
             unnamed = written - await self.store.read(named_attachments)
             await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
 
-    def _namesake(self, card_personas: Sequence[str], character: str) -> str | None:
-        slug = slug_of(character, ())
-        return self.persona_admin.personas.called(character) or (slug if slug in card_personas else None)
-
-    async def _persona(self, named: str, *, is_dry: bool) -> str | None:
-        """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
-        slug = self.persona_admin.personas.called(named)
-        if slug or is_dry:
-            return slug or named
+    async def _persona(self, wanted: Wanted, named: str | None, character: str, *, is_dry: bool) -> str:
+        """Return the slug of the persona that gets a conversation; one that its file names is made if it is missing."""
+        personas = self.persona_admin.personas
+        if wanted.persona or not (named or character):
+            return wanted.persona or wanted.otherwise
+        if not named:
+            slug = slug_of(character, ())
+            return personas.called(character) or (slug if slug in wanted.card_personas else wanted.otherwise)
+        if is_dry or personas.called(named):
+            return personas.called(named) or named
         try:
             return await self.persona_admin.create(named)
         except PersonaError:
-            return None
-
-
-def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> str:
-    """Return the slug of the persona that gets a conversation, or the name in the file of one that may be missing."""
-    conversation = read.conversation
-    character = called(conversation.character) if conversation.character else None
-    return wanted.persona or conversation.persona or character or wanted.otherwise
+            return wanted.otherwise
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

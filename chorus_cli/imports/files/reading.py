@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rules.recognition import attachment_of
@@ -32,6 +32,7 @@ from chorus_cli.imports.files.source import (
     or_skipped,
     whole_text,
 )
+from chorus_cli.imports.rows.import_rows import Incoming
 from chorus_cli.imports.rules import (
     aider,
     chatgpt,
@@ -306,29 +307,22 @@ _BATCH_CHARACTERS = 4_000_000
 _ANY_TYPE = "application/octet-stream"
 
 
-class Read(NamedTuple):
-    """A conversation that was read, and the attachments of its messages by their keys."""
-
-    conversation: ForeignConversation
-    attachments: dict[str, tuple[Attachment, ...]]
-
-
 @dataclass(slots=True)
 class Batch:
-    """Conversations that were read one after the other, and the number of things left out, by reason.
+    """Conversations that were read one after the other, still without personas, and what was left out, by reason.
 
     ``lost_attachments`` counts those that the export only names; ``written`` are the SHA-256 of those that were not
     stored before.
     """
 
-    read: list[Read] = field(default_factory=list)
+    read: list[Incoming] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     lost_attachments: int = 0
     messages: int = 0
     characters: int = 0
     written: set[str] = field(default_factory=set)
 
-    def add(self, read: Read) -> None:
+    def add(self, read: Incoming) -> None:
         """Add a conversation."""
         messages = read.conversation.messages
         self.read.append(read)
@@ -384,7 +378,7 @@ def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[ForeignConver
         source.close()
 
 
-def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None, batch: Batch) -> Read:
+def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None, batch: Batch) -> Incoming:
     """Store the files of the messages; those that the export does not have are named at the end of their messages.
 
     Without a folder nothing is stored and the conversation stays as it is.
@@ -407,7 +401,7 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
         words = "\n\n".join(filter(None, [message.content, *missing]))
         messages.append(replace(message, content=words, files=()) if message.files else message)
         batch.lost_attachments += len(missing)
-    return Read(replace(conversation, messages=tuple(messages)) if folder else conversation, found)
+    return Incoming("", replace(conversation, messages=tuple(messages)) if folder else conversation, found)
 
 
 def _stored(data: bytes, folder: Path, written: set[str]) -> str:

@@ -73,7 +73,7 @@ def test_in_a_folder_damage_and_other_files_are_counted(tmp_path: Path, formats:
 
 def test_bytes_are_stored_and_those_that_are_missing_named(tmp_path: Path, formats: tuple[Format, ...]) -> None:
     [batch] = batches([written(tmp_path, a="x") / "a"], tmp_path / "kept", formats=formats)
-    [(conversation, attached)] = batch.read
+    [(_, conversation, attached)] = batch.read
     assert conversation.messages[0].content == "Look\n\n[attachment: b.png, not in the export]"
     assert batch.lost_attachments == 1
     [photo] = attached["m1"]
