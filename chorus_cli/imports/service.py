@@ -15,7 +15,7 @@ from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError, Outp
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.files import own_files
-from chorus_cli.imports.files.reading import batches
+from chorus_cli.imports.files.reading import Batch, batches
 from chorus_cli.imports.rows import import_rows, whole_threads
 from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import dated
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
     from pathlib import Path
 
-    from chorus_cli.imports.files.reading import Batch
     from chorus_cli.imports.rows.whole_threads import ThreadOfPersona
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin

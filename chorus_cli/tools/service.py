@@ -18,9 +18,9 @@ from chorus_cli.jobs.rules import elapsed, readable
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.search_index import Scope
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.messages import Role, Status, is_filled, words_of
+from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, words_of
 from chorus_cli.log.rules.wording import told_by
-from chorus_cli.memory.rules.items import ItemType, checked_type
+from chorus_cli.memory.rules.items import Item, ItemType, checked_type
 from chorus_cli.memory.rules.recall import kept_line, memory_lines, sent_items, written
 from chorus_cli.models.rules.declaration import NO_OFFER, Kind, Parameter, Tool, ToolOffer, read_call
 from chorus_cli.storage import meta_rows
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.calls import ToolCall
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.declaration import Arguments, ReadCall

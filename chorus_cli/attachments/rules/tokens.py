@@ -10,12 +10,11 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.log.rules.attachments import Kind
+from chorus_cli.log.rules.attachments import Attachment, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from chorus_cli.log.rules.attachments import Attachment
 
 _BYTES_PER_PAGE = 50_000
 _BYTES_PER_TOKEN = 3

@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError, PersonaError
 from chorus_cli.core.json.jsonc import parse_object, set_key
-from chorus_cli.core.json.values import items, line, record, records, text
+from chorus_cli.core.json.values import Record, items, line, record, records, text
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.memory.rules.items import LONGEST_CONTENT
 from chorus_cli.memory.rules.recall import with_keys
 from chorus_cli.personas.rules.macros import Names, replaced
-from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document, checked_name
+from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document, Persona, checked_name
 from chorus_cli.settings.rules.schema import template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.personas.rules.persona import Persona
 
 OLD_FIELDS = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
 """The fields of version 1, which a card of version 2 may have at the top too, for old programs."""

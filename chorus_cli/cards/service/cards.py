@@ -33,7 +33,7 @@ from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.personas.files import DOCUMENTS_FOLDER
 from chorus_cli.personas.rows import NewPersona
-from chorus_cli.personas.rules.persona import slug_of
+from chorus_cli.personas.rules.persona import Target, slug_of
 from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.storage import typed_paths
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.cards.files import CardFile
     from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
     from chorus_cli.storage.store import Connection
 

@@ -19,7 +19,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
-from chorus_cli.imports.rules.assembly import Kind, Said, assembled, nodes_of, path_to
+from chorus_cli.imports.rules.assembly import Kind, Node, Said, assembled, nodes_of, path_to
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.storage import foreign_code
 from chorus_cli.storage.errors import GIVEN_UP
@@ -28,8 +28,6 @@ from chorus_cli.storage.store import Connection
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import Node
     from chorus_cli.log.rules.messages import Role
 
 SOURCE = "llm"
@@ -103,10 +101,10 @@ class _LlmLog:
             new = list(self._messages(key))
         return _joined(ForeignConversation(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
 
-    def _first(self, table: str, key: object) -> Record:
+    def _first(self, table: str, key: object) -> values.Record:
         return next(self._rows(table, f"SELECT * FROM {table} WHERE id = ?", key), {})
 
-    def _response(self, row: Record) -> Iterator[Said | Skipped]:
+    def _response(self, row: values.Record) -> Iterator[Said | Skipped]:
         """Yield a prompt with its reply; each follows the one before it."""
         id_, key = row.get("id"), values.identifier(row.get("id"))
         fragments, system = (
@@ -170,7 +168,7 @@ class _LlmLog:
                 tool = values.line(row.get("tool_name"))
                 yield replace(result, call=values.text(payload.get("tool_call_id")), tool=tool)
 
-    def _text(self, row: Record, payload: Record) -> str:
+    def _text(self, row: values.Record, payload: values.Record) -> str:
         """Return the text of a part, with the fragments that it refers to."""
         return values.text(row.get("text")) or "".join(
             values.text(self._first("fragments", number).get("content"))
@@ -179,9 +177,9 @@ class _LlmLog:
             for piece in values.records(payload.get("text_ref"))
         )
 
-    def _turns(self, thread: str, messages: Mapping[str, Record]) -> dict[str, Record]:
+    def _turns(self, thread: str, messages: Mapping[str, values.Record]) -> dict[str, values.Record]:
         """Return the turn of each message: the first one whose chain holds it, in the threads forked from first."""
-        written: dict[str, Record] = {}
+        written: dict[str, values.Record] = {}
         for each in reversed(self._origins(thread)):
             for turn in self._rows("turns", "SELECT * FROM turns WHERE thread_id = ? ORDER BY id", each):
                 key = values.text(turn.get("tip_message_hash"))
@@ -208,18 +206,18 @@ class _LlmLog:
             yield dict(zip(names, row, strict=True))
 
 
-def _call(said: Said, number: int, call: object, facts: Record) -> Said:
+def _call(said: Said, number: int, call: object, facts: values.Record) -> Said:
     tool, key = values.line(facts.get("name")), f"{said.key}/{number}"
     arguments = facts.get("arguments")
     return replace(said, kind=Kind.CALL, key=key, call=values.text(call), tool=tool, arguments=arguments)
 
 
-def _model(row: Record) -> str | None:
+def _model(row: values.Record) -> str | None:
     return values.line(row.get("resolved_model")) or values.line(row.get("model")) or None
 
 
 def _joined(
-    facts: ForeignConversation, thread: Record, old: Sequence[Said | Skipped], new: Sequence[Said]
+    facts: ForeignConversation, thread: values.Record, old: Sequence[Said | Skipped], new: Sequence[Said]
 ) -> ForeignConversation:
     """Return a conversation of both generations, without what the newer one repeats of the older.
 
@@ -256,7 +254,7 @@ def _tables(connection: sqlite3.Connection) -> frozenset[str]:
     return frozenset(str(name) for (name,) in found)
 
 
-def _file(row: Record) -> ForeignFile:
+def _file(row: values.Record) -> ForeignFile:
     """Return a file of a prompt: named as on the disk it was on or at its address, else after its media type."""
     key, media_type = values.text(row.get("id")), values.line(row.get("type"))
     where = values.text(row.get("path")) or values.text(row.get("url")).partition("?")[0]

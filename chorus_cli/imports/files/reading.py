@@ -46,16 +46,14 @@ from chorus_cli.imports.rules import (
     qwen_code,
     silly_tavern,
 )
-from chorus_cli.imports.rules.assembly import FileFacts, assembled
-from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
+from chorus_cli.imports.rules.assembly import FileFacts, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from datetime import tzinfo
 
     from chorus_cli.imports.files.source import Container
-    from chorus_cli.imports.rules.assembly import Said
-    from chorus_cli.imports.rules.conversation import ForeignMessage
     from chorus_cli.log.rules.attachments import Attachment
 
 _CONVERSATIONS = re.compile(r"conversations(?:-(\d{1,9}))?\.json")

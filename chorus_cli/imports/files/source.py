@@ -12,25 +12,22 @@ import os
 import re
 import zipfile
 import zlib
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, ParamSpec
+from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, ParamSpec
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import Skipped
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
     from datetime import tzinfo
-    from typing import BinaryIO
 
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
 
 _Given = ParamSpec("_Given")
 

@@ -10,7 +10,7 @@ import json
 import re
 import sqlite3
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.json import values
@@ -20,17 +20,15 @@ from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Redo, Subject
 from chorus_cli.log.rules.log_acts import Import
-from chorus_cli.log.rules.messages import MessageContent, Role, Status, expanded, runs
+from chorus_cli.log.rules.messages import MessageContent, Role, Runs, Status, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
 
     from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
     from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.log.rules.messages import Runs
 
 _OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 

@@ -15,14 +15,13 @@ from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.log_acts import Import
-from chorus_cli.log.rules.messages import Status
+from chorus_cli.log.rules.messages import Message, Status
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from chorus_cli.log.rules.messages import Message
     from chorus_cli.log.rules.operations import Operation
 
 OWN_SOURCE = "chorus"

@@ -7,13 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, zone_guess
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chorus_cli.imports.rules.assembly import FileFacts
 
 SOURCE = "aider"
 

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.conversation import ForeignMessage, Skipped
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped
 from chorus_cli.log.rules.calls import ToolCall
-from chorus_cli.log.rules.messages import Role
+from chorus_cli.log.rules.messages import Role, Status
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
     from datetime import datetime, tzinfo
 
-    from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
-    from chorus_cli.log.rules.messages import Status
 
 _LONGEST_TITLE = 80
 _UNNAMED = "tool"

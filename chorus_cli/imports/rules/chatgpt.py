@@ -14,7 +14,6 @@ from chorus_cli.log.rules.messages import Status
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from chorus_cli.core.json.values import Record
 
 _CONTEXTS = {"user_editable_context", "model_editable_context"}
 _QUOTES = {"tether_quote", "tether_browsing_display", "tether_browsing_code"}
@@ -30,7 +29,7 @@ class _Node(NamedTuple):
     """A node of the tree; one with ``thoughts``, maybe empty ones, is no message: they belong to the reply after it."""
 
     parent: str | None
-    message: Record
+    message: values.Record
     role: str
     text: str = ""
     files: tuple[ForeignFile, ...] = ()
@@ -44,7 +43,7 @@ class _Node(NamedTuple):
         return has_words and self.role in _ROLES and not self.is_hidden
 
 
-def _node(node: Record) -> _Node:
+def _node(node: values.Record) -> _Node:
     """Read a node; a content of an unknown type is read for its text."""
     message = values.record(node.get("message"))
     content, author = values.record(message.get("content")), values.record(message.get("author"))
@@ -66,26 +65,26 @@ def _node(node: Record) -> _Node:
     return found._replace(text=_plain(content), files=tuple(_with_names(_pointers(content), message)))
 
 
-def _plain(content: Record) -> str:
+def _plain(content: values.Record) -> str:
     """Return the texts among the parts, or the one text that the content has under another name."""
     joined = "\n".join(filter(None, (values.text(part.get("text")) for part in values.parts(content.get("parts")))))
     names = ("text", "result", "content", "user_profile", "user_instructions")
     return joined or next((found for name in names if (found := values.text(content.get(name)))), "")
 
 
-def _fenced(content: Record) -> str:
+def _fenced(content: values.Record) -> str:
     code = values.text(content.get("text")) or _plain(content)
     language = values.line(content.get("language"))
     return f"```{'' if language == 'unknown' else language}\n{code}\n```" if code.strip() else ""
 
 
-def _quoted(content: Record) -> str:
+def _quoted(content: values.Record) -> str:
     heading = [values.line(content.get(name)) for name in ("title", "url", "domain")]
     body = [values.text(content.get(name)) for name in ("text", "summary", "result")]
     return "\n".join(dict.fromkeys(filter(None, heading + body)))
 
 
-def _thoughts(content: Record) -> str:
+def _thoughts(content: values.Record) -> str:
     each = (
         "\n".join(filter(None, (values.text(thought.get("summary")), values.text(thought.get("content")))))
         for thought in values.records(content.get("thoughts"))
@@ -93,7 +92,7 @@ def _thoughts(content: Record) -> str:
     return "\n\n".join(filter(None, each))
 
 
-def _pointers(content: Record) -> Iterator[ForeignFile]:
+def _pointers(content: values.Record) -> Iterator[ForeignFile]:
     for part in values.records(content.get("parts")):
         # A spoken message holds the pointers to its sound and its picture in one part.
         for each in (part, part.get("audio_asset_pointer"), part.get("video_container_asset_pointer")):
@@ -109,7 +108,7 @@ def _id(written: str) -> str:
     return written if _FILE_ID.fullmatch(written) else ""
 
 
-def _with_names(pointers: Iterable[ForeignFile], message: Record) -> Iterator[ForeignFile]:
+def _with_names(pointers: Iterable[ForeignFile], message: values.Record) -> Iterator[ForeignFile]:
     """Yield the files of a message: the attachments by their names, then pointers that no attachment names."""
     attached = _attached(message)
     yield from attached
@@ -117,7 +116,7 @@ def _with_names(pointers: Iterable[ForeignFile], message: Record) -> Iterator[Fo
     yield from (file for file in pointers if file.entry not in known)
 
 
-def _attached(message: Record) -> tuple[ForeignFile, ...]:
+def _attached(message: values.Record) -> tuple[ForeignFile, ...]:
     listed = values.records(values.record(message.get("metadata")).get("attachments"))
     return tuple(
         ForeignFile(

@@ -13,7 +13,6 @@ from chorus_cli.log.rules.messages import Status
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from chorus_cli.core.json.values import Record
 
 SOURCE = "claude.ai"
 
@@ -69,13 +68,13 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
             yield from _reply(replace(said, kind=Kind.REPLY, model=model, is_more=True), message)
 
 
-def _text(message: Record, blocks: Sequence[Record]) -> str:
+def _text(message: values.Record, blocks: Sequence[values.Record]) -> str:
     """Return the words of a message: the blocks', or where those have none the text beside them."""
     pieces = filter(str.strip, map(_in_words, blocks))
     return "\n\n".join(pieces) or values.text(message.get("text"))
 
 
-def _reply(said: Said, message: Record) -> Iterator[Said]:
+def _reply(said: Said, message: values.Record) -> Iterator[Said]:
     """Yield the pieces of a reply: text, the calls that have a result, each with it, and thoughts."""
     blocks = values.records(message.get("content"))
     results = _results(blocks)
@@ -95,10 +94,10 @@ def _reply(said: Said, message: Record) -> Iterator[Said]:
     yield replace(said, kind=Kind.END, status=status, files=tuple(_files(message)))
 
 
-def _results(blocks: Sequence[Record]) -> dict[int, Record]:
+def _results(blocks: Sequence[values.Record]) -> dict[int, values.Record]:
     """Return the results of calls, by the identity of the call; one without an id belongs to the call before it."""
-    found: dict[int, Record] = {}
-    unanswered: dict[str, Record] = {}
+    found: dict[int, values.Record] = {}
+    unanswered: dict[str, values.Record] = {}
     for number, block in enumerate(blocks):
         if block.get("type") == "tool_use":
             unanswered[values.identifier(block.get("id")) or f"#{number}"] = block
@@ -109,7 +108,7 @@ def _results(blocks: Sequence[Record]) -> dict[int, Record]:
     return found
 
 
-def _in_words(block: Record) -> str:
+def _in_words(block: values.Record) -> str:
     """Return a block as text; thoughts and marks of the program are none."""
     match block.get("type"):
         case "text":
@@ -123,20 +122,20 @@ def _in_words(block: Record) -> str:
     return ""
 
 
-def _words_of_result(result: Record) -> str:
+def _words_of_result(result: values.Record) -> str:
     names = ("title", "url", "text")
     pieces = (values.text(part.get(name)) for part in values.parts(result.get("content")) for name in names)
     return "\n".join(filter(None, pieces))
 
 
-def _pasted(message: Record) -> Iterator[str]:
+def _pasted(message: values.Record) -> Iterator[str]:
     """Yield the large pastes, which the program keeps as attachments without a name."""
     for file in values.records(message.get("attachments")):
         if not values.line(file.get("file_name")):
             yield values.text(file.get("extracted_content"))
 
 
-def _files(message: Record) -> Iterator[ForeignFile]:
+def _files(message: values.Record) -> Iterator[ForeignFile]:
     """Yield the named attachments, of which the export has the text alone, and the files, of which it has the name."""
     for file in values.records(message.get("attachments")):
         if name := values.line(file.get("file_name")):

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, assembled
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import FileFacts
 
 SOURCE = "codex"
 
@@ -34,7 +32,7 @@ _OWN_KINDS = ("user_instructions", "environment_context")
 
 class _Line(NamedTuple):
     kind: object
-    payload: Record
+    payload: values.Record
     timestamp: datetime | None
 
 
@@ -79,7 +77,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
     return assembled(conversation, (*branches.skipped, *branches.said.values()), branches.tip)
 
 
-def _line(line: Record) -> _Line:
+def _line(line: values.Record) -> _Line:
     """Return a line; older versions wrote the payload alone."""
     if "payload" in line or not line:
         return _Line(line.get("type"), values.record(line.get("payload")), values.moment(line.get("timestamp")))
@@ -116,7 +114,7 @@ def _trimmed(text: object) -> str:
     return values.text(text).strip()
 
 
-def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
+def _files(parts: Sequence[values.Record]) -> Iterator[ForeignFile]:
     for part in parts:
         if part.get("type") == "input_image":
             found = values.from_data_url(part.get("image_url"))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.log.rules.messages import Thought
+from chorus_cli.log.rules.messages import Role, Status, Thought
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.log.rules.messages import Role, Status
 
 _LONGEST_THOUGHT_SECONDS = 1e9
 

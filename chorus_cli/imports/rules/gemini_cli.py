@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, assembled, nodes_of
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, nodes_of
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import FileFacts
 
 SOURCE = "gemini-cli"
 
@@ -55,7 +53,7 @@ class _Session:
         self.facts: dict[str, object] = {}
         self._broken = 0
         self._keys = values.ContentKeys()
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, values.Record] = {}
         self._parents: dict[str, str | None] = {}
         self._live: list[str] = []
 
@@ -87,7 +85,7 @@ class _Session:
             yield Said(key, parent=self._parents[key], skipped=skipped)
             yield from _pieces(key, record)
 
-    def _learn(self, facts: Record) -> None:
+    def _learn(self, facts: values.Record) -> None:
         """Take facts of the session, among them maybe all its messages.
 
         The first of them may have been summed up and the last taken back: only these leave the live branch.
@@ -106,7 +104,7 @@ class _Session:
         for key in behind:
             self._add(key, self._records.get(key, written[key]))
 
-    def _add(self, key: str, record: Record) -> None:
+    def _add(self, key: str, record: values.Record) -> None:
         first = self._records.get(key, {})
         self._records[key] = {**record, "timestamp": first.get("timestamp", record.get("timestamp"))}
         if key not in self._live:
@@ -114,7 +112,7 @@ class _Session:
             self._live.append(key)
 
 
-def _key(record: Record, keys: values.ContentKeys) -> str:
+def _key(record: values.Record, keys: values.ContentKeys) -> str:
     """Return the id of a message, one made of its content if it has none, or an empty text if it is no message."""
     key = values.identifier(record.get("id"))
     if key or record.get("type") not in _SAID:
@@ -122,11 +120,11 @@ def _key(record: Record, keys: values.ContentKeys) -> str:
     return keys.of(*(values.json_text(record.get(name)) for name in ("type", "timestamp", "content")))
 
 
-def _is_said(key: str, record: Record) -> bool:
+def _is_said(key: str, record: values.Record) -> bool:
     return any(node.messages for node in nodes_of(_pieces(key, record))[0])
 
 
-def _pieces(key: str, record: Record) -> Iterator[Said]:
+def _pieces(key: str, record: values.Record) -> Iterator[Said]:
     content = values.parts(record.get("content"))
     said = Said(key, Kind.USER, "", values.moment(record.get("timestamp")), key=key)
     if record.get("type") == "user":
@@ -152,11 +150,11 @@ def _pieces(key: str, record: Record) -> Iterator[Said]:
             )
 
 
-def _words(parts: Sequence[Record]) -> str:
+def _words(parts: Sequence[values.Record]) -> str:
     return "".join(values.text(part.get("text")) for part in parts if part.get("thought") is not True)
 
 
-def words_of_result(parts: Sequence[Record]) -> str:
+def words_of_result(parts: Sequence[values.Record]) -> str:
     """Return the text of a result, whose parts are text or responses of functions."""
     pieces = []
     for part in parts:
@@ -168,12 +166,12 @@ def words_of_result(parts: Sequence[Record]) -> str:
     return "\n".join(filter(None, pieces))
 
 
-def _thought(thought: Record) -> str:
+def _thought(thought: values.Record) -> str:
     words = (values.text(thought.get(name)).strip() for name in ("subject", "description"))
     return ": ".join(filter(None, words))
 
 
-def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
+def _files(parts: Sequence[values.Record]) -> Iterator[ForeignFile]:
     for part in parts:
         found = values.record(part.get("inlineData"))
         if found:

@@ -6,15 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, assembled
-from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped, unnamed_file
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import FileFacts
-    from chorus_cli.imports.rules.conversation import ForeignFile
 
 SOURCE = "messages"
 
@@ -88,14 +85,14 @@ def _said(messages: Iterable[object]) -> Iterator[Said | Skipped]:
             yield replace(said, call=call, tool=tool)
 
 
-def _calls(reply: Said, message: Record) -> Iterator[Said]:
+def _calls(reply: Said, message: values.Record) -> Iterator[Said]:
     for call in values.records(message.get("tool_calls")):
         function, key = values.record(call.get("function")), values.identifier(call.get("id"))
         tool = values.line(function.get("name"))
         yield replace(reply, call=key, tool=tool, arguments=function.get("arguments"))
 
 
-def _files(parts: Sequence[Record]) -> Iterator[ForeignFile]:
+def _files(parts: Sequence[values.Record]) -> Iterator[ForeignFile]:
     """Yield the pictures that stand in a message; an address of one is not fetched."""
     for part in parts:
         address = values.record(part.get("image_url")).get("url")

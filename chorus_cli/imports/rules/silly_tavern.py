@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, assembled, zone_guess
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.personas.rules.macros import Names, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import tzinfo
 
-    from chorus_cli.core.json.values import Record
-    from chorus_cli.imports.rules.assembly import FileFacts
 
 SOURCE = "sillytavern"
 
@@ -86,7 +83,7 @@ class _Reader:
     Messages begin with the names of their speakers in a group, and else with that of a narrator alone.
     """
 
-    def __init__(self, header: Record, lines: Sequence[Record], zone: tzinfo | None) -> None:
+    def __init__(self, header: values.Record, lines: Sequence[values.Record], zone: tzinfo | None) -> None:
         self.leaf: str | None = None
         self.is_zone_guessed = False
         self._lines = lines
@@ -109,7 +106,7 @@ class _Reader:
             if not is_hidden:
                 self.leaf = chosen.node
 
-    def _alternatives(self, line: Record) -> Iterator[Said]:
+    def _alternatives(self, line: values.Record) -> Iterator[Said]:
         """Yield the other versions of a message, then the chosen one."""
         swipes = values.items(line.get("swipes"))
         facts = values.items(line.get("swipe_info"))
@@ -121,7 +118,7 @@ class _Reader:
                     yield self._message(line, text, values.record(facts[number] if number < len(facts) else None))
         yield self._message(line, line["mes"] if "mes" in line else swipes[chosen or 0] if swipes else "", line)
 
-    def _message(self, line: Record, text: object, facts: Record) -> Said:
+    def _message(self, line: values.Record, text: object, facts: values.Record) -> Said:
         """Return a version of a message with its own time and model; a version without a time has the message's."""
         is_user = line.get("is_user") is True
         name = values.line(line.get("name"))
@@ -144,7 +141,7 @@ class _Reader:
         return found
 
 
-def _is_of_character(line: Record) -> bool:
+def _is_of_character(line: values.Record) -> bool:
     """Return whether a line is a character's: neither the user's, nor hidden from the model, nor a narrator's."""
     is_narrator = values.record(line.get("extra")).get("type") == "narrator"
     return line.get("is_user") is not True and line.get("is_system") is not True and not is_narrator
@@ -157,7 +154,7 @@ def _named(written: object, names: Counter[str]) -> str:
     return name if name.lower() not in _UNNAMED else next(found, "")
 
 
-def _files(extra: Record) -> Iterator[ForeignFile]:
+def _files(extra: values.Record) -> Iterator[ForeignFile]:
     listed = [extra, *values.records([extra.get("file")]), *values.records(extra.get("files"))]
     for file in listed:
         address = values.line(file.get("image")) or values.line(file.get("url"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -19,7 +19,6 @@ from tests.imports.rules.sessions import claude_line, codex_event, codex_meta, g
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import tzinfo
 
 
 SAMPLES = Path(__file__).parent / "samples"

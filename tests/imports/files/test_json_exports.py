@@ -10,7 +10,7 @@ import zipfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.imports.files.reading import FORMATS, sources
-from chorus_cli.imports.files.source import Opening, archive, json_items
+from chorus_cli.imports.files.source import Opening, Source, archive, json_items
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 from tests.imports.rules.exports import (
     ANYTHING,
@@ -31,10 +31,6 @@ from tests.imports.rules.exports import (
     web,
     web_message,
 )
-
-if TYPE_CHECKING:
-    from chorus_cli.imports.files.source import Source
-
 
 PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_ab1"}
 LOOK = {"content_type": "multimodal_text", "parts": ["look", PICTURE]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -15,8 +15,6 @@ from chorus_cli.log.rules.messages import Role
 from tests.imports.rules.exports import check, live, said
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
     from chorus_cli.imports.rules.conversation import ForeignConversation
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -37,9 +37,6 @@ from tests.world import World, built
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from tests.world import World
 
 
 PHOTO = b"the bytes of a photo"
