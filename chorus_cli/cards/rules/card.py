@@ -117,7 +117,7 @@ def card_of(value: object) -> Card | None:
         system_prompt=_text(data, "system_prompt"),
         last_instructions=_text(data, "post_history_instructions"),
         creator=line(data.get("creator")),
-        creator_notes=_creator_notes(data),
+        creator_notes=_text(record(data.get("creator_notes_multilingual")), "en") or _text(data, "creator_notes"),
         lore=lore,
         notes=(*_version_notes(top), *notes),
         summary=line(_own(data).get("description")),
@@ -139,11 +139,6 @@ def _own(fields: Record) -> Record:
 
 def _text(data: Record, key: str) -> str:
     return text(data.get(key)).strip()
-
-
-def _creator_notes(data: Record) -> str:
-    in_english = text(record(data.get("creator_notes_multilingual")).get("en")).strip()
-    return in_english or _text(data, "creator_notes")
 
 
 def _version_notes(top: Record) -> list[str]:
@@ -256,7 +251,8 @@ def as_persona(card: Card, name: str) -> CardPersona:
             f"Its system prompt would have {len(prompt):,} characters; {longest.most:,} are the most."
         )
     settings = set_key(template(name), "system_prompt", prompt)
-    settings = set_key(settings, "description", _description(card))
+    first_line = replaced(card.description.partition("\n")[0], Names(card.char, "you"))
+    settings = set_key(settings, "description", card.summary or shortened(first_line, _LONGEST_DESCRIPTION))
     return CardPersona(name, settings, tuple(_documents(card, name)), tuple(_items(card, name)))
 
 
@@ -296,11 +292,6 @@ def _is_allowed(name: str) -> bool:
 def _called(card: Card, name: str, words: str) -> str:
     """Put the card's own name in place of ``{{char}}`` where the persona has another."""
     return words if card.char in {name, ""} else _CHAR.sub(lambda _: card.char, words)
-
-
-def _description(card: Card) -> str:
-    first_line = card.description.partition("\n")[0]
-    return card.summary or shortened(replaced(first_line, Names(card.char, "you")), _LONGEST_DESCRIPTION)
 
 
 def _documents(card: Card, name: str) -> Iterator[Document]:

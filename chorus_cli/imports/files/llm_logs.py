@@ -10,6 +10,7 @@ import mimetypes
 import sqlite3
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -294,7 +295,7 @@ def _opened(opening: Opening) -> Source | None:
         # The thread that reads need not be the one that opened it; only one does at a time.
         connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=Connection)
         resources.enter_context(closing(connection))
-        connection.text_factory = _decoded
+        connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
         if _is_log(connection):
             log = _LlmLog(connection, opening.path)
             return Source(log.conversations, log.bytes_of, resources.pop_all().close)
@@ -310,10 +311,6 @@ def _is_log(connection: sqlite3.Connection) -> bool:
     except sqlite3.DatabaseError:
         return False
     return "_llm_migrations" in names or {"responses", "conversations"} <= names
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode(errors="surrogateescape")
 
 
 LLM_LOG = Format(SOURCE, "the log of llm", "logs.db, which `llm logs path` finds", _opened)

@@ -294,23 +294,16 @@ def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
             messages.append(value)
 
 
-def _conversation(path: Path) -> Iterator[ForeignConversation | Skipped]:
-    yield or_skipped(conversation_in, whole_text(path))
+def _export(opening: Opening) -> Source | None:
+    path, beginning = opening.path, opening.beginning
+    if beginning.startswith(BEGINNING.encode()):
+        return Source(lambda: iter([or_skipped(conversation_in, whole_text(path))]), partial(_attachment, path))
+    if beginning.lstrip(b"\xef\xbb\xbf \r\n").startswith(f'{{"{MARK}"'.encode()):
+        return Source(partial(_conversations, path), partial(_attachment, path))
+    return None
 
 
-def _json_lines(opening: Opening) -> Source | None:
-    beginning = opening.beginning.lstrip(b"\xef\xbb\xbf \r\n")
-    is_ours = beginning.startswith(b'{"' + MARK.encode() + b'"')
-    return Source(partial(_conversations, opening.path), partial(_attachment, opening.path)) if is_ours else None
-
-
-def _markdown(opening: Opening) -> Source | None:
-    is_ours = opening.beginning.startswith(BEGINNING.encode())
-    return Source(partial(_conversation, opening.path), partial(_attachment, opening.path)) if is_ours else None
-
-
-MARKDOWN = Format("chorus", "our own Markdown", "a file that chorus export wrote", _markdown)
-JSON_LINES = Format("chorus", "our own JSONL", "a file that chorus export wrote", _json_lines)
+EXPORTS = Format("chorus", "our own Markdown and JSONL", "a file that chorus export wrote", _export)
 
 
 _SQLITE = b"SQLite format 3\0"

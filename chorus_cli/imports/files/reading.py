@@ -133,15 +133,11 @@ def _names_of_conversations(names: Sequence[str]) -> list[str]:
 _Part: TypeAlias = "tuple[Iterable[object], FileFacts]"
 
 
-def _as_one(lines: Iterable[object], file: FileFacts) -> Iterable[_Part]:
-    return [(lines, file)]
-
-
 def _lines(
     is_beginning: Callable[[Sequence[object]], bool],
     read: Callable[[Iterable[object], FileFacts], ForeignConversation],
     opening: Opening,
-    parted: Callable[[Iterable[object], FileFacts], Iterable[_Part]] = _as_one,
+    parted: Callable[[Iterable[object], FileFacts], Iterable[_Part]] = lambda lines, file: [(lines, file)],
 ) -> Source | None:
     """Open a file with a value of JSON in each line, or with an array or an object over many lines.
 
@@ -168,7 +164,7 @@ def _texts(
 
 FORMATS: tuple[Format, ...] = (
     own_files.CHORUS,
-    own_files.JSON_LINES,
+    own_files.EXPORTS,
     llm_logs.LLM_LOG,
     Format(
         qwen_code.SOURCE,
@@ -194,7 +190,6 @@ FORMATS: tuple[Format, ...] = (
         "~/.gemini/tmp, a folder in it or a session",
         partial(_lines, lambda first: any(map(gemini_cli.is_beginning, first[:1])), gemini_cli.conversation_of),
     ),
-    own_files.MARKDOWN,
     Format(
         silly_tavern.SOURCE,
         "SillyTavern's chats",

@@ -173,7 +173,7 @@ def is_archive(beginning: bytes) -> bool:
 def _entry(opened: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
     """Open an entry, of which no more is unpacked than it declares."""
     entry = opened.getinfo(name)
-    if _is_bomb(entry):
+    if entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * _HIGHEST_RATIO):
         raise ImportFormatError(f"file of an archive that is packed more than {_HIGHEST_RATIO} times")
     try:
         with opened.open(entry) as file:
@@ -191,10 +191,6 @@ def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: 
     if any(entry.flag_bits & _ENCRYPTED for entry in entries):
         return "is locked by a password: unpack it, and import the folder"
     return ""
-
-
-def _is_bomb(entry: zipfile.ZipInfo) -> bool:
-    return entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * _HIGHEST_RATIO)
 
 
 def _names_below(path: Path) -> Iterator[str]:
@@ -305,7 +301,8 @@ def values_in(path: Path, longest: int = LONGEST_LINE_BYTES) -> Iterator[object]
     with opened(path) as file:
         while line := file.readline(longest):
             if len(line) == longest and not line.endswith(b"\n"):
-                _pass_over_line(file)
+                while (rest := file.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
+                    pass
                 yield None
             elif line.strip():
                 yield parsed(line)
@@ -329,11 +326,6 @@ def values_of(path: Path, beginning: bytes) -> Iterator[object]:
 def parsed(line: bytes) -> object:
     """Return the value in a line, ``None`` if it is no JSON."""
     return values.parsed(line.decode("utf-8-sig", "replace"))
-
-
-def _pass_over_line(file: BinaryIO) -> None:
-    while (rest := file.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
-        pass
 
 
 def whole_text(path: Path) -> str:
