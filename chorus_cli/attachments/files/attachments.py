@@ -62,11 +62,7 @@ class AttachmentMemory:
 
 
 def store(folder: Path, data: bytes) -> str:
-    """Store ``data`` durably, readable by its owner only, unless it is stored already; return its SHA-256.
-
-    Raises:
-        AttachmentError: it cannot be written.
-    """
+    """Store ``data`` durably, readable by its owner only, unless it is stored already; return its SHA-256."""
     digest = sha256(data).hexdigest()
     path = path_of(folder, digest)
     try:

@@ -25,14 +25,13 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 _FILLING = 0xFF
 
-# The formats that the signs at the beginning tell, and that no provider takes.
+# The formats that no provider takes, by the signs at a place near the beginning.
 _REFUSED = (
-    (b"BM", "a BMP picture"),
-    (b"II*\x00", "a TIFF picture"),
-    (b"MM\x00*", "a TIFF picture"),
-    (b"PK\x03\x04", "a zip archive, as office documents are"),
+    (0, (b"BM",), "a BMP picture"),
+    (0, (b"II*\x00", b"MM\x00*"), "a TIFF picture"),
+    (0, (b"PK\x03\x04",), "a zip archive, as office documents are"),
+    (4, (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftypavif"), "a HEIC or AVIF picture"),
 )
-_HEIC = (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftypavif")
 
 
 class Facts(NamedTuple):
@@ -163,10 +162,7 @@ def _text(name: str, data: bytes) -> Facts:
 
 
 def _of_no_use(name: str, data: bytes, reason: str) -> AttachmentError:
-    is_heic = data[4:12] in _HEIC
-    found = (
-        "a HEIC or AVIF picture" if is_heic else next((kind for sign, kind in _REFUSED if data.startswith(sign)), "")
-    )
+    found = next((kind for place, signs, kind in _REFUSED if data.startswith(signs, place)), "")
     if found:
         return AttachmentError(f"{name} is {found}, which models do not take. Convert it to PNG, JPEG, PDF or text.")
     return AttachmentError(

@@ -202,14 +202,6 @@ def store(connection: sqlite3.Connection, batch: Sequence[Incoming], before: Add
     return added
 
 
-def _operation_of(connection: sqlite3.Connection, persona: str, added: Added, now: datetime) -> tuple[int, Import]:
-    """Return the operation of this import for a persona, which its first new message stores."""
-    if persona in added.acts:
-        return added.acts[persona]
-    act = Import()
-    return operation_rows.introduce(connection, NewOperation(persona, act, now)).id, act
-
-
 def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now: datetime) -> None:
     persona, conversation, _ = incoming
     known = _known(connection, incoming)
@@ -225,7 +217,10 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     added.purged += len(purged)
     if not fresh:
         return
-    operation_id, act = _operation_of(connection, persona, added, now)
+    if persona not in added.acts:
+        act = Import()
+        added.acts[persona] = operation_rows.introduce(connection, NewOperation(persona, act, now)).id, act
+    operation_id, act = added.acts[persona]
     if known is None:
         added.conversations += 1
         known = _opened(connection, incoming, operation_id, now)

@@ -185,7 +185,8 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
         else:
             name = values.line(values.record(message.get("author")).get("name"))
             speaker = tool or (role == "tool" and (name or "tool"))
-            text = in_words(speaker, node.text) if speaker else _without_marks(node.text)
+            # Citations stand as names between private-use characters.
+            text = in_words(speaker, node.text) if speaker else _MARKED.sub(_in_words, node.text)
             ending = values.identifier(values.record(data.get("finish_details")).get("type"))
             status, thoughts = _ENDINGS.get(ending), _thoughts_before(parent, nodes)
             yield replace(said, text=text, status=status, thoughts=thoughts)
@@ -204,11 +205,6 @@ def _addressee(node: _Node) -> str:
     """Return the tool that a message of the model is for, empty if it is for the user."""
     recipient = values.line(node.message.get("recipient"))
     return recipient if recipient not in {"", "all"} and node.role == "assistant" else ""
-
-
-def _without_marks(text: str) -> str:
-    """Return a reply without citations, which stand as names between private-use characters."""
-    return _MARKED.sub(_in_words, text) if "\ue200" in text else text
 
 
 def _in_words(mark: re.Match[str]) -> str:

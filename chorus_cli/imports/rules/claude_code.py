@@ -259,13 +259,11 @@ def _piece(said: Said, block: values.Record) -> Said:
 
 def _words_of(result: values.Record) -> str:
     """Return the text of a result; a picture in it is named."""
-    pieces = (values.text(block.get("text")) or _named(block) for block in values.parts(result.get("content")))
+    pieces: list[str] = []
+    for block in values.parts(result.get("content")):
+        media_type = values.line(values.record(block.get("source")).get("media_type")) or "image"
+        pieces.append(values.text(block.get("text")) or (f"[{media_type}]" if block.get("type") in _MEDIA else ""))
     return "\n".join(filter(None, pieces))
-
-
-def _named(block: values.Record) -> str:
-    media_type = values.line(values.record(block.get("source")).get("media_type"))
-    return f"[{media_type or 'image'}]" if block.get("type") in _MEDIA else ""
 
 
 def _files(blocks: Sequence[values.Record]) -> Iterator[ForeignFile]:

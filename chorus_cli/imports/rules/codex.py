@@ -176,7 +176,9 @@ class _Branches:
     def _take_message(self, message: _Message, timestamp: datetime | None) -> None:
         """Take a message, or the other writing of the one before it, which may be the one that has its pictures."""
         kind, text, files, is_shown = message
-        if kind is Kind.USER and not is_shown and self._is_context(text):
+        # The program writes messages with the role of the user too.
+        is_said = text in self._prompts if self._prompts else not _CONTEXT_TEXT.match(text)
+        if kind is Kind.USER and not is_shown and not is_said:
             self.skipped.append(Skipped(_CONTEXT))
             return
         key, first = self._awaited.pop(kind, ("", None))
@@ -197,10 +199,6 @@ class _Branches:
         key, reply = self._awaited.pop(Kind.REPLY, ("", None))
         if reply is not None and not reply.is_shown and self._are_replies_shown and key == self.tip:
             self.tip = self.said.pop(key).parent
-
-    def _is_context(self, text: str) -> bool:
-        """Return whether a message with the role of the user was written by the program."""
-        return text not in self._prompts if self._prompts else bool(_CONTEXT_TEXT.match(text))
 
     def _append(self, said: Said, timestamp: datetime | None, sort: str, content: str) -> str:
         """Add a piece after the last one and return its key, which its sort, its content and its time make."""

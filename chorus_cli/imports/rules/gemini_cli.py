@@ -97,7 +97,8 @@ class _Session:
         keys = values.ContentKeys()
         written = {_key(each, keys): each for each in values.records(facts.get("messages"))}
         written.pop("", None)
-        known = [key for key in self._live if key in written and _is_said(key, self._records[key])]
+        pieces = {key: _pieces(key, self._records[key]) for key in self._live if key in written}
+        known = [key for key, said in pieces.items() if any(node.messages for node in nodes_of(said)[0])]
         if known:
             del self._live[self._live.index(known[-1]) + 1 :]
         behind = list(written)[list(written).index(known[-1]) + 1 :] if known else written
@@ -118,10 +119,6 @@ def _key(record: values.Record, keys: values.ContentKeys) -> str:
     if key or record.get("type") not in _SAID:
         return key
     return keys.of(*(values.json_text(record.get(name)) for name in ("type", "timestamp", "content")))
-
-
-def _is_said(key: str, record: values.Record) -> bool:
-    return any(node.messages for node in nodes_of(_pieces(key, record))[0])
 
 
 def _pieces(key: str, record: values.Record) -> Iterator[Said]:

@@ -129,16 +129,12 @@ class _Reader:
         if not is_user:
             content = replaced(content, Names(name or self.character, self._user or "you"))
             content = f"{name}: {content}" if name not in self._unnamed and content else content
-        said = Said(key, Kind.USER, content, self._time(written), files=tuple(_files(extra)))
+        self.is_zone_guessed = self.is_zone_guessed or moment(written, UTC) != moment(written, _ANOTHER_ZONE)
+        said = Said(key, Kind.USER, content, moment(written, self._zone), files=tuple(_files(extra)))
         if is_user:
             return said
         model, thoughts = values.line(extra.get("model")) or None, extra.get("reasoning") if content.strip() else ""
         return replace(said, kind=Kind.REPLY, model=model, thoughts=values.text(thoughts))
-
-    def _time(self, written: object) -> datetime | None:
-        found = moment(written, self._zone)
-        self.is_zone_guessed = self.is_zone_guessed or moment(written, UTC) != moment(written, _ANOTHER_ZONE)
-        return found
 
 
 def _is_of_character(line: values.Record) -> bool:
