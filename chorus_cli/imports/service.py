@@ -24,7 +24,6 @@ from chorus_cli.personas.rules.persona import slug_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
     from datetime import datetime, tzinfo
     from pathlib import Path
 
@@ -230,7 +229,10 @@ class Imports:
             async for batch, incoming in read:
                 stored = self.store.write(import_rows.store, incoming, report.added, now)
                 added, is_cancelled = await run_to_completion(stored)
-                await self._drop_unnamed(batch.written - added.attachments)
+                if written := batch.written - added.attachments:
+                    # Of messages that were not stored, as purged ones are not; a known one may name its lost file.
+                    unnamed = written - await self.store.read(named_attachments)
+                    await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
                 report.add(added)
                 if is_cancelled:
                     raise asyncio.CancelledError
@@ -264,12 +266,6 @@ class Imports:
             thread.shutdown(wait=False)
         if not wanted.card_personas:
             report.refuse_nothing(wanted.paths)
-
-    async def _drop_unnamed(self, written: AbstractSet[str]) -> None:
-        """Delete files of messages that were not stored, as purged ones are; a known message may name its lost file."""
-        if written:
-            unnamed = written - await self.store.read(named_attachments)
-            await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
 
     async def _persona(self, wanted: Wanted, named: str | None, character: str, *, is_dry: bool) -> str:
         """Return the slug of the persona that gets a conversation; one that its file names is made if it is missing."""

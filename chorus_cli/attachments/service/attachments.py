@@ -136,11 +136,7 @@ class Attachments:
 
 
 def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: frozenset[Kind]) -> None:
-    """Check that ``model``, which takes the ``accepted`` kinds, takes attachments.
-
-    Raises:
-        AttachmentError: it does not take one of them.
-    """
+    """Check that ``model``, which takes the ``accepted`` kinds, takes attachments."""
     untaken = [each for each in attachments if each.kind not in accepted]
     if untaken:
         raise AttachmentError(

@@ -322,11 +322,7 @@ _LISTS = ("alternate_greetings", "tags", "group_only_greetings")
 
 
 def parsed(document: bytes) -> object:
-    """Return the value of a JSON document.
-
-    Raises:
-        ImportFormatError: it is not JSON in UTF-8, or nested too deeply.
-    """
+    """Return the value of a JSON document."""
     try:
         return json.loads(document.decode("utf-8-sig"), parse_constant=lambda _: None, parse_float=_finite)
     except UnicodeDecodeError as error:

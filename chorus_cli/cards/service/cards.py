@@ -95,7 +95,10 @@ class Cards:
         """
         owner = await asyncio.to_thread(self._owner_of, file.json)
         if owner is not None:
-            return Taken(owner, self._known(owner, file), is_new=False)
+            told = f"{self.personas.load(owner).name} was made of {file.name} before."
+            if owner in self.personas.archived():
+                told += f" /persona unarchive {owner} brings it back from the archive."
+            return Taken(owner, told, is_new=False)
         name = await asyncio.to_thread(self._free_name, file.card)
         slug = slug_of(name, self.personas.names_taken())
         persona, user = as_persona(file.card, name), self.personas.defaults().user_name
@@ -114,11 +117,6 @@ class Cards:
         files = NewPersona(slug, new.settings, {**documents, **file.kept})
         store = self.memory.store
         await self.memory.renewing(lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said))
-
-    def _known(self, owner: str, file: CardFile) -> str:
-        told = f"{self.personas.load(owner).name} was made of {file.name} before."
-        is_archived = owner in self.personas.archived()
-        return f"{told} /persona unarchive {owner} brings it back from the archive." if is_archived else told
 
     async def greet(self, target: Target, number: int) -> str:
         """Put a greeting of the persona's card, from 1, into the thread of a target, and return it.

@@ -38,7 +38,6 @@ _UNREADABLE = "message that cannot be read"
 _KINDS = {"user": Kind.USER, "assistant": Kind.REPLY, "tool": Kind.RESULT}
 
 _SIGNATURE = b"SQLite format 3\0"
-_LARGEST_FILE_BYTES = limits.IMPORTED_ENTRY.most
 _MOST_MESSAGES = 1_000_000
 
 _FRAGMENTS = 'SELECT content FROM {table} JOIN fragments ON fragment_id = id WHERE response_id = ? ORDER BY "order"'
@@ -269,7 +268,7 @@ def _unchanged(path: object, sha256: str) -> bytes | None:
         return None
     try:
         file = Path(path)
-        if not file.is_file() or file.stat().st_size > _LARGEST_FILE_BYTES:
+        if not file.is_file() or file.stat().st_size > limits.IMPORTED_ENTRY.most:
             return None
         data = file.read_bytes()
     except OSError:

@@ -207,7 +207,8 @@ def conversation_in(text: str) -> ForeignConversation:
     head, found, _ = text.removeprefix("---\n").partition("\n---\n")
     if not found:
         raise ImportFormatError("Its front matter has no end.")
-    facts = dict(_fact(line) for line in head.split("\n"))
+    lines = (line.partition(":") for line in head.split("\n"))
+    facts = {name.strip(): values.parsed(value.strip()) for name, _, value in lines}
     return conversation_of(facts, _messages(text))
 
 
@@ -258,15 +259,6 @@ def _label(name: str) -> str:
     return with_references(" ".join(name.split())).replace("[", "(").replace("]", ")")
 
 
-def _fact(line: str) -> tuple[str, object]:
-    name, _, value = line.partition(":")
-    return name.strip(), values.parsed(value.strip())
-
-
-_LARGEST_BYTES = limits.IMPORTED_FILE.most
-"""The longest line of JSON that is read: more than a message of the log can need."""
-
-
 def is_attachment(path: Path) -> bool:
     """Return whether a file is an attachment of an export, which belongs to the messages that name it."""
     return path.parent.name == ATTACHMENTS and is_sha256(path.name)
@@ -285,7 +277,7 @@ def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
     """Yield conversations one after the other, each begun by its own line; one is held in memory at a time."""
     first: dict[str, object] | None = None
     messages: list[object] = []
-    for value in chain(values_in(path, _LARGEST_BYTES), [{MARK: None}]):
+    for value in chain(values_in(path, limits.IMPORTED_FILE.most), [{MARK: None}]):
         if isinstance(value, dict) and MARK in value:
             if first is not None:
                 yield or_skipped(conversation_of, first, messages)

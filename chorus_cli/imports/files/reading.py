@@ -6,7 +6,7 @@ import os
 import re
 from codecs import BOM_UTF8
 from collections import Counter
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -75,7 +75,7 @@ def _export(
     """Open JSON with a conversation in each item of an array, in a zip archive, a folder or a file."""
     with ExitStack() as resources:
         container, names = _located(opening, resources)
-        found = [value for name in names[:_LOOKED_AT] for value in _first_values(container, name)]
+        found = [value for name in names[:_LOOKED_AT] for value in islice(_values(container, name), _LOOKED_AT)]
         if any(map(is_item, found)):
             # One file that is damaged does not keep the others away.
             return Source(
@@ -96,11 +96,6 @@ def _item(
     if isinstance(value, Skipped):
         return value
     return or_skipped(read, value) if is_item(value) else Skipped("entry that is no conversation")
-
-
-def _first_values(container: Container, name: str) -> list[object]:
-    with closing(_values(container, name)) as found:
-        return list(islice(found, _LOOKED_AT))
 
 
 def _located(opening: Opening, resources: ExitStack) -> tuple[Container, Sequence[str]]:

@@ -82,7 +82,6 @@ class Format(NamedTuple):
 _LOOKED_AT = 20
 
 _MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
-_MOST_BYTES = limits.IMPORTED_ARCHIVE.most
 _HIGHEST_RATIO = 250
 """How many times its packed size an entry may have; text is packed to a fifth, rarely a fiftieth."""
 _LARGEST_FILE = limits.IMPORTED_ENTRY.most
@@ -135,18 +134,17 @@ class Container:
 
 
 def archive(
-    path: Path, resources: ExitStack, most_entries: int = _MOST_ENTRIES, most_bytes: int = _MOST_BYTES
+    path: Path, resources: ExitStack, most_entries: int = _MOST_ENTRIES, most_bytes: int = limits.IMPORTED_ARCHIVE.most
 ) -> Container:
     """Open a zip archive, which ``resources`` close."""
     try:
-        opened = resources.enter_context(zipfile.ZipFile(path))
+        zipped = resources.enter_context(zipfile.ZipFile(path))
     except _UNREADABLE as error:
         raise ImportFormatError(f"{path} is a damaged archive: {error}.") from error
-    entries = opened.infolist()
+    entries = zipped.infolist()
     if problem := _problem(entries, most_entries, most_bytes):
-        resources.close()
         raise ImportFormatError(f"{path} {problem}.")
-    return Container(lambda: (entry.filename for entry in entries if not entry.is_dir()), partial(_entry, opened))
+    return Container(lambda: (entry.filename for entry in entries if not entry.is_dir()), partial(_entry, zipped))
 
 
 def folder(path: Path) -> Container:
@@ -170,13 +168,13 @@ def is_archive(beginning: bytes) -> bool:
 
 
 @contextmanager
-def _entry(opened: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
+def _entry(zipped: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
     """Open an entry, of which no more is unpacked than it declares."""
-    entry = opened.getinfo(name)
+    entry = zipped.getinfo(name)
     if entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * _HIGHEST_RATIO):
         raise ImportFormatError(f"file of an archive that is packed more than {_HIGHEST_RATIO} times")
     try:
-        with opened.open(entry) as file:
+        with zipped.open(entry) as file:
             yield file
     except _UNREADABLE as error:
         raise ImportFormatError("file that is damaged") from error
@@ -204,7 +202,6 @@ def _names_below(path: Path) -> Iterator[str]:
 
 NOT_JSON = "It is not JSON."
 
-_LARGEST_ITEM = limits.IMPORTED_CONVERSATION.most
 _LEAST_READ = 1 << 20
 _MOST_READ = 1 << 23
 
@@ -214,7 +211,7 @@ _AND_THE_REST = "and all after it in its file"
 _DECODER = json.JSONDecoder(strict=False)
 
 
-def json_items(file: IO[bytes], largest: int = _LARGEST_ITEM) -> Iterator[object]:
+def json_items(file: IO[bytes], largest: int = limits.IMPORTED_CONVERSATION.most) -> Iterator[object]:
     """Yield the items of an array, or the one value of a file that has no array; ``Skipped`` where it is broken."""
     text = _Text(file, largest)
     first = text.next_sign()
@@ -280,9 +277,6 @@ class _Text:
         return bool(data)
 
 
-LONGEST_LINE_BYTES = limits.IMPORTED_LINE.most
-"""The longest line that is read: a screenshot or the output of a tool may have many megabytes."""
-
 _CHUNK_BYTES = 1 << 20
 
 
@@ -296,7 +290,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise ImportFormatError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def values_in(path: Path, longest: int = LONGEST_LINE_BYTES) -> Iterator[object]:
+def values_in(path: Path, longest: int = limits.IMPORTED_LINE.most) -> Iterator[object]:
     """Yield the value in each line; ``None`` for one that is cut, too long or no JSON. Empty lines are left out."""
     with opened(path) as file:
         while line := file.readline(longest):

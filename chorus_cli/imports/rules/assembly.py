@@ -89,9 +89,6 @@ def assembled(
 
     Without a title it has its first words as title, and without a key that of its first message. ``leaf`` is the node
     that it ended with, ``None`` if that is not known.
-
-    Raises:
-        ImportFormatError: they make no message.
     """
     nodes, skipped = nodes_of(said)
     messages, live = joined(nodes, leaf)

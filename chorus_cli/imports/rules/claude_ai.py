@@ -61,17 +61,12 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
         said = Said(key, None, "", values.moment(message.get("created_at")), parent=parent, skipped=_EMPTY)
         yield said
         if kind is Kind.USER:
-            words = [_text(message, values.records(message.get("content"))), *_pasted(message)]
-            text = "\n\n".join(filter(str.strip, words))
+            blocks = "\n\n".join(filter(str.strip, map(_in_words, values.records(message.get("content")))))
+            # Where the blocks have no words, the text beside them has some.
+            text = "\n\n".join(filter(str.strip, (blocks or values.text(message.get("text")), *_pasted(message))))
             yield replace(said, kind=Kind.USER, text=text, files=tuple(_files(message)))
         else:
             yield from _reply(replace(said, kind=Kind.REPLY, model=model, is_more=True), message)
-
-
-def _text(message: values.Record, blocks: Sequence[values.Record]) -> str:
-    """Return the words of a message: the blocks', or where those have none the text beside them."""
-    pieces = filter(str.strip, map(_in_words, blocks))
-    return "\n\n".join(pieces) or values.text(message.get("text"))
 
 
 def _reply(said: Said, message: values.Record) -> Iterator[Said]:
