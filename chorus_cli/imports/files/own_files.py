@@ -155,7 +155,8 @@ def message_of(value: object) -> ForeignMessage | None:
 def _file_of(value: object) -> ForeignFile | None:
     if not isinstance(value, dict) or not _text(value.get("name")):
         return None
-    return ForeignFile(*(_text(value.get(field)) or "" for field in _OF_FILE))
+    name, media_type, entry = (_text(value.get(field)) or "" for field in _OF_FILE)
+    return ForeignFile(name, media_type, entry)
 
 
 def _text(value: object) -> str | None:

@@ -12,7 +12,7 @@ import os
 import re
 import zipfile
 import zlib
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -63,8 +63,7 @@ class Opening:
     @cached_property
     def first_values(self) -> Sequence[object]:
         """The first values in a file of JSON, by which its format is recognised."""
-        with closing(self.values) as found:
-            return list(islice(found, _LOOKED_AT))
+        return list(islice(self.values, _LOOKED_AT))
 
 
 class Format(NamedTuple):

@@ -96,26 +96,23 @@ def test_any_value_in_any_field_of_a_line_is_survived(reader: Any, data: st.Data
 
 
 HEADER = test_silly_tavern.HEADER
-EMPTY = [
-    *((chatgpt, value) for value in (None, [], {}, {"mapping": []}, {"mapping": {}}, {"mapping": {"a": None}})),
-    *((claude_ai, value) for value in (None, {}, claude(), {"chat_messages": [None, 7]})),
-    (open_webui, None),
-    (open_webui, {}),
-    (open_webui, {"chat": {"history": {"messages": {}}}}),
-    (open_webui, {"chat": {"messages": [None]}}),
-    *((silly_tavern, [HEADER, *lines]) for lines in ([], [None], [{}], [{"mes": ""}], [{"swipes": []}])),
-    *((qwen_code, lines) for lines in ([], [None], [test_qwen_code.TELEMETRY])),
-    (qwen_code, [{**test_qwen_code.QUESTION, "message": {"parts": []}}]),
-    (claude_code, [{"type": "summary", "summary": "x"}]),
-    (codex, [codex_meta(), test_codex.CONTEXT]),
-    (gemini_cli, [gemini_meta(), test_gemini_cli.CONTEXT]),
-]
+EMPTY: dict[Any, list[Any]] = {
+    chatgpt: [None, [], {}, {"mapping": []}, {"mapping": {}}, {"mapping": {"a": None}}],
+    claude_ai: [None, {}, claude(), {"chat_messages": [None, 7]}],
+    open_webui: [None, {}, {"chat": {"history": {"messages": {}}}}, {"chat": {"messages": [None]}}],
+    silly_tavern: [[HEADER], [HEADER, None], [HEADER, {}], [HEADER, {"mes": ""}], [HEADER, {"swipes": []}]],
+    qwen_code: [[], [None], [test_qwen_code.TELEMETRY], [{**test_qwen_code.QUESTION, "message": {"parts": []}}]],
+    claude_code: [[{"type": "summary", "summary": "x"}]],
+    codex: [[codex_meta(), test_codex.CONTEXT]],
+    gemini_cli: [[gemini_meta(), test_gemini_cli.CONTEXT]],
+}
 
 
-@pytest.mark.parametrize(("reader", "value"), EMPTY)
-def test_without_a_message_it_is_no_conversation(reader: Any, value: Any) -> None:
-    with pytest.raises(ImportFormatError, match="conversation without messages"):
-        _ = reader.conversation_of(value) if reader in ITEMS else read(reader, value)
+@pytest.mark.parametrize("reader", EMPTY, ids=name_of)
+def test_without_a_message_it_is_no_conversation(reader: Any) -> None:
+    for value in EMPTY[reader]:
+        with pytest.raises(ImportFormatError, match="conversation without messages"):
+            _ = reader.conversation_of(value) if reader in ITEMS else read(reader, value)
 
 
 SUBAGENT = {**codex_meta()["payload"], "source": {"subagent": {"thread_spawn": {}}}}
