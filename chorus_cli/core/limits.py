@@ -87,7 +87,9 @@ IMPORTED_ARCHIVE = Limit("an archive to import, unpacked", 16 * _GB, "The import
 IMPORTED_ENTRIES = Limit("files in an archive to import", 200_000, "The import is refused.", "pieces")
 IMPORTED_FILE = Limit("a file with one conversation to import", 256 * _MB, "The import is refused.")
 IMPORTED_ENTRY = Limit("a file within an archive to import", 128 * _MB, "It is left out.")
-IMPORTED_CONVERSATION = Limit("a conversation in an export of JSON", 64 * _MB, "It is left out, and counted.")
+IMPORTED_CONVERSATION = Limit(
+    "a conversation in an export of JSON", 64 * _MB, "It is left out, and so is the rest of its file."
+)
 IMPORTED_LINE = Limit("a line of a file to import", 64 * _MB, "It is left out.")
 IMPORTED_MESSAGE = Limit(
     "a message to import", 8 * _MB, "Its end is cut off, and the length of that is noted.", "characters"

@@ -297,8 +297,7 @@ class Import(Act):
 
     The rows say which import put them in. A newer export may show that a conversation went on from another branch:
     ``supersedes`` are earlier rows that left the live branch, ``revives`` those that came back to it.
-    ``hidden`` are rows off the live branch that the other program had hidden from the model. ``unfinished`` names the
-    files of an import that has not come to its end.
+    ``hidden`` are rows off the live branch that the other program had hidden from the model.
     """
 
     kind = "import"
@@ -307,7 +306,6 @@ class Import(Act):
         "conversations": Stored("conversations", int, required=True),
         "messages": Stored("messages", int, required=True),
         **{name: pairs(name) for name in ("supersedes", "revives", "hidden")},
-        "unfinished": Stored("unfinished", str),
     }
     breaks_prefix = False
     sources: tuple[str, ...] = ()
@@ -316,7 +314,6 @@ class Import(Act):
     supersedes: Runs = ()
     revives: Runs = ()
     hidden: Runs = ()
-    unfinished: str = ""
 
     def describe(self) -> str:
         """Name the act with the numbers of conversations and messages."""

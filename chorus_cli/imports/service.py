@@ -1,4 +1,4 @@
-"""Imports: files are read on a thread of their own, stored conversation by conversation, and reported."""
+"""Imports, read on a thread of their own and stored conversation by conversation; exports, which they read back."""
 
 from __future__ import annotations
 
@@ -7,29 +7,27 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import cache, partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.files import attachments as attachment_files
 from chorus_cli.attachments.rows import named_attachments
-from chorus_cli.core.errors import ImportFormatError, PersonaError
+from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError, OutputError, PersonaError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timestamps
-from chorus_cli.imports.files.reading import batches
-from chorus_cli.imports.rows import import_rows
+from chorus_cli.imports.files import own_files
+from chorus_cli.imports.files.reading import Batch, batches
+from chorus_cli.imports.rows import import_rows, whole_threads
 from chorus_cli.imports.rows.import_rows import Added, Incoming
 from chorus_cli.imports.rules.conversation import dated
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.personas.rules.persona import slug_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from datetime import datetime, tzinfo
     from pathlib import Path
 
-    from chorus_cli.imports.files.reading import Batch, Read
+    from chorus_cli.imports.rows.whole_threads import ThreadOfPersona
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.storage.store import Store
@@ -87,9 +85,7 @@ class ImportReport:
         self.known = self.messages - added.messages
         self.purged = added.purged
         if added.refused:
-            self.skipped["conversation that the log cannot hold"] = added.refused
-        if added.apart:
-            self.skipped["conversation of a copy of this log that went on apart"] = added.apart
+            self.skipped["conversation that the log cannot hold, or holds otherwise"] = added.refused
 
     def refuse_nothing(self, paths: Sequence[Path]) -> None:
         """Refuse files that hold something, but no message."""
@@ -123,7 +119,6 @@ class ImportReport:
             "known_messages": self.known,
             "new_conversations": self.added.conversations,
             "continued_conversations": self.added.continued,
-            "switched_conversations": self.added.switched,
             "new_messages": self.added.messages,
             "imports_redone": self.added.redone,
             "purged_messages": self.purged,
@@ -145,17 +140,13 @@ class ImportReport:
                 f"{counted(self.branched, 'conversation')} with branches: the log keeps {counted(self.off, 'message')} "
                 "of branches that were left; they stay out of context."
             )
-        if self.added.switched:
-            facts.append(f"{counted(self.added.switched, 'thread')} without new messages now on another branch.")
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
         if self.lost_attachments:
             facts.append(f"{counted(self.lost_attachments, 'attachment')} missing from the export; messages name them.")
-        if self.added.redone_messages > self.known:
-            facts.append(
-                "The import that was undone is redone as a whole: "
-                f"{counted(self.added.redone_messages, 'message')}, also of conversations that are not in these files."
-            )
+        if self.added.redone:
+            operations = counted(self.added.redone, "operation")
+            facts.append(f"The import that was undone is redone as a whole ({operations}), also beyond these files.")
         if self.purged:
             was, stays = ("was", "stays") if self.purged == 1 else ("were", "stay")
             fate = "purged before and would not be brought back" if self.is_dry else f"purged and {stays} purged"
@@ -171,12 +162,10 @@ class ImportReport:
             there = self.known - self.purged
             return f"Of the messages {there:,} are in the log already and {new:,} are new. Nothing was changed."
         if not self.added.messages:
-            if self.added.redone:
-                return f"The import was undone and is redone ({counted(self.added.redone, 'operation')})."
-            if self.added.switched:
-                return "There are no new messages."
+            if self.added.redone or not self.conversations:
+                return ""
             everything = "Everything else" if self.purged else "Everything"
-            return f"{everything} is in the log already; nothing was changed." if self.conversations else ""
+            return f"{everything} is in the log already; nothing was changed."
         came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
         came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""
         return (
@@ -185,7 +174,8 @@ class ImportReport:
         )
 
 
-_FIRST_TOLD_SECONDS, _MOST_SILENT_SECONDS = 1.0, 15.0
+_TELLING_SECONDS = 5.0
+"""How often the progress of an import or an export is told."""
 
 
 class Wanted(NamedTuple):
@@ -213,18 +203,13 @@ class Imports:
     attachments: Path
 
     async def preview(self, wanted: Wanted) -> ImportReport:
-        """Read everything and change nothing.
-
-        Raises:
-            ImportFormatError: a file cannot be read, or is of no known format; or nothing but things to be left out is
-                in them, and they have no cards.
-        """
+        """Read everything and change nothing; errors are those of an import."""
         report = ImportReport(is_dry=True)
         async with aclosing(self._read(wanted, report, self.clock.now())) as read:
             async for _, incoming in read:
-                numbers = await self.store.read(import_rows.numbers, incoming)
-                report.known += sum(numbers)
-                report.purged += numbers.purged
+                in_effect, purged = await self.store.read(import_rows.numbers, incoming)
+                report.known += in_effect + purged
+                report.purged += purged
         return report
 
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
@@ -238,21 +223,22 @@ class Imports:
             AttachmentError: an attachment cannot be stored.
             StorageError: the log cannot be written.
         """
-        report.added.files = _fingerprint(wanted.paths)
         begun = told = self.clock.monotonic()
-        silent, now = _FIRST_TOLD_SECONDS, self.clock.now()
+        now = self.clock.now()
         async with aclosing(self._read(wanted, report, now)) as read:
             async for batch, incoming in read:
                 stored = self.store.write(import_rows.store, incoming, report.added, now)
                 added, is_cancelled = await run_to_completion(stored)
-                await self._drop_unnamed(batch.written - added.attachments)
+                if written := batch.written - added.attachments:
+                    # Of messages that were not stored, as purged ones are not; a known one may name its lost file.
+                    unnamed = written - await self.store.read(named_attachments)
+                    await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
                 report.add(added)
                 if is_cancelled:
                     raise asyncio.CancelledError
-                if (moment := self.clock.monotonic()) - told >= silent:
-                    told, silent = moment, min(2 * silent, _MOST_SILENT_SECONDS)
+                if (moment := self.clock.monotonic()) - told >= _TELLING_SECONDS:
+                    told = moment
                     tell(_progress(report, moment - begun))
-        await self.store.write(import_rows.finish, report.added.files)
 
     async def _read(
         self, wanted: Wanted, report: ImportReport, now: datetime
@@ -261,20 +247,18 @@ class Imports:
 
         They are read on one thread, which some files are bound to. A conversation without times begins ``now``.
         """
-        called = cache(partial(self._namesake, wanted.card_personas))
-        slugs: dict[str, str] = {}
+        slugs: dict[tuple[str | None, str], str] = {}
         folder = None if report.is_dry else self.attachments
-        found = batches(wanted.paths, folder, wanted.zone, self.attachments.with_name("chorus.db"))
+        found = batches(wanted.paths, folder, wanted.zone)
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
         try:
             while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
-                names = [_named(wanted, read, called) for read in batch.read]
-                for named in {*names} - slugs.keys():
-                    slugs[named] = await self._persona(named, is_dry=report.is_dry) or wanted.otherwise
-                incoming = [
-                    Incoming(slugs[named], dated(read.conversation, now), read.attachments)
-                    for named, read in zip(names, batch.read, strict=True)
-                ]
+                incoming: list[Incoming] = []
+                for _, conversation, attachments in batch.read:
+                    named = conversation.persona, conversation.character
+                    if named not in slugs:
+                        slugs[named] = await self._persona(wanted, *named, is_dry=report.is_dry)
+                    incoming.append(Incoming(slugs[named], dated(conversation, now), attachments))
                 report.count(batch, incoming)
                 yield batch, incoming
         finally:
@@ -283,42 +267,94 @@ class Imports:
         if not wanted.card_personas:
             report.refuse_nothing(wanted.paths)
 
-    async def _drop_unnamed(self, written: AbstractSet[str]) -> None:
-        """Delete files of messages that were not stored, as purged ones are; a known message may name its lost file."""
-        if written:
-            unnamed = written - await self.store.read(named_attachments)
-            await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
-
-    def _namesake(self, card_personas: Sequence[str], character: str) -> str | None:
-        """Return the slug of the persona of a character's name, ``None`` if there is none."""
-        slug = slug_of(character, ())
-        return self.persona_admin.personas.called(character) or (slug if slug in card_personas else None)
-
-    async def _persona(self, named: str, *, is_dry: bool) -> str | None:
-        """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
-        slug = self.persona_admin.personas.called(named)
-        if slug or is_dry:
-            return slug or named
+    async def _persona(self, wanted: Wanted, named: str | None, character: str, *, is_dry: bool) -> str:
+        """Return the slug of the persona that gets a conversation; one that its file names is made if it is missing."""
+        personas = self.persona_admin.personas
+        if wanted.persona or not (named or character):
+            return wanted.persona or wanted.otherwise
+        if not named:
+            slug = slug_of(character, ())
+            return personas.called(character) or (slug if slug in wanted.card_personas else wanted.otherwise)
+        if is_dry or personas.called(named):
+            return personas.called(named) or named
         try:
             return await self.persona_admin.create(named)
         except PersonaError:
-            return None
-
-
-def _fingerprint(paths: Sequence[Path]) -> str:
-    """Return a short name of these files, by which an interrupted import of them is known."""
-    text = "\0".join(sorted(str(path.absolute()) for path in paths))
-    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-
-
-def _named(wanted: Wanted, read: Read, called: Callable[[str], str | None]) -> str:
-    """Return the slug of the persona that gets a conversation, or the name in the file of one that may be missing."""
-    conversation = read.conversation
-    character = called(conversation.character) if conversation.character else None
-    return wanted.persona or conversation.persona or character or wanted.otherwise
+            return wanted.otherwise
 
 
 def _progress(report: ImportReport, seconds: float) -> str:
     speed = report.messages / max(seconds, 0.001)
     amount = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
     return f"{amount} so far ({counted(round(speed), 'message')} a second)"
+
+
+ENDINGS = ("md", "jsonl")
+
+
+@dataclass(slots=True)
+class Exported:
+    """The amounts of an export; ``missing`` counts attachments whose bytes are gone."""
+
+    conversations: int = 0
+    messages: int = 0
+    attachments: int = 0
+    missing: int = 0
+
+    def sentence(self, folder: Path) -> str:
+        """Return the report for the user about files in ``folder``."""
+        amount = f"{counted(self.conversations, 'conversation')} with {counted(self.messages, 'message')}"
+        attached = f" and {counted(self.attachments, 'attachment')}" if self.attachments else ""
+        missing = f" {counted(self.missing, 'attachment')} could not be read." if self.missing else ""
+        return f"Exported {amount}{attached} to {folder}. chorus import reads them back.{missing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """Writes conversations to files; the bytes of attachments are in the folder ``attachments``."""
+
+    store: Store
+    clock: Clock
+    attachments: Path
+
+    async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
+        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
+
+        Raises:
+            OutputError: a file cannot be written; the sentence says how many conversations were.
+            DatabaseDamagedError: a message cannot be read; likewise.
+        """
+        exported, told = Exported(), self.clock.monotonic()
+        threads = await self.store.read(whole_threads.threads, persona)
+        before = await asyncio.to_thread(own_files.files_of_before, folder, ending)
+        try:
+            for thread in threads:
+                await self._export(exported, folder, ending, thread, before)
+                if self.clock.monotonic() - told >= _TELLING_SECONDS:
+                    told = self.clock.monotonic()
+                    tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
+        except OutputError as error:
+            raise OutputError(f"{error} {_came_so_far(exported)}") from error
+        except DatabaseDamagedError as error:
+            raise DatabaseDamagedError(f"{error} chorus doctor repairs the log. {_came_so_far(exported)}") from error
+        return exported
+
+    async def _export(
+        self, exported: Exported, folder: Path, ending: str, thread: ThreadOfPersona, before: Mapping[str, Path]
+    ) -> None:
+        found = await self.store.read(whole_threads.conversation, thread)
+        await asyncio.to_thread(own_files.write, folder, found, ending, before)
+        exported.conversations += 1
+        exported.messages += len(found.messages)
+        for digest in {file.entry for message in found.messages for file in message.files}:
+            is_there = await asyncio.to_thread(own_files.copy_attachment, folder, self.attachments, digest)
+            exported.attachments += is_there
+            exported.missing += not is_there
+
+
+def _came_so_far(exported: Exported) -> str:
+    """Say how far an export came that could not be completed."""
+    if not exported.conversations:
+        return "Nothing was written."
+    written = counted(exported.conversations, "conversation")
+    return f"{written} had been written. Once that is mended, the same export writes them all."

@@ -1,22 +1,25 @@
-"""Files of sessions: recognised by their content, read line by line, cut and over-long lines left out."""
+"""Files of lines: recognised by their content, read line by line, cut and over-long lines left out."""
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.imports.files.forms import values_in
 from chorus_cli.imports.files.reading import sources
+from chorus_cli.imports.files.source import values_in
 from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
 from tests.imports.rules.exports import check, live, said
 from tests.imports.rules.sessions import claude_line, codex_event, codex_meta, gemini_line, gemini_meta, qwen_line, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
 
 SAMPLES = Path(__file__).parent / "samples"
 CLAUDE = [claude_line("u1", None, "user", "Start"), claude_line("a1", "u1", "assistant", [text("Ready")])]
@@ -30,9 +33,9 @@ LONG = "iVBO" * 100_000
 TALK = [("user", "Start"), ("assistant", "Ready")]
 
 
-def found_in(path: Path) -> tuple[list[ForeignConversation], list[Skipped]]:
+def found_in(path: Path, zone: tzinfo | None = None) -> tuple[list[ForeignConversation], list[Skipped]]:
     found: list[ForeignConversation | Skipped] = []
-    for source in sources(path):
+    for source in sources(path, zone):
         found += [source] if isinstance(source, Skipped) else source.conversations()
     conversations = [each for each in found if isinstance(each, ForeignConversation)]
     for each in conversations:
@@ -166,3 +169,35 @@ def test_a_session_of_one_line_with_a_byte_order_mark_and_without_a_line_end_is_
     (tmp_path / "one.jsonl").write_bytes(f"\ufeff{json.dumps(CLAUDE[0])}".encode())
     ((found,), none) = found_in(tmp_path / "one.jsonl")
     assert (said(found), none) == ([TALK[0]], [])
+
+
+HEADER = {"user_name": "Ann", "character_name": "Mara", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}}
+GREETING = {"name": "Mara", "send_date": "July 12, 2024 1:31am", "mes": "Hello {{user}}."}
+
+
+def written(path: Path, *lines: object) -> Path:
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines), encoding="utf-8")
+    return path
+
+
+def test_a_chat_is_named_after_its_file_and_has_local_times(tmp_path: Path) -> None:
+    path = written(tmp_path / "Mara - 2024.jsonl", "\ufeff" + json.dumps(HEADER), GREETING, "", "{broken")
+    ((found,), _) = found_in(path, ZoneInfo("Europe/Berlin"))
+    assert (found.title, said(found)) == ("Mara - 2024", [("assistant", "Hello Ann.")])
+    assert found.messages[0].timestamp == datetime(2024, 7, 11, 23, 31, tzinfo=UTC)
+    assert dict(found.skipped) == {"line that cannot be read": 1}
+
+
+def test_a_folder_holds_many(tmp_path: Path) -> None:
+    for name in "ab":
+        written(tmp_path / f"{name}.jsonl", HEADER, GREETING)
+    written(tmp_path / "c.jsonl", HEADER)
+    ((first, second), skipped) = found_in(tmp_path)
+    assert first.key != second.key
+    assert skipped == [Skipped("conversation without messages")]
+
+
+@pytest.mark.parametrize("line", [{"user_name": "Ann"}, GREETING, "{", ["chat_metadata"]])
+def test_other_lines_are_no_header(tmp_path: Path, line: object) -> None:
+    with pytest.raises(ImportFormatError, match="no known format"):
+        found_in(written(tmp_path / "a.jsonl", line, GREETING))
