@@ -85,19 +85,8 @@ class Saving(NamedTuple):
 
 def row_of(session: Session, trigger: str = MANUAL, through_message_id: int | None = None) -> SessionRow:
     """Return the row of a session."""
-    return SessionRow(
-        session.session_id,
-        session.persona,
-        session.timestamp,
-        session.description,
-        session.summary,
-        len(session.messages),
-        session.token_estimate,
-        session.window_start,
-        session.window_end,
-        through_message_id,
-        trigger,
-    )
+    facts: dict[str, Any] = {name: getattr(session, name) for name in SessionRow._fields[:-2]}
+    return SessionRow(**facts, through_message_id=through_message_id, trigger=trigger)
 
 
 def of(connection: sqlite3.Connection, persona: str) -> list[SessionRow]:
@@ -106,14 +95,6 @@ def of(connection: sqlite3.Connection, persona: str) -> list[SessionRow]:
         f"SELECT {_COLUMNS} FROM sessions WHERE persona = ? ORDER BY timestamp DESC, rowid DESC", (persona,)
     ).fetchall()
     return [_row(row) for row in found if is_session_id(row[0])]
-
-
-def others(connection: sqlite3.Connection, persona: str) -> list[tuple[str, str]]:
-    """Return the names of the other personas' sessions, each with its persona."""
-    found = connection.execute(
-        "SELECT session_id, persona FROM sessions WHERE persona <> ? ORDER BY session_id, persona", (persona,)
-    ).fetchall()
-    return [(session_id, owner) for session_id, owner in found]
 
 
 def through(connection: sqlite3.Connection, persona: str) -> int:
@@ -260,20 +241,17 @@ def _restore_summaries(
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:
-    """Return the rows of the persona with the same times as the session's messages."""
-    moments = {message.timestamp for message in session.messages}
+    """Return the rows of the persona of the same seconds as the session's messages.
+
+    To the second, because a row written with plain SQL may have fewer digits.
+    """
+    seconds = {timestamps.to_text(message.timestamp)[: len("2026-02-12T14:30:00")] for message in session.messages}
     found = connection.execute(
-        "SELECT id FROM messages INDEXED BY messages_of_persona "
-        "WHERE persona = ? AND timestamp IN (SELECT value FROM json_each(?))",
-        (persona, json.dumps([spelling for moment in moments for spelling in _spellings(moment)])),
+        "SELECT messages.id FROM json_each(?) CROSS JOIN messages INDEXED BY messages_of_persona "
+        "ON persona = ? AND timestamp > value AND timestamp <= value || 'Z'",
+        (json.dumps([*seconds]), persona),
     ).fetchall()
     return message_rows.rows(connection, (id_ for (id_,) in found))
-
-
-def _spellings(moment: datetime) -> set[str]:
-    """Return every spelling of a moment in a row: one written with plain SQL may have fewer digits."""
-    text = timestamps.to_text(moment).removesuffix("Z")
-    return {f"{text[:length].rstrip('.')}Z" for length in range(len(text.rstrip("0")), len(text) + 1)}
 
 
 def _running(connection: sqlite3.Connection, persona: str, restored: Collection[int]) -> list[Message]:
@@ -294,12 +272,8 @@ def _running(connection: sqlite3.Connection, persona: str, restored: Collection[
 
 def _silent(connection: sqlite3.Connection, persona: str, session: Session, known: Mapping[int, int]) -> int:
     """Return the session's active thread if it has no messages in the session but exists in this log, else 0."""
-    if not any(number == in_log for number, in_log in known.items()):
-        return 0
-    row = connection.execute(
-        "SELECT id FROM threads WHERE id = ? AND persona = ?", (session.active_thread_id, persona)
-    ).fetchone()
-    return int(row[0]) if row else 0
+    active, is_of_this_log = session.active_thread_id, any(number == in_log for number, in_log in known.items())
+    return active if is_of_this_log and active in thread_rows.numbers(connection, persona) else 0
 
 
 def leave_behind(connection: Connection, persona: str, boundary: Operation) -> None:

@@ -142,7 +142,7 @@ def stored_calls(tool_calls: str) -> tuple[ToolCall, ...]:
     for call in _listed(tool_calls):
         match call:
             case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
-                found.append(ToolCall(id_, name, arguments))
+                found.append(ToolCall(*map(join_surrogates, (id_, name, arguments))))
     return tuple(found)
 
 

@@ -351,7 +351,7 @@ class Sessions:
 
     async def _owners(self, persona: str) -> dict[str, str]:
         """Return the personas of the other personas' sessions, by the sessions' names."""
-        owners = dict(await self.context.store.read(session_rows.others, persona))
+        owners: dict[str, str] = {}
         for owner in {*self.personas.slugs(), *self.personas.archived()} - {persona}:
             owners |= dict.fromkeys(await asyncio.to_thread(session_files.ids, self.personas.folder, owner), owner)
         return owners

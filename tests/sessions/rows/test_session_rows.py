@@ -117,11 +117,6 @@ def test_how_far_any_session_reaches(connection: Connection, personas: Path) -> 
     assert session_rows.through(connection, "frodo") == 0
 
 
-def test_sessions_of_others_are_known_with_their_owners(connection: Connection) -> None:
-    session_rows.adopt(connection, [replace(SESSION, persona="frodo"), replace(SESSION, persona="sam")])
-    assert session_rows.others(connection, "sam") == [(NAME, "frodo")]
-
-
 def test_what_somebody_else_has_saved_meanwhile_is_not_saved_again(connection: Connection, personas: Path) -> None:
     late = saving(IDLE)._replace(expected_through=0)
     assert session_rows.save(connection, personas, late) is not None
