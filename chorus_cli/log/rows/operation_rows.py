@@ -72,13 +72,8 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
 
 
 def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
-    """Store an operation unless the user said something to its persona after message ``after`` or is answered now."""
-    (spoken,) = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :persona AND "
-        "(id > :after AND role = 'user' AND introduced_by IS NULL OR status = 'streaming'))",
-        {"after": after, "persona": new.persona},
-    ).fetchone()
-    return None if spoken else introduce(connection, new)
+    """Store an operation unless something was said to or by its persona after message ``after``."""
+    return None if is_spoken_after(connection, new.persona, after) else introduce(connection, new)
 
 
 def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Operation:
@@ -328,27 +323,18 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
     What an operation put in was not, but for the reply of a retry and for imported messages that count.
     """
     newest = connection.execute(
-        "SELECT timestamp, id, persona, introduced_by FROM messages WHERE thread_id = ? "
-        "ORDER BY timestamp DESC LIMIT 1",
+        "SELECT timestamp, introduced_by FROM messages WHERE thread_id = ? ORDER BY timestamp DESC LIMIT 1",
         (thread_id,),
     ).fetchone()
-    if newest is None:
-        return None
-    *moment, introduced_by = newest
-    return (
-        message_rows.stored_moment(*moment) if introduced_by is None else _last_among_introduced(connection, thread_id)
-    )
-
-
-def _last_among_introduced(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
-    row = connection.execute(
-        "SELECT timestamp, id, persona FROM messages WHERE thread_id = :thread "
-        "AND (introduced_by IS NULL OR run IS NOT NULL "
-        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
-        f"AND {LIVE} ORDER BY timestamp DESC LIMIT 1",
-        {"thread": thread_id, **live_values(import_marks(connection))},
-    ).fetchone()
-    return message_rows.stored_moment(*row) if row else None
+    if newest is not None and newest[1] is not None:
+        newest = connection.execute(
+            "SELECT timestamp FROM messages WHERE thread_id = :thread "
+            "AND (introduced_by IS NULL OR run IS NOT NULL "
+            "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
+            f"AND {LIVE} ORDER BY timestamp DESC LIMIT 1",
+            {"thread": thread_id, **live_values(import_marks(connection))},
+        ).fetchone()
+    return message_rows.counted_moment(newest[0]) if newest else None
 
 
 def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
