@@ -6,6 +6,7 @@ are ignored. A file is written whole or not at all, and a new one never replaces
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -77,8 +78,10 @@ def create(personas: Path, session: Session, taken: Collection[str] = ()) -> Ses
 
     The lock of the database, in whose transaction this is done, keeps other processes away meanwhile.
     """
-    known = {*taken, *ids(personas, session.persona)}
-    named = replace(session, session_id=next(name for name in candidates(session.session_id) if name not in known))
+    for name in candidates(session.session_id):
+        if name not in taken and not os.path.lexists(path_of(personas, session.persona, name)):
+            break
+    named = replace(session, session_id=name)
     write(personas, named)
     return named
 

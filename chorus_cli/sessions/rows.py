@@ -137,7 +137,8 @@ def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> Sess
         return None
     session = saving.session
     if saving.is_new:
-        session = session_files.create(personas, session, {row.session_id for row in of(connection, persona)})
+        taken = connection.execute("SELECT session_id FROM sessions WHERE persona = ?", (persona,)).fetchall()
+        session = session_files.create(personas, session, {name for (name,) in taken})
     else:
         session_files.write(personas, session)
     row = row_of(session, saving.trigger, saving.through_message_id)
