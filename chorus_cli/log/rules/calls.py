@@ -35,8 +35,7 @@ class ToolCall(NamedTuple):
 def calls_as_json(calls: Iterable[ToolCall]) -> str:
     """Return calls as the log keeps them: a list in the shape of the OpenAI API."""
     listed = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in calls
+        {"id": id_, "type": "function", "function": {"name": name, "arguments": sent}} for id_, name, sent in calls
     ]
     return json.dumps(listed, ensure_ascii=False)
 
@@ -90,11 +89,7 @@ class CallAssembly:
         self._length = 0
 
     def add(self, piece: CallPiece) -> bool:
-        """Take the next piece of the stream, and return whether it begins another call.
-
-        Raises:
-            ModelError: the calls have no end.
-        """
+        """Take the next piece of the stream, and return whether it begins another call; refuse calls without an end."""
         self._length += len(piece.id) + len(piece.name) + len(piece.arguments)
         if self._length > limits.ARRIVING_CALLS.most or len(self._slots) > _MOST_CALLS:
             raise ModelError(f"The reply was stopped: it called tools in more than {limits.ARRIVING_CALLS.size}.")

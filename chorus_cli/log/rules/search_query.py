@@ -52,8 +52,7 @@ class SearchQuery(NamedTuple):
 def search_query(text: str) -> SearchQuery:
     """Parse search terms: words that must all occur, phrases in double quotes, ``begin*`` for the beginning of a word.
 
-    Raises:
-        CommandError: there are no terms.
+    A text without any is refused.
     """
     expressions: dict[str, None] = {}
     literals: dict[str, None] = {}

@@ -72,10 +72,9 @@ class Exchange(NamedTuple):
 
 
 def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: Status | None) -> ThreadState:
-    """Return the state of a thread.
+    """Return the state of a thread by the status of the newest reply that still counts.
 
     ``is_running`` if a live process writes a reply in it; ``waiting`` messages of this process wait for it.
-    ``newest_reply`` is the status of the newest reply that still counts, ``None`` if there is none.
     """
     if thread.closed_at is not None:
         return ThreadState.CLOSED
@@ -84,8 +83,7 @@ def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: St
     if waiting:
         return ThreadState.WAITING
     # A reply in progress whose process is gone broke off, too.
-    broke_off = newest_reply is not None and newest_reply is not Status.COMPLETE
-    if broke_off:
+    if newest_reply not in {None, Status.COMPLETE}:
         return ThreadState.INTERRUPTED
     return ThreadState.IDLE if thread.messages else ThreadState.EMPTY
 
