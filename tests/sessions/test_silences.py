@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -19,9 +19,9 @@ from tests.fakes import START, FakeClock
 from tests.world import World
 
 HALF_AN_HOUR = timedelta(minutes=30)
-ONE_MINUTE = timedelta(minutes=1)
 ALMOST = timedelta(minutes=29, seconds=59)
 A_SECOND = timedelta(seconds=1)
+FULL = StorageError("The disk is full.")
 
 
 class PatientClock(FakeClock):
@@ -40,15 +40,11 @@ class PatientClock(FakeClock):
         finally:
             self._sleepers.remove(sleeper)
 
-    @property
-    def next_waking(self) -> float:
-        return min((moment for moment, _ in self._sleepers), default=float("inf"))
-
     async def pass_by(self, elapsed: timedelta) -> None:
         """Let time pass and wake everybody at the due moment, in turn."""
         end = self.monotonic() + elapsed.total_seconds()
         await settled()
-        while (due := self.next_waking) <= end:
+        while (due := min((moment for moment, _ in self._sleepers), default=float("inf"))) <= end:
             self.advance(timedelta(seconds=due - self.monotonic()))
             for moment, wake in self._sleepers:
                 if moment <= due:
@@ -91,16 +87,22 @@ class Talk:
     cleared: list[tuple[str, int]] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     bugs: list[Exception] = field(default_factory=list)
-    fails: list[Exception] = field(default_factory=list)
-    summary: asyncio.Event | None = None
+    fails: dict[str, Exception] = field(default_factory=dict)
+    summary: asyncio.Event = field(default_factory=asyncio.Event)
     timer: IdleTimer = field(init=False)
 
     def __post_init__(self) -> None:
+        self.summary.set()
         self.timer = self.restarted()
 
-    def restarted(self) -> IdleTimer:
+    def restarted(self, tell: Callable[[str], None] | None = None) -> IdleTimer:
         """Make a timer as another process would, which knows only what was stored."""
-        return IdleTimer(self.clock, SilentTalk(self), lambda: self.in_focus, self.told.append, self._report_bug)
+        tell = tell or self.told.append
+        return IdleTimer(self.clock, SilentTalk(self), lambda: self.in_focus, tell, self._report_bug)
+
+    async def restart(self, tell: Callable[[str], None] | None = None) -> None:
+        await self.timer.close()
+        self.timer = self.restarted(tell)
 
     def set(self, slug: str = "chorus", **chosen: int | str) -> None:
         known = self.personas.get(slug, Persona(slug, Settings()))
@@ -120,23 +122,40 @@ class Talk:
     def newest(self) -> int:
         return max((said.id for talk in self.log.values() for said in talk), default=0)
 
+    async def silence_while_saving(self, *lines: str) -> None:
+        """Say something and fall silent; the summary of the session is being written until it is set."""
+        self.summary.clear()
+        self.say(*lines)
+        await self.clock.pass_by(HALF_AN_HOUR)
+
+    async def saved_after(self, elapsed: timedelta) -> list[str]:
+        """Return how all sessions are described once time has passed."""
+        await self.clock.pass_by(elapsed)
+        return [description for _, description in self.saved]
+
     def _report_bug(self, error: Exception) -> str:
         self.bugs.append(error)
         return "That is a bug."
 
 
 class SilentTalk(IdleActions):
-    """What a timer does about a talk."""
+    """What a timer does about a talk; ``fails`` of the talk says what fails."""
 
     def __init__(self, talk: Talk) -> None:
         self.talk = talk
 
+    def _fail(self, action: str) -> None:
+        if action in self.talk.fails:
+            raise self.talk.fails[action]
+
     async def persona(self, slug: str) -> Persona:
+        self._fail("persona")
         if slug not in self.talk.personas:
             raise UnknownPersonaError(slug, ())
         return self.talk.personas[slug]
 
     async def last_spoken(self, slug: str) -> datetime | None:
+        self._fail("last_spoken")
         here = [said.timestamp for said in self.talk.log.get(slug, ())]
         return max([*here, *([self.talk.elsewhere[slug]] if slug in self.talk.elsewhere else [])], default=None)
 
@@ -145,17 +164,14 @@ class SilentTalk(IdleActions):
 
     async def save(self, slug: str, description: str) -> str | None:
         through = self.talk.newest()
-        if self.talk.summary is not None:
-            await self.talk.summary.wait()
-        if self.talk.fails:
-            raise self.talk.fails.pop()
+        await self.talk.summary.wait()
+        self._fail("save")
         self.talk.saved.append((slug, description))
         self.talk.saved_through[slug] = through
         return f"Saved session {len(self.talk.saved)}: they spoke of {description}."
 
     async def clear(self, slug: str, message_id: int) -> bool:
-        if self.talk.fails:
-            raise self.talk.fails.pop()
+        self._fail("clear")
         if self.talk.newest() > message_id:
             return False
         self.talk.cleared.append((slug, message_id))
@@ -171,43 +187,38 @@ async def talk() -> AsyncIterator[Talk]:
     assert watches() == []
 
 
+# When it is over
+
+
 async def test_idle_timer_triggers_after_timeout(talk: Talk) -> None:
     talk.say("hello")
-    await talk.clock.pass_by(ALMOST)
-    assert talk.saved == []
-    await talk.clock.pass_by(A_SECOND)
-    assert talk.saved == [("chorus", "hello")]
+    assert await talk.saved_after(ALMOST) == []
+    assert await talk.saved_after(A_SECOND) == ["hello"]
+    assert talk.cleared == []
 
 
 async def test_idle_timer_resets_on_message(talk: Talk) -> None:
     talk.say("hello")
     await talk.clock.pass_by(ALMOST)
     talk.say("are you there?")
-    await talk.clock.pass_by(ALMOST)
-    assert talk.saved == []
-    await talk.clock.pass_by(A_SECOND)
-    assert talk.saved == [("chorus", "hello")]
+    assert await talk.saved_after(ALMOST) == []
+    assert await talk.saved_after(A_SECOND) == ["hello"]
 
 
 @pytest.mark.parametrize("minutes", [1, 5, 1440])
 async def test_idle_timer_configurable_timeout(talk: Talk, minutes: int) -> None:
     talk.set(idle_minutes=minutes)
     talk.say("hello")
-    await talk.clock.pass_by(timedelta(minutes=minutes) - A_SECOND)
-    assert talk.saved == []
-    await talk.clock.pass_by(A_SECOND)
-    assert talk.saved == [("chorus", "hello")]
+    assert await talk.saved_after(timedelta(minutes=minutes) - A_SECOND) == []
+    assert await talk.saved_after(A_SECOND) == ["hello"]
 
 
 async def test_nothing_is_kept_while_a_reply_streams_and_the_silence_begins_after_it(talk: Talk) -> None:
     talk.say("hello")
     with talk.timer.busy():
-        await talk.clock.pass_by(3 * HALF_AN_HOUR)
-        assert talk.saved == []
-    await talk.clock.pass_by(ALMOST)
-    assert talk.saved == []
-    await talk.clock.pass_by(A_SECOND)
-    assert talk.saved == [("chorus", "hello")]
+        assert await talk.saved_after(3 * HALF_AN_HOUR) == []
+    assert await talk.saved_after(ALMOST) == []
+    assert await talk.saved_after(A_SECOND) == ["hello"]
 
 
 async def test_nothing_is_kept_until_the_last_of_several_occupations_has_ended(talk: Talk) -> None:
@@ -217,8 +228,7 @@ async def test_nothing_is_kept_until_the_last_of_several_occupations_has_ended(t
     with talk.timer.busy():
         with talk.timer.busy():
             await talk.clock.pass_by(HALF_AN_HOUR)
-        await talk.clock.pass_by(HALF_AN_HOUR)
-        assert talk.saved == []
+        assert await talk.saved_after(HALF_AN_HOUR) == []
     await settled()
     assert talk.saved == [("chorus", "hello")]
 
@@ -226,9 +236,8 @@ async def test_nothing_is_kept_until_the_last_of_several_occupations_has_ended(t
 async def test_an_occupation_that_fails_has_ended_too(talk: Talk) -> None:
     talk.say("hello")
     with pytest.raises(StorageError), talk.timer.busy():
-        raise StorageError("no")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert len(talk.saved) == 1
+        raise FULL
+    assert await talk.saved_after(HALF_AN_HOUR) == ["hello"]
 
 
 async def test_each_persona_has_a_silence_of_its_own(talk: Talk) -> None:
@@ -237,71 +246,45 @@ async def test_each_persona_has_a_silence_of_its_own(talk: Talk) -> None:
     await talk.clock.pass_by(timedelta(minutes=20))
     talk.turn_to("frodo")
     talk.say("the ring")
-    await talk.clock.pass_by(timedelta(minutes=10))
-    assert talk.saved == [("chorus", "hello")]
+    assert await talk.saved_after(timedelta(minutes=10)) == ["hello"]
     await talk.clock.pass_by(timedelta(minutes=20))
     assert talk.saved == [("chorus", "hello"), ("frodo", "the ring")]
     assert talk.told[1].startswith("Nothing was said to Frodo for 30 m.")
-
-
-async def test_a_silence_that_ends_during_another_persona_s_reply_is_kept_after_it(talk: Talk) -> None:
-    talk.set("frodo")
-    talk.say("hello")
-    talk.turn_to("frodo")
-    with talk.timer.busy():
-        await talk.clock.pass_by(HALF_AN_HOUR)
-        assert talk.saved == []
-    await settled()
-    assert talk.saved == [("chorus", "hello")]
 
 
 async def test_turning_to_a_persona_begins_its_silence(talk: Talk) -> None:
     talk.set("frodo")
     talk.log["frodo"] = [message(1, "left from yesterday")]
     talk.turn_to("frodo")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.saved == [("frodo", "left from yesterday")]
+    assert await talk.saved_after(HALF_AN_HOUR) == ["left from yesterday"]
 
 
-async def test_a_longer_setting_holds_also_when_the_old_time_is_over(talk: Talk) -> None:
+async def test_settings_are_read_when_the_silence_is_due_and_before(talk: Talk) -> None:
     talk.say("hello")
     await talk.clock.pass_by(ALMOST)
     talk.set(idle_minutes=60)
-    await talk.clock.pass_by(ALMOST)
-    assert talk.saved == []
-    await talk.clock.pass_by(2 * A_SECOND)
-    assert len(talk.saved) == 1
-
-
-async def test_a_shorter_setting_holds_at_once_when_the_timer_is_armed_and_else_at_the_next_look(talk: Talk) -> None:
-    talk.say("hello")
+    assert await talk.saved_after(ALMOST) == []
+    assert await talk.saved_after(2 * A_SECOND) == ["hello"]
+    talk.say("once more")
     await talk.clock.pass_by(timedelta(minutes=10))
     talk.set(idle_minutes=5)
-    await talk.clock.pass_by(timedelta(seconds=LONGEST_SLEEP_SECONDS))
-    assert len(talk.saved) == 1
-
-
-async def test_what_happens_is_read_when_it_is_due(talk: Talk) -> None:
-    talk.say("hello")
-    await talk.clock.pass_by(ALMOST)
+    assert await talk.saved_after(timedelta(seconds=LONGEST_SLEEP_SECONDS)) == ["hello", "once more"]
+    talk.say("and again")
     talk.set(on_idle="off")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.saved == []
+    assert await talk.saved_after(timedelta(hours=9)) == ["hello", "once more"]
 
 
 async def test_what_is_said_in_another_window_breaks_the_silence(talk: Talk) -> None:
     talk.say("hello")
     await talk.clock.pass_by(timedelta(minutes=20))
     talk.elsewhere["chorus"] = talk.clock.now()
-    await talk.clock.pass_by(ALMOST)
-    assert talk.saved == []
-    await talk.clock.pass_by(A_SECOND)
-    assert len(talk.saved) == 1
+    assert await talk.saved_after(ALMOST) == []
+    assert await talk.saved_after(A_SECOND) == ["hello"]
 
 
 async def test_a_laptop_that_slept_for_hours_finds_the_silence_over_at_the_next_look(talk: Talk) -> None:
     talk.say("hello")
-    await talk.clock.pass_by(5 * ONE_MINUTE)
+    await talk.clock.pass_by(timedelta(minutes=5))
     talk.clock.suspend(timedelta(hours=9))
     await talk.clock.pass_by(timedelta(seconds=LONGEST_SLEEP_SECONDS))
     assert talk.told == ["Nothing was said to chorus for 9 h 6 m. Saved session 1: they spoke of hello."]
@@ -310,25 +293,24 @@ async def test_a_laptop_that_slept_for_hours_finds_the_silence_over_at_the_next_
 @pytest.mark.parametrize("hours", [-3, 3])
 async def test_a_clock_that_is_set_delays_nothing(talk: Talk, hours: int) -> None:
     talk.say("hello")
-    await talk.clock.pass_by(ONE_MINUTE)
+    await talk.clock.pass_by(A_SECOND)
     talk.clock.suspend(timedelta(hours=hours))
-    await talk.clock.pass_by(HALF_AN_HOUR - ONE_MINUTE)
-    assert len(talk.saved) == 1
+    assert await talk.saved_after(ALMOST) == ["hello"]
+
+
+# What is kept and told
 
 
 async def test_idle_timer_auto_save_creates_session(talk: Talk) -> None:
     talk.say("\n  let us  refactor\nthe login", "and then the rest")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.saved == [("chorus", "let us refactor")]
+    assert await talk.saved_after(HALF_AN_HOUR) == ["let us refactor"]
 
 
 async def test_idle_timer_posts_summary_to_channel(talk: Talk) -> None:
     talk.set(name="Chorus the Great")
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.told == [
-        "Nothing was said to Chorus the Great for 30 m. Saved session 1: they spoke of hello.",
-    ]
+    assert talk.told == ["Nothing was said to Chorus the Great for 30 m. Saved session 1: they spoke of hello."]
 
 
 async def test_idle_timer_no_trigger_when_context_empty(talk: Talk) -> None:
@@ -337,68 +319,38 @@ async def test_idle_timer_no_trigger_when_context_empty(talk: Talk) -> None:
     assert (talk.saved, talk.told) == ([], [])
 
 
-async def test_a_silence_is_kept_once_however_long_it_lasts(talk: Talk) -> None:
+async def test_each_silence_is_kept_once_however_long_it_lasts_and_only_if_something_was_said(talk: Talk) -> None:
     talk.say("hello")
-    await talk.clock.pass_by(timedelta(days=2))
-    assert len(talk.saved) == len(talk.told) == 1
-
-
-async def test_a_second_silence_after_more_talk_is_kept_too(talk: Talk) -> None:
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    talk.say("once more")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.saved == [("chorus", "hello"), ("chorus", "once more")]
-
-
-async def test_a_second_silence_without_talk_between_keeps_nothing_twice(talk: Talk) -> None:
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
+    assert await talk.saved_after(timedelta(days=2)) == ["hello"]
     talk.timer.arm()
-    await talk.clock.pass_by(2 * HALF_AN_HOUR)
-    assert len(talk.saved) == len(talk.told) == 1
+    assert await talk.saved_after(2 * HALF_AN_HOUR) == ["hello"]
+    talk.say("once more")
+    assert await talk.saved_after(HALF_AN_HOUR) == ["hello", "once more"]
+    assert len(talk.told) == 2
 
 
 async def test_a_restart_keeps_nothing_twice_but_keeps_what_was_left(talk: Talk) -> None:
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
-    await talk.timer.close()
-    talk.timer = talk.restarted()
+    await talk.restart()
     talk.timer.arm()
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.saved == [("chorus", "hello")]
-
+    assert await talk.saved_after(HALF_AN_HOUR) == ["hello"]
     talk.say("once more")
-    await talk.timer.close()
-    talk.timer = talk.restarted()
+    await talk.restart()
     talk.timer.arm()
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.saved == [("chorus", "hello"), ("chorus", "once more")]
-
-
-async def test_off_keeps_nothing(talk: Talk) -> None:
-    talk.set(on_idle="off")
-    talk.say("hello")
-    await talk.clock.pass_by(timedelta(hours=9))
-    assert (talk.saved, talk.told) == ([], [])
+    assert await talk.saved_after(HALF_AN_HOUR) == ["hello", "once more"]
 
 
 async def test_a_save_that_a_message_comes_into_is_finished_and_the_next_silence_kept(talk: Talk) -> None:
-    talk.summary = asyncio.Event()
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
+    await talk.silence_while_saving("hello")
     talk.say("I am back")
     talk.summary.set()
-    await talk.clock.pass_by(ALMOST)
-    assert talk.saved == [("chorus", "hello")]
-    await talk.clock.pass_by(A_SECOND)
-    assert talk.saved == [("chorus", "hello"), ("chorus", "I am back")]
+    assert await talk.saved_after(ALMOST) == ["hello"]
+    assert await talk.saved_after(A_SECOND) == ["hello", "I am back"]
 
 
 async def test_what_was_saved_is_told_only_when_nothing_streams(talk: Talk) -> None:
-    talk.summary = asyncio.Event()
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
+    await talk.silence_while_saving("hello")
     with talk.timer.busy():
         talk.summary.set()
         await settled()
@@ -408,49 +360,42 @@ async def test_what_was_saved_is_told_only_when_nothing_streams(talk: Talk) -> N
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("action", "failure"),
     [
-        (
-            StorageError("The disk is full."),
-            "The talk with chorus could not be saved after a while of silence: The disk is full.",
-        ),
-        (ValueError("oops"), "That is a bug."),
+        ("save", FULL),
+        ("save", ValueError("oops")),
+        ("last_spoken", StorageError("The disk is gone.")),
+        ("persona", PersonaError("The folder cannot be read.")),
     ],
 )
-async def test_a_failure_is_told_once_and_ends_nothing(talk: Talk, failure: Exception, told: str) -> None:
-    talk.say("hello")
-    talk.fails.append(failure)
+async def test_a_failure_is_told_once_when_the_user_is_silent_and_ends_nothing(
+    talk: Talk, action: str, failure: Exception
+) -> None:
+    talk.set(on_idle="save+clear")
+    talk.fails[action] = failure
+    for _ in range(3):
+        talk.say("hello")
+        await talk.clock.pass_by(A_SECOND)
+    assert talk.told == []
     await talk.clock.pass_by(5 * HALF_AN_HOUR)
-    assert (talk.saved, talk.told) == ([], [told])
-    assert talk.bugs == ([] if isinstance(failure, ChorusError) else [failure])
+    is_known = isinstance(failure, ChorusError)
+    sentence = f"The talk with chorus could not be saved after a while of silence: {failure}"
+    assert talk.told == [sentence if is_known else "That is a bug."]
+    assert (talk.saved, talk.cleared, talk.bugs) == ([], [], [] if is_known else [failure])
+    talk.fails.clear()
     talk.say("once more")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.saved == [("chorus", "hello")]
-
-
-async def test_a_log_that_cannot_be_asked_is_told_once_too(talk: Talk) -> None:
-    class GoneDisk(SilentTalk):
-        async def last_spoken(self, _slug: str) -> datetime | None:
-            raise StorageError("The disk is gone.")
-
-    await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, GoneDisk(talk), lambda: "chorus", talk.told.append, talk._report_bug)
-    talk.say("hello")
-    await talk.clock.pass_by(2 * HALF_AN_HOUR)
-    assert talk.told == ["The talk with chorus could not be saved after a while of silence: The disk is gone."]
+    assert await talk.saved_after(HALF_AN_HOUR) == ["hello"]
 
 
 async def test_a_terminal_that_is_gone_when_something_is_to_be_told_ends_nothing(talk: Talk) -> None:
     def gone(_line: str) -> None:
         raise BrokenPipeError
 
-    await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, talk.timer.actions, lambda: "chorus", gone, talk._report_bug)
+    await talk.restart(gone)
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
     talk.say("once more")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert len(talk.saved) == 2
+    assert await talk.saved_after(HALF_AN_HOUR) == ["hello", "once more"]
 
 
 async def test_a_persona_put_away_meanwhile_is_left_alone_without_a_word(talk: Talk) -> None:
@@ -496,8 +441,7 @@ async def test_a_second_silence_rewrites_the_session_of_the_first_and_a_restart_
     timer.arm()
     await over()
     assert told[1].endswith(" 2026-02-12_let-us-talk, 4 messages.")
-    timer = kept_by(world, told)
-    timer.arm()
+    kept_by(world, told).arm()
     await over()
     assert len(told) == 2
     assert [row.session_id for row in (await world.sessions.listing("chorus")).rows] == ["2026-02-12_let-us-talk"]
@@ -510,11 +454,8 @@ async def test_of_a_session_saved_by_itself_the_user_reads_one_line_without_the_
     with world.services.notifier.heard_by(told.append, told.append):
         world.services.idle_timer.arm()
         await over()
-    (line,) = told
-    assert line == (
-        "Nothing was said to chorus for 30 m. "
-        "Saved session 2026-02-12_let-us-talk: 2 messages. /context history lists it."
-    )
+    saved = "Saved session 2026-02-12_let-us-talk: 2 messages. /context history lists it."
+    assert told == [f"Nothing was said to chorus for 30 m. {saved}"]
     assert (await world.sessions.listing("chorus")).rows[0].summary.count("One point of many.") == 20
 
 
@@ -538,25 +479,7 @@ def test_a_session_is_described_by_the_first_line_that_the_user_says(
     assert described(messages) == description
 
 
-async def test_settings_that_cannot_be_read_are_told_of_once_and_not_while_the_user_is_at_work(talk: Talk) -> None:
-    class GoneFolder(SilentTalk):
-        async def persona(self, _slug: str) -> Persona:
-            raise PersonaError("The folder cannot be read.")
-
-    await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, GoneFolder(talk), lambda: "chorus", talk.told.append, talk._report_bug)
-    for _ in range(3):
-        talk.say("hello")
-        await talk.clock.pass_by(A_SECOND)
-    assert talk.told == []
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.told == ["The talk with chorus could not be saved after a while of silence: The folder cannot be read."]
-
-
-async def test_saving_alone_leaves_the_context(talk: Talk) -> None:
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.cleared == []
+# What is cleared
 
 
 async def test_save_and_clear_clears_what_was_saved_and_says_how_to_undo_it(talk: Talk) -> None:
@@ -567,20 +490,23 @@ async def test_save_and_clear_clears_what_was_saved_and_says_how_to_undo_it(talk
     assert talk.told[0].endswith("of hello.\nThe context is cleared; /context undo brings it back.")
 
 
-async def test_a_session_that_could_not_be_saved_is_not_cleared(talk: Talk) -> None:
+async def test_a_context_that_cannot_be_cleared_is_told_beside_the_session(talk: Talk) -> None:
     talk.set(on_idle="save+clear")
-    talk.say("hello")
-    talk.fails.append(StorageError("The disk is full."))
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.cleared == []
-
-
-async def test_the_user_who_is_back_before_the_save_is_done_finds_the_context_as_it_was(talk: Talk) -> None:
-    talk.set(on_idle="save+clear")
-    talk.summary = asyncio.Event()
+    talk.fails["clear"] = FULL
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
-    talk.say("I am back")
+    assert talk.told[0].endswith("of hello.\nThe context could not be cleared: The disk is full.")
+
+
+@pytest.mark.parametrize(
+    "return_", [lambda talk: talk.say("back"), lambda talk: talk.log["chorus"].append(message(2, "elsewhere"))]
+)
+async def test_what_was_said_before_the_save_is_done_is_not_cleared(
+    talk: Talk, return_: Callable[[Talk], object]
+) -> None:
+    talk.set(on_idle="save+clear")
+    await talk.silence_while_saving("hello")
+    return_(talk)
     talk.summary.set()
     await settled()
     assert (len(talk.saved), talk.cleared) == (1, [])
@@ -589,46 +515,19 @@ async def test_the_user_who_is_back_before_the_save_is_done_finds_the_context_as
 
 async def test_nothing_is_cleared_while_a_reply_streams(talk: Talk) -> None:
     talk.set(on_idle="save+clear")
-    talk.summary = asyncio.Event()
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
+    await talk.silence_while_saving("hello")
     with talk.timer.busy():
         talk.summary.set()
         await settled()
         assert (len(talk.saved), talk.cleared) == (1, [])
 
 
-async def test_what_another_window_says_before_the_save_is_done_is_not_cleared_either(talk: Talk) -> None:
-    talk.set(on_idle="save+clear")
-    talk.summary = asyncio.Event()
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    talk.log["chorus"].append(message(2, "from another Chorus"))
-    talk.summary.set()
-    await settled()
-    assert (len(talk.saved), talk.cleared) == (1, [])
-    assert "cleared" not in talk.told[0]
-
-
-async def test_a_context_that_cannot_be_cleared_is_told_beside_the_session(talk: Talk) -> None:
-    talk.set(on_idle="save+clear")
-    talk.say("hello")
-
-    class FullDisk(SilentTalk):
-        async def save(self, _slug: str, _description: str) -> str:
-            talk.fails.append(StorageError("The disk is full."))
-            return "Saved."
-
-    await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, FullDisk(talk), lambda: "chorus", talk.told.append, talk._report_bug)
-    talk.timer.arm()
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    assert talk.told == [
-        "Nothing was said to chorus for 30 m. Saved.\nThe context could not be cleared: The disk is full."
-    ]
+# Leaving
 
 
 async def test_leaving_ends_every_wait_at_once(talk: Talk) -> None:
+    await talk.timer.close()
+    talk.timer = talk.restarted()
     talk.say("hello")
     talk.turn_to("frodo")
     await settled()
@@ -639,28 +538,26 @@ async def test_leaving_ends_every_wait_at_once(talk: Talk) -> None:
     assert (talk.saved, talk.told) == ([], [])
 
 
-async def test_leaving_ends_the_wait_that_followed_a_save_at_once(talk: Talk) -> None:
-    talk.summary = asyncio.Event()
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
+@pytest.mark.parametrize("is_saved_before", [True, False])
+async def test_leaving_waits_for_a_save_but_not_for_the_silence_that_follows_it(
+    talk: Talk, *, is_saved_before: bool
+) -> None:
+    await talk.silence_while_saving("hello")
     talk.say("I am back")
-    talk.summary.set()
+    if is_saved_before:
+        talk.summary.set()
+        await settled()
+    leaving = asyncio.create_task(talk.timer.close(patience_seconds=60))
     await settled()
+    talk.summary.set()
     async with asyncio.timeout(2):
-        await talk.timer.close(patience_seconds=60)
+        await leaving
     assert talk.saved == [("chorus", "hello")]
-
-
-async def test_leaving_without_ever_having_begun_is_nothing(talk: Talk) -> None:
-    await talk.timer.close()
-    assert (talk.saved, talk.told, watches()) == ([], [], [])
 
 
 async def test_leaving_waits_for_a_save_in_progress_that_is_soon_done(talk: Talk) -> None:
     talk.set(on_idle="save+clear")
-    talk.summary = asyncio.Event()
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
+    await talk.silence_while_saving("hello")
     leaving = asyncio.create_task(talk.timer.close())
     await settled()
     assert not leaving.done()
@@ -670,24 +567,9 @@ async def test_leaving_waits_for_a_save_in_progress_that_is_soon_done(talk: Talk
 
 
 async def test_leaving_abandons_a_save_in_progress_that_takes_too_long(talk: Talk) -> None:
-    talk.summary = asyncio.Event()
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
+    await talk.silence_while_saving("hello")
     async with asyncio.timeout(2):
         await talk.timer.close(patience_seconds=0.01)
     talk.summary.set()
     await settled()
     assert (talk.saved, talk.told) == ([], [])
-
-
-async def test_leaving_does_not_wait_for_the_silence_that_followed_a_save_in_progress(talk: Talk) -> None:
-    talk.summary = asyncio.Event()
-    talk.say("hello")
-    await talk.clock.pass_by(HALF_AN_HOUR)
-    talk.say("I am back")
-    leaving = asyncio.create_task(talk.timer.close(patience_seconds=60))
-    await settled()
-    talk.summary.set()
-    async with asyncio.timeout(2):
-        await leaving
-    assert len(talk.saved) == 1
