@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chorus_cli.core.errors import ChorusError, PersonaError, StorageError, UnknownPersonaError
+from chorus_cli.core.errors import ChorusError, ModelError, PersonaError, StorageError, UnknownPersonaError
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.sessions.service.idle import LONGEST_SLEEP_SECONDS, IdleActions, IdleTimer, described
@@ -447,16 +447,22 @@ async def test_a_second_silence_rewrites_the_session_of_the_first_and_a_restart_
     assert [row.session_id for row in (await world.sessions.listing("chorus")).rows] == ["2026-02-12_let-us-talk"]
 
 
-async def test_of_a_session_saved_by_itself_the_user_reads_one_line_without_the_summary(world: World) -> None:
+@pytest.mark.parametrize("problem", ["", "The key is wrong."])
+async def test_of_a_session_saved_by_itself_the_user_reads_one_line_without_the_summary(
+    world: World, problem: str
+) -> None:
     told: list[str] = []
     await world.say("let us talk")
+    if problem:
+        world.model.enqueue(ModelError(problem))
     world.model.say("One point of many.\n" * 20)
     with world.services.notifier.heard_by(told.append, told.append):
         world.services.idle_timer.arm()
         await over()
-    saved = "Saved session 2026-02-12_let-us-talk: 2 messages. /context history lists it."
+    saved = f"Saved session 2026-02-12_let-us-talk: 2 messages. /context history lists it. {problem}".rstrip()
     assert told == [f"Nothing was said to chorus for 30 m. {saved}"]
-    assert (await world.sessions.listing("chorus")).rows[0].summary.count("One point of many.") == 20
+    [row] = (await world.sessions.listing("chorus")).rows
+    assert row.summary.count("One point of many.") == (0 if problem else 20)
 
 
 @pytest.mark.parametrize(
