@@ -16,7 +16,7 @@ from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
 from chorus_cli.log.rules.operations import NewOperation
 from tests.fakes import START
-from tests.log.rows.logged_turns import answer, ask
+from tests.log.rows.test_messages import answer, ask
 from tests.log.rows.views import view_in
 
 if TYPE_CHECKING:

@@ -1,24 +1,25 @@
-"""Taking back what was said and done, and asking once more."""
+"""Taking back what was said and done, putting it back, and asking once more."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from chorus_cli.core.errors import JournalError, ModelError
-from chorus_cli.framework.replies import Refill
+from chorus_cli.framework.replies import Refill, plain
 from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rules.acts import Retry
-from chorus_cli.log.rules.messages import Status
+from chorus_cli.log.rows.message_rows import PAGE_ROWS
+from chorus_cli.log.rules.acts import Edit, Retry
+from chorus_cli.log.rules.messages import MessageContent, Role, Status
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.models.rules.events import TextDelta
-
-if TYPE_CHECKING:
-    from chorus_cli.storage.store import Connection
-    from tests.world import World
+from chorus_cli.models.rules.events import TextDelta, TurnEvent
+from chorus_cli.storage.store import Connection
+from tests.world import World, of_run, words_come
 
 
 async def retried(world: World) -> str:
@@ -221,3 +222,147 @@ async def test_undo_takes_back_an_edit_that_put_messages_in(world: World) -> Non
     assert await world.seen() == ["NEW", "One", "ok"]
     assert (await world.told("/undo")).startswith("Undone: edit of the context")
     assert await world.seen() == ["One", "ok"]
+
+
+async def edited(world: World) -> None:
+    """Say something and edit it: operation 1."""
+    await world.say("One")
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Human: One", "Human: ONE")))
+    await world.told("/context edit")
+
+
+async def test_an_edit_comes_back_by_its_number_after_something_was_said(world: World) -> None:
+    await edited(world)
+    await world.told("/context undo")
+    await world.say("Two")
+    assert "/context redo NUMBER takes back any" in await world.told("/context redo")
+    assert await world.told("/context redo 1") == "Redone: edit of the context, 2 messages kept"
+    assert await world.seen() == ["ONE", "ok", "Two", "ok"]
+
+
+async def test_a_message_comes_back_by_the_number_of_its_undo(world: World) -> None:
+    await world.say("One")
+    await world.told("/undo")
+    await world.say("Two")
+    assert await world.told("/context redo #1") == 'Redone: your message "One" and its reply'
+    assert await world.seen() == ["One", "ok", "Two", "ok"]
+
+
+async def test_the_sentence_of_a_second_undo_names_what_puts_it_back(world: World) -> None:
+    await edited(world)
+    await world.told("/context undo 1")
+    await world.say("Two")
+    assert await world.told("/context undo 1") == "Operation 1 is undone already. /context redo 1 puts it back."
+    assert (await world.told("/context redo 1")).startswith("Redone: edit of the context")
+
+
+async def test_what_was_put_back_by_number_can_be_taken_back_again(world: World) -> None:
+    await edited(world)
+    contexts = []
+    for command in ("/context undo 1", "/context redo 1", "/context undo 1", "/context redo 4"):
+        await world.told(command)
+        contexts.append((await world.seen())[0])
+    assert contexts == ["One", "ONE", "One", "ONE"]
+
+
+async def test_a_newer_boundary_is_said_to_bind(world: World) -> None:
+    await edited(world)
+    await world.told("/context undo 1")
+    world.clock.advance(timedelta(minutes=1))
+    await world.told("/new")
+    told = await world.told("/context redo 1")
+    assert told.splitlines()[1].startswith("The context still starts at your /new of ")
+    assert told.endswith("/context undo 3 reverts that.")
+    await world.told("/context undo 3")
+    assert await world.seen() == ["ONE", "ok"]
+
+
+async def test_a_window_comes_back_by_its_number_unless_the_file_says_something_else_by_now(world: World) -> None:
+    await world.told("/context 24h")
+    await world.told("/undo")
+    await world.say("One")
+    assert await world.told("/context redo 1") == "Redone: window default → 24h; it is 24h again."
+    await world.told("/context undo 1")
+    world.configure('{"context_hours": 99}')
+    assert "says 99 for context_hours by now" in await world.told("/context redo 1")
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        (1, "Operation 1 is not undone, so there is nothing to put back."),
+        (2, "Undo 2 is redone already, so there is nothing to put back."),
+        (3, "Operation 3 puts something back itself; it cannot be redone."),
+        (4, "There is no operation 4 here. /context ops lists them."),
+    ],
+)
+async def test_what_cannot_be_put_back_is_said(world: World, number: int, sentence: str) -> None:
+    await world.told("/new")
+    await world.told("/undo")
+    await world.told("/redo")
+    assert await world.told(f"/context redo {number}") == sentence
+
+
+async def test_a_retry_that_brought_nothing_is_not_put_back(world: World) -> None:
+    await world.say("One")
+    world.model.enqueue(ModelError("It is down.", status_code=400))
+    async for _ in world.conversation.retry(world.current.target()):
+        pass
+    for number in (1, 2):
+        told = await world.told(f"/context redo {number}")
+        assert told == "Operation 1 brought no reply, so there is nothing to put back."
+    assert await world.seen() == ["One", "ok"]
+
+
+async def test_a_message_undone_by_another_chat_meanwhile_is_not_undone_twice(talked: World) -> None:
+    target, journal = talked.current.target(), talked.services.journal
+    found = await journal.newest(target)
+    await journal.take_back(target, found)
+    with pytest.raises(JournalError, match="meanwhile"):
+        await journal.take_back(target, found)
+    assert (await talked.told("/context ops")).count("undo of") == 1
+
+
+async def said_in_another_chat(world: World, text: str) -> AsyncGenerator[TurnEvent, None]:
+    """Send a message from another process that has the same thread open, up to its first words."""
+    turn = of_run(world.conversation, "another").answer(world.current.target(), text)
+    await words_come(turn)
+    return turn
+
+
+async def test_undo_asks_before_it_takes_back_a_message_of_another_chat(talked: World) -> None:
+    async for _ in await said_in_another_chat(talked, "Said elsewhere"):
+        pass
+    question = await talked.asked_back("/undo")
+    assert question.text == (
+        'The newest message here was sent from another Chorus.\nUndo your message "Said elsewhere" and its reply?'
+    )
+    assert plain(await question.confirmed()).startswith("Undone:")
+    assert await talked.told("/undo") == 'Undone: your message "How are you?" and its reply'
+
+
+async def test_undo_asks_before_it_takes_back_a_reply_that_another_chat_is_writing(talked: World) -> None:
+    writing = await said_in_another_chat(talked, "Said elsewhere")
+    question = await talked.asked_back("/undo")
+    assert question.text.startswith("The newest message here was sent from another Chorus, where it is being answered")
+    assert plain(question.declined) == "Nothing was undone."
+    await writing.aclose()
+
+
+async def test_undo_takes_back_a_message_of_an_earlier_run_without_a_question(talked: World) -> None:
+    services = replace(talked.services, conversation=of_run(talked.conversation, "a new run"))
+    services = replace(services, conversation=replace(services.conversation, began_at=talked.clock.now()))
+    assert await replace(talked, services=services).told("/undo") == 'Undone: your message "How are you?" and its reply'
+
+
+async def test_redo_sees_a_message_after_however_many_rows_of_an_operation(talked: World) -> None:
+    await talked.told("/new")
+    await talked.told("/context undo")
+    now, thread_id = talked.clock.now(), talked.current.thread_id
+    await talked.told("/thread new")
+    put_in = tuple(MessageContent(talked.current.thread_id, Role.USER, "Put in", now) for _ in range(PAGE_ROWS + 1))
+    new = NewOperation("chorus", Edit(), now, talked.current.thread_id, members=put_in)
+    await talked.store.write(operation_rows.introduce, new)
+    await talked.say("Said in the other thread")
+    await talked.told(f"/thread {thread_id}")
+    assert (await talked.told("/redo")).startswith("There is nothing to redo.")

@@ -1,14 +1,18 @@
-"""The journal: which operations count, what undo takes back next, and what redo puts back."""
+"""Acts and the journal: their words and rows, which operations count, and what undo and redo take."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chorus_cli.log.rules.acts import ACTS, Fold, Reversal, Subject, Window
 from chorus_cli.log.rules.journal import boundary, effective, fold_is_undone, latest_reversals, redoable, undoable
-from chorus_cli.log.rules.log_acts import Act
+from chorus_cli.log.rules.log_acts import Act, Flash, ItemChange, ItemState, MemoryAct, MemoryChange
+from chorus_cli.log.rules.messages import expanded, runs
 from chorus_cli.log.rules.operations import Operation
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
@@ -161,3 +165,74 @@ def test_the_newest_word_on_each_target_is_known_in_whatever_order_the_journal_i
 )
 def test_a_fold_is_undone_while_the_newest_of_them_is(story: str, *, undone: bool) -> None:
     assert fold_is_undone(journal(story)) is undone
+
+
+HIDDEN, VISIBLE = ItemState(visible=False), ItemState(visible=True)
+ONE = (ItemChange(12, HIDDEN, VISIBLE),)
+TWO = (*ONE, ItemChange(13, HIDDEN, VISIBLE))
+
+WORDS: list[tuple[MemoryAct, str]] = [
+    (MemoryChange("add", ONE, "call the plumber"), 'remembered #12 "call the plumber"'),
+    (MemoryChange("forget", ONE, "call"), 'forgot #12 "call"'),
+    (MemoryChange("edit", ONE, "call"), 'edited #12 "call"'),
+    (MemoryChange("pin", ONE, "call"), 'pinned #12 "call"'),
+    (MemoryChange("unpin", ONE, "call"), 'unpinned #12 "call"'),
+    (MemoryChange("add", ONE), "remembered #12 (a purged text)"),
+    (MemoryChange("import", TWO, "prd.md"), "imported 2 memory items from prd.md"),
+    (MemoryChange("capture", TWO, "message #7"), "captured 2 memory items from message #7"),
+    (MemoryChange("restore", TWO, "checkpoint 3"), "restored 2 memory items from checkpoint 3"),
+    (Flash(3, (12, 13)), "flash save, 2 memory items archived"),
+    (Flash(3), "flash save"),
+]
+
+
+@pytest.mark.parametrize(("act", "words"), WORDS)
+def test_an_act_names_itself_and_is_read_back_from_its_row(act: MemoryAct, words: str) -> None:
+    assert act.describe() == words
+    row = json.loads(json.dumps(act.detail()))
+    assert ACTS[act.kind].from_detail(row, ()) == act
+    assert act.inverse.inverse == act
+    assert not act.breaks_prefix
+    assert not act.changes_messages
+
+
+def test_the_inverse_changes_every_item_back() -> None:
+    change = ItemChange(12, ItemState(content="old"), ItemState(content="new"))
+    assert MemoryChange("edit", (change,)).inverse.changes == (
+        ItemChange(12, ItemState(content="new"), ItemState(content="old")),
+    )
+    assert Flash(3, (12,)).inverse.changes == (ItemChange(12, ItemState(archived=True), ItemState(archived=False)),)
+
+
+@pytest.mark.parametrize(
+    ("concerned", "agrees"),
+    [
+        (ItemState(), True),
+        (ItemState(visible=True, content="a"), True),
+        (ItemState(visible=False), False),
+        (ItemState(content="b"), False),
+    ],
+)
+def test_a_state_agrees_with_the_present_one_as_far_as_it_goes(concerned: ItemState, *, agrees: bool) -> None:
+    present = ItemState(visible=True, archived=False, pinned=False, item_type="TASK", content="a")
+    assert concerned.agrees_with(present) is agrees
+    assert concerned.agrees_with(concerned.over(present))
+
+
+@pytest.mark.parametrize(
+    ("ids", "written"),
+    [
+        ((), ()),
+        ((7,), ((7, 7),)),
+        ((1, 2, 3), ((1, 3),)),
+        ((1, 2, 5, 6), ((1, 2), (5, 6))),
+        ((3, 2, 1), ((3, 3), (2, 2), (1, 1))),
+    ],
+)
+def test_neighbours_are_one_run(ids: tuple[int, ...], written: tuple[tuple[int, int], ...]) -> None:
+    assert runs(ids) == written
+
+
+@given(st.lists(st.integers(1, 40), max_size=60))
+def test_they_come_back_in_their_order(ids: list[int]) -> None:
+    assert expanded(runs(ids)) == tuple(ids)
