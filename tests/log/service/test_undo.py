@@ -45,17 +45,6 @@ async def test_a_message_comes_back_as_the_line_that_sends_it(world: World, mess
     assert reply == Refill(f'Undone: your message "{message}" and its reply', line, gives_way=True)
 
 
-async def test_redo_puts_turns_back_in_reverse(world: World) -> None:
-    await world.say("One")
-    await world.say("Two")
-    await world.told("/undo")
-    await world.told("/undo")
-    assert await world.told("/redo") == 'Redone: your message "One" and its reply'
-    assert await world.told("/context redo") == 'Redone: your message "Two" and its reply'
-    assert await world.seen() == ["One", "ok", "Two", "ok"]
-    assert (await world.told("/redo")).startswith("There is nothing to redo.")
-
-
 async def test_undo_goes_back_through_what_was_said_and_done_in_turn(world: World) -> None:
     await world.say("One")
     await world.told("/context 24h")
@@ -70,6 +59,7 @@ async def test_undo_goes_back_through_what_was_said_and_done_in_turn(world: Worl
         "There is nothing to undo here.",
     ]
     assert [(await world.told("/redo")).partition(":")[0] for _ in range(4)] == ["Redone"] * 4
+    assert (await world.told("/redo")).startswith("There is nothing to redo.")
     assert (await world.window.state()).hours == 24
     assert await world.seen() == []
 
@@ -94,36 +84,20 @@ async def test_what_was_taken_back_stays_in_the_log_and_is_not_sent(world: World
     assert "Slip of the tongue" in [message.content for message in await world.log()]
 
 
-async def test_retry_asks_the_same_again_and_the_old_reply_leaves_the_context(world: World) -> None:
-    world.model.say("first")
-    await world.say("Hello")
-    world.model.say("second")
-    assert await retried(world) == "second"
-    assert world.asked() == [("user", "Hello")]
-    assert await world.seen() == ["Hello", "second"]
-    assert [message.content for message in await world.log()] == ["Hello", "first", "second"]
-
-
-async def test_retry_then_undo_leaves_one_reply_the_first(world: World) -> None:
-    world.model.say("first")
-    await world.say("Hello")
-    world.model.say("second")
-    await retried(world)
-    assert await world.told("/undo") == "Undone: another reply to the last message"
-    assert await world.seen() == ["Hello", "first"]
-    await world.told("/redo")
-    assert await world.seen() == ["Hello", "second"]
-
-
-async def test_a_reply_may_be_retried_again_and_again(world: World) -> None:
+async def test_retry_asks_the_same_again_and_undo_brings_the_old_reply_back(world: World) -> None:
     for text in ("first", "second", "third"):
         world.model.say(text)
     await world.say("Hello")
-    await retried(world)
+    assert await retried(world) == "second"
+    assert world.asked() == [("user", "Hello")]
     await retried(world)
     assert await world.seen() == ["Hello", "third"]
-    await world.told("/undo")
+    assert [message.content for message in await world.log()] == ["Hello", "first", "second", "third"]
+    assert await world.told("/undo") == "Undone: another reply to the last message"
     assert await world.seen() == ["Hello", "second"]
+    await world.told("/redo")
+    await world.say("And then?")
+    assert world.asked() == [("user", "Hello"), ("assistant", "third"), ("user", "And then?")]
 
 
 async def test_a_question_that_failed_is_asked_again(world: World) -> None:
@@ -134,29 +108,13 @@ async def test_a_question_that_failed_is_asked_again(world: World) -> None:
     assert [content for content in await world.seen() if content] == ["Hello", "better"]
 
 
-async def test_a_retry_that_brings_nothing_leaves_the_old_reply(world: World) -> None:
+@pytest.mark.parametrize("ending", [ModelError("It is down.", status_code=400), TextDelta("\n\n")])
+async def test_a_retry_that_brings_no_word_leaves_the_old_reply(world: World, ending: ModelError | TextDelta) -> None:
     world.model.say("first")
     await world.say("Hello")
-    world.model.enqueue(ModelError("It is down.", status_code=400))
-    assert await retried(world) == ""
+    world.model.enqueue(ending)
+    assert (await retried(world)).strip() == ""
     assert await world.seen() == ["Hello", "first"]
-
-
-async def test_a_retry_that_brings_only_blank_lines_leaves_the_old_reply(world: World) -> None:
-    world.model.say("first")
-    await world.say("Hello")
-    world.model.say("\n\n")
-    await retried(world)
-    assert await world.seen() == ["Hello", "first"]
-
-
-async def test_after_a_retry_the_talk_goes_on_with_the_new_reply(world: World) -> None:
-    world.model.say("first")
-    await world.say("Hello")
-    world.model.say("second")
-    await retried(world)
-    await world.say("And then?")
-    assert world.asked() == [("user", "Hello"), ("assistant", "second"), ("user", "And then?")]
 
 
 async def test_with_nothing_in_context_there_is_nothing_to_retry(world: World) -> None:
@@ -248,14 +206,6 @@ async def test_a_message_comes_back_by_the_number_of_its_undo(world: World) -> N
     assert await world.seen() == ["One", "ok", "Two", "ok"]
 
 
-async def test_the_sentence_of_a_second_undo_names_what_puts_it_back(world: World) -> None:
-    await edited(world)
-    await world.told("/context undo 1")
-    await world.say("Two")
-    assert await world.told("/context undo 1") == "Operation 1 is undone already. /context redo 1 puts it back."
-    assert (await world.told("/context redo 1")).startswith("Redone: edit of the context")
-
-
 async def test_what_was_put_back_by_number_can_be_taken_back_again(world: World) -> None:
     await edited(world)
     contexts = []
@@ -263,6 +213,8 @@ async def test_what_was_put_back_by_number_can_be_taken_back_again(world: World)
         await world.told(command)
         contexts.append((await world.seen())[0])
     assert contexts == ["One", "ONE", "One", "ONE"]
+    await world.told("/context undo 1")
+    assert await world.told("/context undo 1") == "Operation 1 is undone already. /context redo 1 puts it back."
 
 
 async def test_a_newer_boundary_is_said_to_bind(world: World) -> None:
