@@ -35,8 +35,6 @@ from tests.storage.database import database
 
 
 class OpenedTurn(NamedTuple):
-    """The two rows of a turn that has begun."""
-
     question: Message
     reply: Message
 
@@ -142,13 +140,6 @@ def test_any_text_comes_back_as_it_was_said(content: str) -> None:
     opened = ask(connection, content)
     assert contents([opened.question, answer(connection, opened, content)]) == [content, content]
     connection.close()
-
-
-def test_a_crash_between_two_rows_of_a_turn_cannot_happen(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    ask(connection)
-    connection.execute("ROLLBACK")
-    assert everything(connection) == []
 
 
 # Checksums
@@ -324,9 +315,15 @@ def test_the_newest_message_and_turn_of_an_empty_log_are_none(connection: sqlite
 
 
 def test_the_newest_turn_is_the_one_opened_last_in_its_thread(connection: sqlite3.Connection) -> None:
-    opened = [ask(connection, thread=thread).question.id for thread in (1, 2, 1, 2)]
-    assert [message_rows.newest_turn_id(connection, thread) for thread in (1, 2)] == opened[2:]
-    assert message_rows.newest_id(connection) == opened[-1] + 1
+    for hours, thread in ((0, 1), (0, 2), (2, 1), (2, 2)):
+        opened = ask(connection, thread=thread, at=START - timedelta(hours=hours))
+    connection.execute(
+        "INSERT INTO messages(persona, thread_id, turn_id, role, timestamp) "
+        "VALUES ('frodo', 2, 3, 'tool_result', '2026-02-12T14:31:00Z')"
+    )
+    assert [message_rows.newest_turn_id(connection, thread) for thread in (1, 2)] == [5, opened.question.id]
+    assert message_rows.newest_id(connection) == 9
+    assert operation_rows.last_spoken_at(connection, 1) == START
 
 
 def test_a_clock_set_back_changes_no_order(connection: sqlite3.Connection) -> None:
@@ -337,32 +334,6 @@ def test_a_clock_set_back_changes_no_order(connection: sqlite3.Connection) -> No
     assert [row.id for row in message_rows.rows_since(connection, 1, 0, since)] == in_order
     assert [row.id for row in message_rows.history(connection, "frodo", None, None, 0)] == in_order
     assert message_rows.id_before_newest(connection, "frodo", None, None, 2) == 4
-
-
-def test_a_clock_set_back_makes_no_older_turn_the_newest(connection: sqlite3.Connection) -> None:
-    ask(connection)
-    newest = ask(connection, at=START - timedelta(hours=1))
-    assert message_rows.newest_turn_id(connection, 1) == newest.question.id
-
-
-def test_a_late_row_of_an_older_turn_does_not_make_it_the_newest(connection: sqlite3.Connection) -> None:
-    older = ask(connection)
-    newest = ask(connection)
-    connection.execute(
-        "INSERT INTO messages(persona, thread_id, turn_id, role, timestamp) "
-        "VALUES ('frodo', 1, ?, 'tool_result', '2026-02-12T14:31:00Z')",
-        (older.question.id,),
-    )
-    assert message_rows.newest_turn_id(connection, 1) == newest.question.id
-
-
-def test_when_something_was_last_said_is_a_matter_of_its_thread(connection: sqlite3.Connection) -> None:
-    ask(connection, thread=1, at=START - timedelta(hours=2))
-    ask(connection, thread=2, at=START)
-    assert operation_rows.last_spoken_at(connection, 1) == START - timedelta(hours=2)
-
-
-# Counts
 
 
 def test_counts_that_were_missing_are_remembered(connection: sqlite3.Connection) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.log.rules.acts import ACTS, Fold, Reversal, Subject, Window
-from chorus_cli.log.rules.journal import boundary, effective, fold_is_undone, latest_reversals, redoable, undoable
+from chorus_cli.log.rules.journal import effective, fold_is_undone, redoable, undoable
 from chorus_cli.log.rules.log_acts import Act, Flash, ItemChange, ItemState, MemoryAct, MemoryChange
 from chorus_cli.log.rules.messages import expanded, runs
 from chorus_cli.log.rules.operations import Operation
@@ -77,25 +77,6 @@ def test_an_operation_counts_unless_its_newest_word_is_an_undo(story: str, expec
     ("story", "expected"),
     [
         ("", None),
-        ("window compact* flash* retry", None),
-        ("clear", 1),
-        ("clear edit restore", 3),
-        ("clear edit restore undo:3", 2),
-        ("clear edit restore undo:3 undo:2", 1),
-        ("clear edit undo:1", 2),
-        ("clear edit undo:2 undo:1", None),
-        ("clear edit undo:2 redo:2", 2),
-        ("clear window", 1),
-    ],
-)
-def test_the_base_is_the_newest_boundary_that_counts(story: str, expected: int | None) -> None:
-    assert number(boundary(journal(story))) == expected
-
-
-@pytest.mark.parametrize(
-    ("story", "expected"),
-    [
-        ("", None),
         ("clear", 1),
         ("clear window", 2),
         ("clear window undo:2", 1),
@@ -140,13 +121,6 @@ def test_undo_takes_back_the_newest_that_counts_and_was_made_by_hand(story: str,
 )
 def test_redo_puts_back_the_newest_undo_that_nothing_has_followed(story: str, expected: int | None) -> None:
     assert number(redoable(journal(story), newest_turn(story))) == expected
-
-
-def test_the_newest_word_on_each_target_is_known_in_whatever_order_the_journal_is_read() -> None:
-    story = journal("clear undo:1 redo:1 undo:t1 clear undo:5")
-    for operations in (story, story[::-1]):
-        newest = {subject: word.id for subject, word in latest_reversals(operations).items()}
-        assert newest == {Subject(operation_id=1): 3, Subject(turn_id=1): 4, Subject(operation_id=5): 6}
 
 
 @pytest.mark.parametrize(
